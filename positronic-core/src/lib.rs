@@ -1,0 +1,4 @@
+//! Typed, durable agent workflows.
+
+pub mod model;
+pub mod record;

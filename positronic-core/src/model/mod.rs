@@ -1,0 +1,66 @@
+//! Models: one trait, many adapters.
+//!
+//! A [`Model`] gets a complete [`ModelRequest`] and gives a complete [`ModelResponse`]; while it answers, pieces
+//! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
+//! event and none is multiplied by another.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+use crate::record::{DeltaKind, ModelError, ModelRequest, ModelResponse};
+
+/// Answers requests.
+///
+/// # Errors
+///
+/// A call answers with a [`ModelError`] whose kind says whether trying again can help.
+pub trait Model: Send + Sync + 'static {
+    /// Names the provider and the model, as `provider/model`.
+    fn name(&self) -> String;
+
+    /// Sends the request once and waits for the whole answer. Dropping the future stops the request.
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>>;
+
+    /// Returns the body that [`Model::call`] sends for the request: a pure function of it.
+    fn wire(&self, request: &ModelRequest) -> String;
+}
+
+/// One piece of an answer, as an adapter reads it from a stream. The runner adds where it belongs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// Which part of the answer, from 0.
+    pub part: u32,
+    /// What kind of part it is.
+    pub kind: DeltaKind,
+    /// For a call: its place among the answer's calls, from 0.
+    pub call: Option<u32>,
+    /// For a call: the tool's name, with its first piece.
+    pub tool: Option<String>,
+    /// The piece.
+    pub text: String,
+}
+
+/// Takes the pieces of an answer while it streams.
+pub trait DeltaSink: Send + Sync {
+    /// Takes one piece. It must not block.
+    fn piece(&self, piece: Piece);
+}
+
+/// Drops all pieces.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoDeltas;
+
+impl DeltaSink for NoDeltas {
+    fn piece(&self, _: Piece) {}
+}
+
+impl fmt::Debug for dyn Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}

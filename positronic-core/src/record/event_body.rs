@@ -1,0 +1,543 @@
+//! What each event carries. The table of all events is in the docs of [`Body`].
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
+use super::canonical::{Change, ContentHash};
+use super::ids::{PublicId, SignalId, Timestamp};
+use super::limits::{LimitKind, Limits};
+use super::prompt::{FileOutput, WidgetOutput};
+use super::request::{ContextItem, Settings};
+use super::result::{LoopOutcome, ToolResult};
+use super::shape::Shape;
+use super::signal::{Actor, Start, is_unknown};
+use super::usage::{ModelError, ModelFacts, Part, Usage};
+
+/// What happened.
+///
+/// | event | path | when | carries |
+/// |---|---|---|---|
+/// | `RUN_CLAIMED` | root | a worker attaches to the run | `holder`, `trace` |
+/// | `RUN_RELEASED` | root | it lets go | `reason` |
+/// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, start` |
+/// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
+/// | `BRAIN_ERROR` | brain | it failed | `code, message, retryable` |
+/// | `BRAIN_CANCELLED` | brain | it was cancelled | `signal, actor, reason` |
+/// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused it, lets it go on | `signal, actor` |
+/// | `STEP_START` | stage | a step begins | `attempt` |
+/// | `STEP_COMPLETE` | stage | it returned | `patch` or `state`, `duration` |
+/// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
+/// | `LOOP_START` | loop | a loop begins | `input, message_id, limits` |
+/// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
+/// | `LOOP_MODEL_CALL` | round | a request is about to be sent | `attempt, model, question` |
+/// | `LOOP_MODEL_RESULT` | round | the model answered | `parts, facts, duration` |
+/// | `LOOP_MODEL_RETRY` | round | it failed and is asked again | `attempt, error, due` |
+/// | `LOOP_TOOL_CALL` | call | the model asked for a call | `tool, arguments, provider_id, data, flags, gate` |
+/// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
+/// | `LOOP_TOOL_RETRY` | call | it failed and is tried again | `attempt, message, due` |
+/// | `LOOP_TOOL_RESULT` | call | the call has its result | `result, duration, patch` or `state` |
+/// | `LOOP_BRAIN_START` | call | a brain called as a tool begins | `title, options` |
+/// | `LOOP_BRAIN_COMPLETE` | call | it ended, also in failure | `result` or `error` |
+/// | `LOOP_OUTPUT` | call | a tool made a file or a widget | `id, file` or `widget` |
+/// | `LOOP_APPROVAL_REQUESTED` | call | a person is asked | `reason, expires, editable, arguments_hash` |
+/// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
+/// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
+/// | `LOOP_APPROVAL_EXPIRED` | call | nobody decided in time | – |
+/// | `LOOP_WAIT` | call | a call waits | `waits, output, patch` or `state` |
+/// | `LOOP_RESUME` | call | it has its answer, or its time is up | `cause, wait, payload, signal, actor` |
+/// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, from, signal, actor` |
+/// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
+/// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
+/// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used` |
+/// | `LOOP_COMPACTED` | loop | older messages were summarised | `keep, summary` |
+/// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, patch` or `state` |
+///
+/// A question that a step asks a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
+/// the step's path and the question's number; its `question` is the request's system prompt and text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum Body {
+    /// A worker attaches to the run; what was in flight before is doubtful.
+    RunClaimed {
+        /// The worker.
+        holder: String,
+        /// The W3C trace context of the attachment.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<String>,
+    },
+    /// The worker lets go of the run.
+    RunReleased {
+        /// Why.
+        reason: String,
+    },
+    /// A brain begins.
+    BrainStart(Box<BrainStart>),
+    /// A brain ended well.
+    BrainComplete {
+        /// What its callers get.
+        result: Value,
+    },
+    /// A brain failed.
+    BrainError(Failure),
+    /// A brain was cancelled.
+    BrainCancelled {
+        /// The signal that cancelled it; a nested brain is cancelled with the run around it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<SignalId>,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        actor: Actor,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The run was paused: nothing new starts.
+    BrainPaused {
+        /// The signal.
+        signal: SignalId,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        actor: Actor,
+    },
+    /// The run goes on.
+    BrainResumed {
+        /// The signal.
+        signal: SignalId,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        actor: Actor,
+    },
+    /// A step begins.
+    StepStart {
+        /// The try, from 0.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        attempt: u32,
+    },
+    /// A step returned the next state.
+    StepComplete {
+        /// The change, none where the state is the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Change>,
+        /// Microseconds since its start.
+        duration: u64,
+    },
+    /// A step failed and is tried again.
+    StepRetry {
+        /// The try that failed, from 0.
+        attempt: u32,
+        /// What went wrong.
+        message: String,
+        /// When it is tried again.
+        due: Timestamp,
+    },
+    /// A loop begins.
+    LoopStart {
+        /// The opening user message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<String>,
+        /// The sender's own id of that message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
+        /// The limits.
+        limits: Limits,
+    },
+    /// A round begins.
+    LoopIteration(Box<Iteration>),
+    /// A request is about to be sent.
+    LoopModelCall {
+        /// The try, from 0.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        attempt: u32,
+        /// The provider and model, as `provider/model`.
+        model: String,
+        /// For a step's question, what is asked; a round's request follows from the log.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Question>,
+    },
+    /// The model answered.
+    LoopModelResult {
+        /// The parts of the answer in order.
+        parts: Vec<Part>,
+        /// What is known about the answer.
+        facts: ModelFacts,
+        /// Microseconds from the request to the end of the answer.
+        duration: u64,
+    },
+    /// The model failed and is asked again.
+    LoopModelRetry {
+        /// The try that failed, from 0.
+        attempt: u32,
+        /// What went wrong.
+        error: ModelError,
+        /// When it is asked again.
+        due: Timestamp,
+    },
+    /// The model asked for a call.
+    LoopToolCall(Box<ToolCall>),
+    /// A tool is about to run.
+    LoopToolStart {
+        /// The try, from 0.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        attempt: u32,
+    },
+    /// A tool failed for the moment and is tried again.
+    LoopToolRetry {
+        /// The try that failed, from 0.
+        attempt: u32,
+        /// What went wrong.
+        message: String,
+        /// When it is tried again.
+        due: Timestamp,
+    },
+    /// A call has its result.
+    LoopToolResult {
+        /// The result.
+        result: ToolResult,
+        /// Microseconds since the tool's start; none for a call that never ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration: Option<u64>,
+        /// The change of the loop's state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Change>,
+    },
+    /// A brain called as a tool begins; its own `BRAIN_START` follows.
+    LoopBrainStart {
+        /// Its title.
+        title: String,
+        /// Its options.
+        options: Value,
+    },
+    /// A brain called as a tool ended, well or not.
+    LoopBrainComplete {
+        /// Its result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+        /// Why it has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A tool made a file or a widget.
+    LoopOutput {
+        /// The output's own id.
+        id: PublicId,
+        /// A file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<FileOutput>,
+        /// A widget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        widget: Option<WidgetOutput>,
+    },
+    /// A person is asked whether a call may run.
+    LoopApprovalRequested {
+        /// Why a person is asked.
+        reason: String,
+        /// When the question becomes void.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Timestamp>,
+        /// Whether the arguments may be edited.
+        editable: bool,
+        /// The hash of the proposed arguments.
+        arguments_hash: ContentHash,
+    },
+    /// A person decided.
+    LoopApprovalDecided {
+        /// What was decided.
+        decision: Decision,
+        /// The arguments to run the call with, where they were edited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// Why it was rejected.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The signal.
+        signal: SignalId,
+        /// Who decided, and over which channel.
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        actor: Actor,
+    },
+    /// The question is void, since something else ended the call.
+    LoopApprovalWithdrawn {
+        /// What did.
+        cause: String,
+    },
+    /// Nobody decided in time.
+    LoopApprovalExpired {},
+    /// A call waits.
+    LoopWait {
+        /// What it waits for; the first that arrives answers it.
+        waits: Vec<WaitSpec>,
+        /// What the tool returned before the wait.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        output: Value,
+        /// The change of the loop's state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Change>,
+    },
+    /// A call that waited goes on.
+    LoopResume {
+        /// Whether an answer came or the time was up.
+        #[serde(default, skip_serializing_if = "is_answered")]
+        cause: ResumeCause,
+        /// Which of its waits, from 0.
+        wait: u32,
+        /// The answer.
+        payload: Value,
+        /// The signal that brought it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<SignalId>,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        actor: Actor,
+    },
+    /// Somebody says something to a loop.
+    LoopMessage {
+        /// What is said.
+        text: String,
+        /// Who says it.
+        #[serde(default, skip_serializing_if = "is_person")]
+        from: Speaker,
+        /// The signal that brought it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<SignalId>,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        actor: Actor,
+    },
+    /// An exit tool ended the loop.
+    LoopExit {
+        /// The call's path.
+        call: super::path::Path,
+        /// The tool.
+        tool: ToolId,
+    },
+    /// The number of rounds ended the loop.
+    LoopMaxIterations {
+        /// The limit.
+        limit: u32,
+    },
+    /// Another limit ended the loop.
+    LoopLimit {
+        /// Which.
+        kind: LimitKind,
+        /// The limit: tokens, or microseconds.
+        limit: u64,
+        /// What was used.
+        used: u64,
+    },
+    /// The older part of the record was summarised for the model; the record itself stays.
+    LoopCompacted {
+        /// How many of the latest messages stay as they are.
+        keep: u64,
+        /// What stands for the messages before them.
+        summary: String,
+    },
+    /// A loop ended; always its last event.
+    LoopComplete {
+        /// How it ended.
+        outcome: LoopOutcome,
+        /// The tokens of the loop and all below it.
+        usage: Usage,
+        /// The change that `on_exit` made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Change>,
+    },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_answered(cause: &ResumeCause) -> bool {
+    *cause == ResumeCause::Answered
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_person(from: &Speaker) -> bool {
+    *from == Speaker::Person
+}
+
+/// What `BRAIN_START` carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BrainStart {
+    /// The brain's title.
+    pub title: String,
+    /// The author's version.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub version: u32,
+    /// The hash of what makes it the same brain; see [`Shape::fingerprint`].
+    pub fingerprint: ContentHash,
+    /// Its stages.
+    pub stages: Shape,
+    /// Its options.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub options: Value,
+    /// The state it begins with.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+    /// How the run was started; only at the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+}
+
+/// What `LOOP_ITERATION` carries: what `prepare` yielded. What is left out is as in the round before.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Iteration {
+    /// The system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<Content<Arc<str>>>,
+    /// The context items, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Vec<Content<ContextItem>>>,
+    /// The tools, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolEntry>>,
+    /// How the model is to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Content<Settings>>,
+    /// The limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// Whether an exit tool is among the tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exits: Option<bool>,
+    /// The changes of the plugins' states.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub plugins: IndexMap<String, Change>,
+}
+
+/// A content by its hash; the body stands in the first event of the loop that names it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Content<T> {
+    /// The hash.
+    pub hash: ContentHash,
+    /// The body, where it is new.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub body: Option<T>,
+}
+
+const fn none<T>() -> Option<T> {
+    None
+}
+
+/// One tool of a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolEntry {
+    /// The tool's id.
+    pub id: ToolId,
+    /// The hash of its declaration.
+    pub hash: ContentHash,
+    /// The declaration, where it is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<ToolDecl>,
+}
+
+/// What a step asks a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The system prompt.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub system: String,
+    /// What is asked.
+    pub text: String,
+    /// How the model is to answer.
+    #[serde(default)]
+    pub settings: Settings,
+}
+
+/// What `LOOP_TOOL_CALL` carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The tool, or the name that the model wrote where there is no such tool.
+    pub tool: String,
+    /// The arguments; a text, where the model did not write JSON.
+    pub arguments: Value,
+    /// The provider's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// What the provider wants back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// What the tool promises.
+    #[serde(default, skip_serializing_if = "is_plain")]
+    pub flags: CallFlags,
+    /// What it needs an approval for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_plain(flags: &CallFlags) -> bool {
+    *flags == CallFlags::default()
+}
+
+/// Why a brain failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// What kind of failure it is; see the docs of the event table.
+    pub code: EndReason,
+    /// A sentence that says what happened and where.
+    pub message: String,
+    /// Whether trying again can help.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retryable: bool,
+}
+
+/// The kinds of failures of a brain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EndReason {
+    /// A step returned an error or panicked.
+    Step,
+    /// A loop's configuration is wrong, or its closure failed.
+    Config,
+    /// The model could not be reached, or gave nothing usable.
+    Model,
+    /// A limit with `OnLimit::Error` was reached.
+    Limit,
+    /// A nested brain failed.
+    Brain,
+    /// The state could not be encoded or decoded.
+    State,
+}
+
+/// What a person decided about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It may run.
+    Approved,
+    /// It may not.
+    Rejected,
+}
+
+/// Why a waiting call goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeCause {
+    /// An answer came.
+    #[default]
+    Answered,
+    /// The time was up.
+    Expired,
+}
+
+/// Who says something to a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// A person.
+    #[default]
+    Person,
+    /// The engine, for instance to tell the model that it has to call an exit tool.
+    Engine,
+}

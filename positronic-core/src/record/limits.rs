@@ -1,0 +1,97 @@
+//! How much a loop may do, and what happens when it has done it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The limits of one loop. A limit that is `None` does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// How many rounds the loop may have. The default is 50, as in the decision loop's design.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+    /// How many tokens, input and output together, the loop and all below it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// How long the loop may be active, in microseconds; time spent suspended does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<u64>,
+    /// What reaching a limit does.
+    #[serde(skip_serializing_if = "is_default")]
+    pub on_limit: OnLimit,
+    /// How many calls of one batch run at once. The default is 8.
+    #[serde(skip_serializing_if = "is_default_parallel")]
+    pub parallel: u32,
+    /// How the calls of a batch wait for one another's approvals.
+    #[serde(skip_serializing_if = "is_default")]
+    pub policy: BatchPolicy,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_iterations: Some(50),
+            max_tokens: None,
+            max_time: None,
+            on_limit: OnLimit::Exit,
+            parallel: DEFAULT_PARALLEL,
+            policy: BatchPolicy::Gated,
+        }
+    }
+}
+
+const DEFAULT_PARALLEL: u32 = 8;
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_default_parallel(value: &u32) -> bool {
+    *value == DEFAULT_PARALLEL
+}
+
+impl Limits {
+    /// Returns the active time that is allowed, if it is limited.
+    #[must_use]
+    pub fn time(&self) -> Option<Duration> {
+        self.max_time.map(Duration::from_micros)
+    }
+}
+
+/// What a loop does when it reaches a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLimit {
+    /// Ends the loop; the brain goes on with its next stage.
+    #[default]
+    Exit,
+    /// Fails the brain.
+    Error,
+}
+
+/// Which limit was reached, apart from the number of rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// Tokens of the loop and all below it.
+    Tokens,
+    /// Money spent by the loop and all below it.
+    Money,
+    /// Active time, in microseconds.
+    Time,
+}
+
+/// How the calls of one batch wait for one another's approvals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchPolicy {
+    /// All approvals are asked at once; a call after an undecided one waits for it, unless it is read-only.
+    #[default]
+    Gated,
+    /// Everything in call order, one call and one decision at a time.
+    Strict,
+    /// All approvals are asked at once; every call that needs none runs at once.
+    Eager,
+}

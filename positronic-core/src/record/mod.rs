@@ -1,0 +1,37 @@
+//! The data that everything else is made of: events, prompts, messages, results.
+//!
+//! Nothing here does anything. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
+//! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) keeps them.
+
+mod call;
+mod canonical;
+mod event;
+mod event_body;
+mod ids;
+mod limits;
+mod message;
+mod path;
+mod prompt;
+mod request;
+mod result;
+mod shape;
+mod signal;
+mod usage;
+
+pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
+pub use canonical::{Change, ChangeError, ContentHash, canonical, hash_json, hash_text};
+pub use event::{Draft, Event, EventError, FORMAT_VERSION};
+pub use event_body::{
+    Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,
+    ToolEntry,
+};
+pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp};
+pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
+pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
+pub use path::{Path, PathError, Segment};
+pub use prompt::{FileOutput, Output, OutputKind, Prompt, PromptState, ToolOutput, WidgetOutput};
+pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
+pub use result::{LoopOutcome, ToolResult};
+pub use shape::{Shape, StageKind, StageShape};
+pub use signal::{Actor, Signal, SignalKind, Start};
+pub use usage::{Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall, Usage};

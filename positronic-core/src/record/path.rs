@@ -1,0 +1,229 @@
+//! Where in a run's tree something happened.
+//!
+//! A path is read from the outside in: a stage's name, then for a loop the round or the call in it, then the
+//! stages of the brain that the call runs, and so on: `Chat/3.1/Ask/0.2` is the third call of round 0 of the loop
+//! `Ask` in the brain that was called as the second call of round 3 of the loop `Chat`. The root brain's path is
+//! empty. Since a stage's name is never a number, a path's text says what each part is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::ids::PublicId;
+
+/// Names a place in the tree of a run: a brain, a stage, a round or a call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Path(Arc<str>);
+
+/// One part of a [`Path`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment<'a> {
+    /// A stage of a brain, by its name.
+    Stage(&'a str),
+    /// A round of a loop, counted from 0.
+    Round(u32),
+    /// A call: its round and its place in the model's answer, both counted from 0.
+    Call(u32, u32),
+}
+
+/// Says why a text is no path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no path: {reason}")]
+pub struct PathError {
+    text: String,
+    reason: &'static str,
+}
+
+impl Path {
+    /// Returns the path of a run's root brain.
+    #[must_use]
+    pub fn root() -> Self {
+        Self(Arc::from(""))
+    }
+
+    /// Reads a path from its text.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] when a part is empty, or a round or call does not follow a stage.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        let error = |reason| Err(PathError { text: text.to_owned(), reason });
+        if !text.is_empty() {
+            let mut after_stage = false;
+            for part in text.split('/') {
+                match parse_segment(part) {
+                    _ if part.is_empty() => return error("a part is empty"),
+                    Segment::Stage(_) => after_stage = true,
+                    Segment::Round(_) | Segment::Call(..) if !after_stage => {
+                        return error("a round or a call has to follow a loop's name");
+                    }
+                    Segment::Round(_) | Segment::Call(..) => after_stage = false,
+                }
+            }
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Says whether `name` can be a stage's name: not empty, no `/`, and no number (`3` or `3.1`).
+    #[must_use]
+    pub fn is_stage_name(name: &str) -> bool {
+        !name.is_empty() && !name.contains('/') && matches!(parse_segment(name), Segment::Stage(_))
+    }
+
+    /// Returns the path of the stage `name` in this brain.
+    #[must_use]
+    pub fn stage(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.into()) } else { Self(format!("{}/{name}", self.0).into()) }
+    }
+
+    /// Returns the path of a round of this loop.
+    #[must_use]
+    pub fn round(&self, round: u32) -> Self {
+        Self(format!("{}/{round}", self.0).into())
+    }
+
+    /// Returns the path of a call of this loop.
+    #[must_use]
+    pub fn call(&self, round: u32, index: u32) -> Self {
+        Self(format!("{}/{round}.{index}", self.0).into())
+    }
+
+    /// Returns the path around this one, `None` for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        if self.0.is_empty() {
+            return None;
+        }
+        Some(self.0.rsplit_once('/').map_or_else(Self::root, |(parent, _)| Self(parent.into())))
+    }
+
+    /// Returns the last part, `None` for the root.
+    #[must_use]
+    pub fn last(&self) -> Option<Segment<'_>> {
+        self.segments().next_back()
+    }
+
+    /// Walks the parts from the outside in.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = Segment<'_>> {
+        self.0.split('/').filter(|part| !part.is_empty()).map(parse_segment)
+    }
+
+    /// Says whether this path is `ancestor` or lies below it.
+    #[must_use]
+    pub fn is_within(&self, ancestor: &Self) -> bool {
+        ancestor.0.is_empty()
+            || self.0.strip_prefix(&*ancestor.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Returns the path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Says whether this is the path of the root brain.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns a short id for this path that is safe in a URL: 13 characters of Crockford's base 32, the first
+    /// 65 bits of the path's SHA-256.
+    #[must_use]
+    pub fn public_id(&self) -> PublicId {
+        const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let digest = Sha256::digest(self.0.as_bytes());
+        let mut bits = digest.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
+        let mut text = String::with_capacity(13);
+        for _ in 0..13 {
+            let five = usize::try_from(bits >> 123).unwrap_or(0);
+            text.push(char::from(ALPHABET.get(five).copied().unwrap_or(b'0')));
+            bits <<= 5;
+        }
+        PublicId::from(text)
+    }
+}
+
+fn parse_segment(part: &str) -> Segment<'_> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u32>().ok()).flatten()
+    };
+    if let Some(round) = number(part) {
+        return Segment::Round(round);
+    }
+    match part.split_once('.') {
+        Some((round, index)) => match (number(round), number(index)) {
+            (Some(round), Some(index)) => Segment::Call(round, index),
+            _ => Segment::Stage(part),
+        },
+        None => Segment::Stage(part),
+    }
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self::root()
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl std::str::FromStr for Path {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        Self::parse(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Path {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_parts_of_a_nested_call() {
+        let path = Path::root().stage("Chat").call(3, 1).stage("Ask").call(0, 2);
+
+        assert_eq!(path.as_str(), "Chat/3.1/Ask/0.2");
+        assert_eq!(
+            path.segments().collect::<Vec<_>>(),
+            [Segment::Stage("Chat"), Segment::Call(3, 1), Segment::Stage("Ask"), Segment::Call(0, 2)]
+        );
+        assert_eq!(path.parent().unwrap().as_str(), "Chat/3.1/Ask");
+        assert!(path.is_within(&Path::parse("Chat/3.1").unwrap()));
+        assert!(!path.is_within(&Path::parse("Chat/3").unwrap()));
+    }
+
+    #[test]
+    fn refuses_what_is_no_path() {
+        for text in ["/", "Chat//Ask", "3.1", "Chat/3/1"] {
+            assert!(Path::parse(text).is_err(), "{text}");
+        }
+        assert!(!Path::is_stage_name("12.5"));
+        assert!(Path::is_stage_name("Version 1.2"));
+    }
+
+    #[test]
+    fn gives_a_short_id_that_depends_on_the_path_alone() {
+        let id = Path::parse("Chat/3.1").unwrap().public_id();
+
+        assert_eq!(id.as_str().len(), 13);
+        assert_eq!(id, Path::parse("Chat/3.1").unwrap().public_id());
+        assert_ne!(id, Path::parse("Chat/3.2").unwrap().public_id());
+    }
+}

@@ -1,0 +1,149 @@
+//! The record of one loop: what was put in, everything that came out, in order.
+//!
+//! The outputs are a superset of what a model knows: text and tool calls, and also files and widgets that only
+//! people see. [`projection`](crate::projection) makes model messages from them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::call::CallState;
+use super::call::ToolId;
+use super::ids::{PublicId, Timestamp};
+use super::path::Path;
+use super::request::Tier;
+use super::result::{LoopOutcome, ToolResult};
+use super::usage::{Part, Usage};
+
+/// The record of one loop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// The loop's path.
+    pub path: Path,
+    /// Whom the run belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Which of the runner's models answers.
+    #[serde(default)]
+    pub model: Tier,
+    /// Where the loop stands.
+    pub state: PromptState,
+    /// The opening message; a loop without one was started by the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Everything that happened, in order.
+    pub output: Vec<Output>,
+    /// The tokens of all model calls of this loop, nested brains not included.
+    pub usage: Usage,
+    /// How the loop ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<LoopOutcome>,
+}
+
+/// Where a loop stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptState {
+    /// It works.
+    Running,
+    /// A call waits for a person's approval.
+    WaitingForApproval,
+    /// A call waits for a webhook or a reply.
+    WaitingForWebhook,
+    /// It has ended.
+    Completed,
+}
+
+/// One entry of a loop's record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What it is.
+    #[serde(rename = "output")]
+    pub kind: OutputKind,
+}
+
+/// The kinds of entries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OutputKind {
+    /// A message that came in while the loop ran.
+    Message {
+        /// What was said.
+        text: String,
+        /// Whether the engine said it, rather than a person.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        engine: bool,
+    },
+    /// What the model said, apart from its calls.
+    Text {
+        /// The round.
+        round: u32,
+        /// The parts in order; a call's place is a reference.
+        parts: Vec<Part>,
+    },
+    /// A call.
+    Tool(ToolOutput),
+    /// A file for people; the model reads one line about it.
+    File(FileOutput),
+    /// Data for a user interface; the model never sees it.
+    Widget(WidgetOutput),
+}
+
+/// A call, with its result once there is one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// The call's path.
+    pub path: Path,
+    /// The tool.
+    pub tool: ToolId,
+    /// The arguments that the model proposed.
+    pub arguments: Value,
+    /// The arguments that ran, where a person edited them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Value>,
+    /// Where the call stands.
+    pub state: CallState,
+    /// Its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+    /// Microseconds from the tool's start to its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<u64>,
+    /// The provider's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// What the provider wants back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+/// A file that a tool made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileOutput {
+    /// The file's name.
+    pub name: String,
+    /// Its media type, such as `text/markdown`.
+    pub media_type: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The SHA-256 of its bytes, in hexadecimal digits.
+    pub sha256: String,
+    /// Where its bytes are.
+    pub uri: String,
+}
+
+/// Data for a user interface.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WidgetOutput {
+    /// Which widget shows the data.
+    pub kind: String,
+    /// The data.
+    pub data: Value,
+    /// What is shown where there is no such widget.
+    pub fallback: String,
+    /// The output that this one takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<PublicId>,
+}

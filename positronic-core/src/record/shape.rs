@@ -1,0 +1,47 @@
+//! What a run's first event says of its brain, so that the machine needs no code to decide.
+
+use serde::{Deserialize, Serialize};
+
+use super::canonical::{ContentHash, hash_json};
+
+/// The stages of a brain, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Shape(pub Vec<StageShape>);
+
+/// One stage of a brain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageShape {
+    /// The stage's name, unique within its brain.
+    pub name: String,
+    /// What kind of stage it is.
+    pub kind: StageKind,
+    /// The fingerprint of the nested brain, where the stage is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brain: Option<ContentHash>,
+}
+
+/// The kinds of stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageKind {
+    /// A function from one state to the next.
+    Step,
+    /// A model that calls tools until the work is done.
+    Loop,
+    /// A nested brain.
+    Brain,
+}
+
+impl Shape {
+    /// Hashes what makes a brain the same brain: title, version, options schema, stages.
+    #[must_use]
+    pub fn fingerprint(&self, title: &str, version: u32, options_schema: &serde_json::Value) -> ContentHash {
+        hash_json(&serde_json::json!({
+            "title": title,
+            "version": version,
+            "options": options_schema,
+            "stages": self,
+        }))
+    }
+}

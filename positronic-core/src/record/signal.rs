@@ -1,0 +1,121 @@
+//! What the outside says to a run.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ids::{RunId, SignalId};
+use super::path::Path;
+
+/// Who sent something, and how it came. Every part may be unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
+#[serde(default)]
+#[builder(field_defaults(default, setter(strip_option, into)))]
+pub struct Actor {
+    /// The person or system that sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The channel it came over: `cli`, `http`, `slack`, ….
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// The W3C trace context (`traceparent`) it came with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+}
+
+/// Starts a run. It is recorded in the run's first `BRAIN_START`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Start {
+    /// The start's own id: the same id starts the same run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<SignalId>,
+    /// Whom the run belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Who started it, and over which channel.
+    #[serde(skip_serializing_if = "is_unknown")]
+    pub actor: Actor,
+    /// The conversation it is a part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The run and the event number it was forked from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<(RunId, super::ids::Seq)>,
+}
+
+pub(crate) fn is_unknown(actor: &Actor) -> bool {
+    *actor == Actor::default()
+}
+
+/// What the outside says to a run that exists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Signal {
+    /// The signal's own id. The same id twice is the same signal.
+    pub id: SignalId,
+    /// Who sent it, and how.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub actor: Actor,
+    /// What it says.
+    pub kind: SignalKind,
+}
+
+/// The kinds of signals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SignalKind {
+    /// Lets a pending call run, with its own arguments or with edited ones.
+    Approve {
+        /// The call's path.
+        call: Path,
+        /// The arguments to run it with, where they differ from the proposed ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+    },
+    /// Refuses a pending call.
+    Reject {
+        /// The call's path.
+        call: Path,
+        /// Why; the model reads it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Delivers a webhook's payload to whichever call waits for it.
+    Webhook {
+        /// The webhook's name.
+        name: String,
+        /// What tells this wait from others for the same webhook.
+        identifier: String,
+        /// The payload, checked against the webhook's schema.
+        payload: Value,
+    },
+    /// Answers a call that waits for a reply addressed to itself.
+    Reply {
+        /// The call's path.
+        call: Path,
+        /// The answer.
+        payload: Value,
+    },
+    /// Says something to a loop of the run.
+    Message {
+        /// The loop, where it is not the only one that is open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Path>,
+        /// What is said.
+        text: String,
+    },
+    /// Stops starting new work; what is in flight runs to its end.
+    Pause,
+    /// Goes on after a pause.
+    Resume,
+    /// Ends the run; every open call gets a typed result.
+    Cancel {
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// Extra data under names, in the order they were added.
+pub(crate) type Named = IndexMap<String, Value>;

@@ -1,0 +1,254 @@
+//! What a model answered, what it cost, and how it fails.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Counts the tokens of one model call, or of many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens of the request.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input: u64,
+    /// Tokens of the answer, reasoning included.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub output: u64,
+    /// The part of `input` that the provider had cached.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached: u64,
+    /// The part of `output` that was reasoning.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Usage {
+    /// Returns the tokens of requests and answers together.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Finish {
+    /// It had said everything.
+    #[default]
+    Stop,
+    /// It wants its calls answered.
+    Calls,
+    /// It reached the number of tokens it may write.
+    Length,
+    /// The provider's filter stopped it.
+    Filtered,
+    /// Another reason, in the provider's word.
+    Other(String),
+}
+
+/// What is known about a model's answer beside its content.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelFacts {
+    /// The provider or adapter that was asked.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub provider: String,
+    /// The model that was asked for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// The model that says it answered, where that is another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
+    /// The provider's id of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+    /// Why the model stopped.
+    pub finish: Finish,
+    /// Microseconds from the request to the first chunk of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_chunk: Option<u64>,
+    /// The tokens.
+    pub usage: Usage,
+}
+
+/// One part of a model's answer, in the order the model gave them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Part {
+    /// Natural language.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// What the model thought before it answered.
+    Reasoning {
+        /// The thoughts, or their summary, as far as the provider shows them.
+        text: String,
+        /// What the provider wants back unchanged: an encrypted item, a signature.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
+    },
+    /// A call; its arguments stand in its `LOOP_TOOL_CALL`.
+    Call {
+        /// The call's place among the calls of this answer, from 0.
+        index: u32,
+    },
+    /// An item only the provider understands; it goes back unchanged.
+    Opaque {
+        /// The item.
+        data: Value,
+    },
+}
+
+/// A call as the model asked for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProposedCall {
+    /// The provider's id, if it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments as the model wrote them; JSON, if the model was right.
+    pub arguments: String,
+    /// What the provider wants back unchanged with this call, such as a thought signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+/// A model's complete answer.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ModelResponse {
+    /// The parts in order; [`Part::Call`] refers to `calls`.
+    pub parts: Vec<Part>,
+    /// The calls in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ProposedCall>,
+    /// What is known about the answer.
+    #[serde(default)]
+    pub facts: ModelFacts,
+}
+
+impl ModelResponse {
+    /// Returns the answer's text, its parts joined.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+            })
+            .collect()
+    }
+}
+
+/// Says why a model call failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What kind of failure it is.
+    pub kind: ModelErrorKind,
+    /// A sentence for people.
+    pub message: String,
+    /// How long the provider asks to wait, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// The HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The provider's own code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_code: Option<String>,
+    /// The provider's id of the request, for its support.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The kinds of model failures. Whether trying again can help follows from the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ModelErrorKind {
+    /// Too many requests (429).
+    RateLimited,
+    /// The account's quota is used up (429 with a quota code).
+    QuotaExhausted,
+    /// The provider failed (5xx).
+    Server,
+    /// No answer in time.
+    Timeout,
+    /// The connection could not be made or broke.
+    Connection,
+    /// The stream ended before the answer was finished.
+    Truncated,
+    /// The answer could not be understood.
+    Malformed,
+    /// The key is missing, wrong, or not allowed (401, 403).
+    Auth,
+    /// The model or the address does not exist (404).
+    NotFound,
+    /// The request does not fit into the model's context.
+    ContextTooLong,
+    /// The provider refused the request (other 4xx).
+    BadRequest,
+    /// The provider's filter refused the content.
+    Filtered,
+    /// A scripted model or a cassette has no answer for this request.
+    Unscripted,
+}
+
+impl ModelErrorKind {
+    /// Says whether the same request can succeed when it is sent again.
+    #[must_use]
+    pub const fn is_retryable(self) -> bool {
+        match self {
+            Self::RateLimited | Self::Server | Self::Timeout | Self::Connection | Self::Truncated | Self::Malformed => {
+                true
+            }
+            Self::QuotaExhausted
+            | Self::Auth
+            | Self::NotFound
+            | Self::ContextTooLong
+            | Self::BadRequest
+            | Self::Filtered
+            | Self::Unscripted => false,
+        }
+    }
+}
+
+impl ModelError {
+    /// Makes an error of a kind with a sentence.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None, status: None, provider_code: None, request_id: None }
+    }
+
+    /// Says whether the same request can succeed when it is sent again.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        self.kind.is_retryable()
+    }
+
+    /// Returns how long the provider asks to wait.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        self.retry_after.map(Duration::from_micros)
+    }
+}
