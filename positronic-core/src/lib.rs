@@ -1,4 +1,5 @@
 //! Typed, durable agent workflows.
 
+pub mod machine;
 pub mod model;
 pub mod record;
