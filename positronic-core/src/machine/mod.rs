@@ -26,7 +26,8 @@ pub use apply::IllegalEvent;
 pub use decide::{Refusal, Schemas, decide};
 pub use next::{Effect, Next, next};
 pub use state::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage, StepFrame,
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage,
+    StepFrame,
 };
 pub use status::{Pending, PendingKind, Status, pending, status};
 

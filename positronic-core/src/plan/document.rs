@@ -55,9 +55,8 @@ impl Document {
     ///
     /// An [`Error`] that names the type, when the document is not one of it.
     pub fn owned<T: DeserializeOwned>(&self) -> Result<T> {
-        T::deserialize(&*self.0.json).map_err(|error| {
-            Error::new(format!("the stored document is no `{}`: {error}", std::any::type_name::<T>()))
-        })
+        T::deserialize(&*self.0.json)
+            .map_err(|error| Error::new(format!("the stored document is no `{}`: {error}", std::any::type_name::<T>())))
     }
 
     /// Decodes, changes and encodes: the next document.

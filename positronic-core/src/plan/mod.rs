@@ -22,9 +22,11 @@ use crate::record::{
 use crate::tools::Schema;
 
 pub use document::Document;
+pub(crate) use document::encode;
 pub use scope::{AnyServices, Link, Scope};
 
 /// A brain without its types.
+#[derive(Clone)]
 pub struct Plan {
     /// The brain's title.
     pub title: String,
@@ -35,7 +37,7 @@ pub struct Plan {
     /// The schema of its options.
     pub options: Arc<Schema>,
     /// Checks options and fills in their defaults.
-    pub read_options: Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>,
+    pub read_options: OptionsFn,
     /// The state it begins with.
     pub initial: Arc<Value>,
     /// Its stages, in order.
@@ -48,10 +50,20 @@ pub struct Plan {
     pub provide: Option<Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>>,
 }
 
+/// Checks options and fills in their defaults.
+pub type OptionsFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
+
+/// Makes a nested brain's options from the state around it and a call's arguments.
+pub type InputFn = Arc<dyn Fn(&Document, &Value) -> Result<Value> + Send + Sync>;
+
+/// Calls a tool's function with its arguments.
+pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<ToolReply>> + Send + Sync>;
+
 /// A function from one document to another.
 pub type StateFn = Arc<dyn Fn(&Document) -> Result<Value> + Send + Sync>;
 
 /// One stage of a plan.
+#[derive(Clone)]
 pub struct StagePlan {
     /// The stage's name.
     pub name: String,
@@ -76,7 +88,7 @@ pub struct NestedPlan {
     /// The brain.
     pub plan: Arc<Plan>,
     /// Makes its options from the state around it and, for a tool, the arguments.
-    pub input: Arc<dyn Fn(&Document, &Value) -> Result<Value> + Send + Sync>,
+    pub input: InputFn,
     /// Makes the next state around it from that state and its result; none leaves the state as it is.
     pub output: Option<OutputFn>,
 }
@@ -130,7 +142,7 @@ pub enum ToolBody {
     /// Calls a function.
     Function {
         /// The function, with its waits.
-        execute: Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<ToolReply>> + Send + Sync>,
+        execute: ToolFn,
         /// Makes the next state from the payload that the call waited for.
         on_resume: Option<OutputFn>,
     },
@@ -145,7 +157,16 @@ pub struct ToolReply {
     /// The changes of the state, in order.
     pub updates: Vec<Update>,
     /// What the call waits for before it has its result.
-    pub waits: Vec<crate::record::WaitSpec>,
+    pub waits: Vec<PlannedWait>,
+}
+
+/// Something a call waits for, before it is known when its time is up.
+#[derive(Debug, Clone)]
+pub struct PlannedWait {
+    /// What it waits for; `expires` is not set yet.
+    pub spec: crate::record::WaitSpec,
+    /// How long it waits.
+    pub valid_for: Option<Duration>,
 }
 
 /// Makes the next state from a state.
