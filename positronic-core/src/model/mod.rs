@@ -4,9 +4,13 @@
 //! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
 //! event and none is multiplied by another.
 
+mod retry;
+
 use std::fmt;
 
 use futures::future::BoxFuture;
+
+pub use retry::RetryPolicy;
 
 use crate::record::{DeltaKind, ModelError, ModelRequest, ModelResponse};
 
@@ -62,5 +66,23 @@ impl DeltaSink for NoDeltas {
 impl fmt::Debug for dyn Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
+    }
+}
+
+impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        (**self).call(request, deltas)
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        (**self).wire(request)
     }
 }
