@@ -4,6 +4,9 @@
 //! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
 //! event and none is multiplied by another.
 
+#[cfg(feature = "openai")]
+pub mod openai;
+
 use std::fmt;
 
 use futures::future::BoxFuture;
