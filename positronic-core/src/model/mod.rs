@@ -4,8 +4,12 @@
 //! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
 //! event and none is multiplied by another.
 
+pub mod cassette;
 #[cfg(feature = "openai")]
 pub mod openai;
+mod plain;
+pub mod retry;
+pub mod scripted;
 
 use std::fmt;
 

@@ -3,6 +3,8 @@
 //! The body begins with the model and the messages: one system message, which joins the system prompt and the context
 //! items, then the history. What changes from round to round stands at the end.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -19,7 +21,8 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     body.list("messages", |message| {
         let system = system_prompt(request);
         if !system.is_empty() {
-            message(&json!({ "role": "system", "content": system }).to_string());
+            let prompt = WirePrompt { role: "system", content: &system };
+            message(to_raw_value(&prompt).unwrap_or_default().get());
         }
         for entry in request.messages.read().iter() {
             message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
@@ -57,62 +60,87 @@ const fn dialect(back: ReasoningBack) -> &'static str {
 
 fn encode_message(back: ReasoningBack, message: &Message) -> Box<RawValue> {
     let encoded = match message {
-        Message::User { text } => to_raw_value(&json!({ "role": "user", "content": text })),
-        Message::Tool { call, text, .. } => to_raw_value(&WireTool { role: "tool", tool_call_id: call, content: text }),
+        Message::User { text } => to_raw_value(&WirePrompt { role: "user", content: text }),
+        Message::Tool { call, text, .. } => {
+            to_raw_value(&WireResult { role: "tool", tool_call_id: call, content: text })
+        }
         Message::Assistant { parts } => to_raw_value(&assistant(back, parts)),
     };
     encoded.unwrap_or_default()
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
+struct WirePrompt<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct WireResult<'a> {
     role: &'static str,
     tool_call_id: &'a str,
     content: &'a str,
 }
 
+#[derive(Serialize)]
+struct WireAssistant<'a> {
+    role: &'static str,
+    content: Option<String>,
+    #[serde(flatten)]
+    thoughts: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: WireFunction<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    arguments: Cow<'a, str>,
+}
+
 /// Merges the parts into the one message that the dialect has for them.
-fn assistant(back: ReasoningBack, parts: &[Assistant]) -> Value {
+fn assistant(back: ReasoningBack, parts: &[Assistant]) -> WireAssistant<'_> {
     let mut content = String::new();
-    let mut calls = Vec::new();
+    let mut tool_calls = Vec::new();
     let mut thoughts = Map::new();
-    let mut message = Map::new();
+    let mut extra_content = None;
     for part in parts {
         match part {
             Assistant::Text { text } => content.push_str(text),
             Assistant::Reasoning { text, data } => add_thought(&mut thoughts, text, data.as_ref()),
-            Assistant::Call { call, name, arguments, data } => {
-                let function = json!({ "name": name, "arguments": sendable_arguments(arguments) });
-                let mut call = json!({ "id": call, "type": "function", "function": function });
-                if let Some(extra) = data.as_ref().and_then(|data| data.get("extra_content"))
-                    && let Value::Object(fields) = &mut call
-                {
-                    fields.insert("extra_content".to_owned(), extra.clone());
-                }
-                calls.push(call);
-            }
-            Assistant::Opaque { data } => {
-                if let Some(extra) = data.get("extra_content") {
-                    message.insert("extra_content".to_owned(), extra.clone());
-                }
-            }
+            Assistant::Call { call, name, arguments, data } => tool_calls.push(WireCall {
+                id: call,
+                r#type: "function",
+                function: WireFunction { name, arguments: sendable_arguments(arguments) },
+                extra_content: data.as_ref().and_then(|data| data.get("extra_content")),
+            }),
+            Assistant::Opaque { data } => extra_content = data.get("extra_content").or(extra_content),
         }
     }
     let wanted = match back {
-        ReasoningBack::WithCalls => !calls.is_empty(),
+        ReasoningBack::WithCalls => !tool_calls.is_empty(),
         ReasoningBack::Always => true,
         ReasoningBack::Never => false,
     };
-    if wanted {
-        message.append(&mut thoughts);
+    let silent = content.is_empty() && !tool_calls.is_empty();
+    WireAssistant {
+        role: "assistant",
+        content: (!silent).then_some(content),
+        thoughts: wanted.then_some(thoughts),
+        tool_calls,
+        extra_content,
     }
-    message.insert("role".to_owned(), "assistant".into());
-    let silent = content.is_empty() && !calls.is_empty();
-    message.insert("content".to_owned(), if silent { Value::Null } else { content.into() });
-    if !calls.is_empty() {
-        message.insert("tool_calls".to_owned(), calls.into());
-    }
-    message.into()
 }
 
 /// Puts a thought under the field in which it came; thoughts of other dialects have none and stay behind.

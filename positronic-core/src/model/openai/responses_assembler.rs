@@ -121,7 +121,7 @@ impl ResponsesAssembler {
         }
         self.end(response)?;
         let places: Vec<_> = self.items.keys().copied().collect();
-        Ok(places.into_iter().filter_map(|place| self.whole_piece(place)).collect())
+        Ok(places.into_iter().filter_map(|place| self.rest(place)).collect())
     }
 
     /// Says whether the model has said that it is done; a broken connection does no harm then.
@@ -170,9 +170,7 @@ impl ResponsesAssembler {
                     let item = self.items.entry(place).or_default();
                     item.value = value;
                     item.done = true;
-                    if item.text.is_empty() {
-                        pieces.extend(self.whole_piece(place));
-                    }
+                    pieces.extend(self.rest(place));
                 }
             }
             "response.output_text.delta" | "response.refusal.delta" => {
@@ -259,11 +257,12 @@ impl ResponsesAssembler {
         (item.kind() == Kind::Call && item.name().is_some()).then(|| self.piece(place, String::new())).flatten()
     }
 
-    /// Makes the one piece of an item that came without pieces.
-    fn whole_piece(&mut self, place: u64) -> Option<Piece> {
+    /// Makes the last piece of an item whose pieces did not all come, or which came whole.
+    fn rest(&mut self, place: u64) -> Option<Piece> {
         let item = self.items.get(&place)?;
-        let text = item.streamed_text().filter(|text| !text.is_empty())?;
-        self.piece(place, text)
+        let whole = item.whole_text()?;
+        let rest = whole.strip_prefix(item.text.as_str()).filter(|rest| !rest.is_empty())?.to_owned();
+        self.piece(place, rest)
     }
 
     fn piece(&mut self, place: u64, text: String) -> Option<Piece> {

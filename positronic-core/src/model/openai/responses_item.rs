@@ -86,8 +86,8 @@ impl Item {
         }
     }
 
-    /// Returns what would have streamed, had the item not come whole.
-    pub(super) fn streamed_text(&self) -> Option<String> {
+    /// Returns the text that its pieces add up to.
+    pub(super) fn whole_text(&self) -> Option<String> {
         match self.kind() {
             Kind::Message => Some(self.message_text()),
             Kind::Thought => Some(self.thought_text()),

@@ -3,6 +3,8 @@
 //! The system prompt, joined with the context items, goes into `instructions`. Messages become items without ids,
 //! since nothing is stored on the server; thoughts go back as the items they came as.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -24,7 +26,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         for entry in request.messages.read().iter() {
             let items = entry.wire(DIALECT, encode_message);
             let items = items.get().trim_start_matches('[').trim_end_matches(']');
-            if !items.is_empty() {
+            if items.starts_with('{') {
                 item(items);
             }
         }
@@ -55,36 +57,68 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
 /// Encodes a message as the list of its items.
 fn encode_message(message: &Message) -> Box<RawValue> {
     let items = match message {
-        Message::User { text } => vec![json!({ "role": "user", "content": text })],
+        Message::User { text } => to_raw_value(&[WirePrompt { role: "user", content: text }]),
         Message::Tool { call, text, .. } => {
-            vec![json!({ "type": "function_call_output", "call_id": call, "output": text })]
+            to_raw_value(&[WireItem::FunctionCallOutput { call_id: call, output: text }])
         }
-        Message::Assistant { parts } => assistant(parts),
+        Message::Assistant { parts } => to_raw_value(&assistant(parts)),
     };
-    to_raw_value(&items).unwrap_or_default()
+    items.unwrap_or_default()
 }
 
-fn assistant(parts: &[Assistant]) -> Vec<Value> {
+#[derive(Serialize)]
+struct WirePrompt<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireItem<'a> {
+    Message {
+        role: &'static str,
+        content: [WireText<'a>; 1],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a Value>,
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: Cow<'a, str>,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: &'a str,
+    },
+    #[serde(untagged)]
+    AsItCame(&'a Value),
+}
+
+#[derive(Serialize)]
+struct WireText<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
     let mut items = Vec::with_capacity(parts.len());
     let mut phase = None;
     for part in parts {
         match part {
             Assistant::Text { text } => {
-                let content = json!([{ "type": "output_text", "text": text }]);
-                let mut item = json!({ "type": "message", "role": "assistant", "content": content });
-                if let (Some(phase), Value::Object(fields)) = (phase.take(), &mut item) {
-                    fields.insert("phase".to_owned(), phase);
-                }
-                items.push(item);
+                let content = [WireText { r#type: "output_text", text }];
+                items.push(WireItem::Message { role: "assistant", content, phase: phase.take() });
             }
-            Assistant::Reasoning { data: Some(data), .. } if is_sendable_thought(data) => items.push(data.clone()),
+            Assistant::Reasoning { data: Some(data), .. } if is_sendable_thought(data) => {
+                items.push(WireItem::AsItCame(data));
+            }
             Assistant::Reasoning { .. } => {}
-            Assistant::Call { call, name, arguments, .. } => items.push(json!({
-                "type": "function_call", "call_id": call, "name": name, "arguments": sendable_arguments(arguments),
-            })),
-            Assistant::Opaque { data } if data.get("type").is_some() => items.push(data.clone()),
+            Assistant::Call { call, name, arguments, .. } => {
+                items.push(WireItem::FunctionCall { call_id: call, name, arguments: sendable_arguments(arguments) });
+            }
+            Assistant::Opaque { data } if data.get("type").is_some() => items.push(WireItem::AsItCame(data)),
             // What has no type is the mark of a phase, or comes from another dialect.
-            Assistant::Opaque { data } => phase = data.get(PHASE_MARK).cloned(),
+            Assistant::Opaque { data } => phase = data.get(PHASE_MARK),
         }
     }
     items
@@ -94,7 +128,7 @@ fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
     #[derive(Serialize)]
     struct WireTool<'a> {
         r#type: &'static str,
-        name: std::borrow::Cow<'a, str>,
+        name: Cow<'a, str>,
         #[serde(skip_serializing_if = "str::is_empty")]
         description: &'a str,
         parameters: &'a Value,

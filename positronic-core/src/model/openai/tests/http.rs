@@ -56,7 +56,8 @@ fn pieces_come_in_order() {
             self.0.lock().unwrap().push(piece.text);
         }
     }
-    let body: String = answers("chat/azure-model-router.1")[0].iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let body: String =
+        answers("chat/azure-model-router.1")[0].iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     let server = Server::start(vec![Answer::sse(body)]);
     let kept = Kept::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -139,9 +140,10 @@ fn an_answer_that_is_not_streamed_is_read_too() {
 fn a_server_that_falls_silent_is_left() {
     let timeouts = Timeouts::builder().first_chunk(Duration::from_millis(80)).idle(Duration::from_millis(80)).build();
     let start = HELLO.split_once("\n\n").unwrap().0;
-    for (body, sentence) in
-        [(String::new(), "the first chunk did not come within 80ms"), (format!("{start}\n\n"), "the next chunk did not")]
-    {
+    for (body, sentence) in [
+        (String::new(), "the first chunk did not come within 80ms"),
+        (format!("{start}\n\n"), "the next chunk did not"),
+    ] {
         let server = Server::start(vec![Answer::sse(body).ending(End::Silent)]);
         let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap()).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Timeout);

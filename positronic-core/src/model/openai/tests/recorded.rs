@@ -98,9 +98,14 @@ fn pieces_add_up(pieces: &[Piece], response: &ModelResponse) {
 
 #[test]
 fn chat_recordings() {
-    for name in
-        ["alibaba-tool-call", "azure-model-router.1", "deepseek-tool-call", "groq-tool-call", "mistral-incremental-tool-call", "xai-tool-call"]
-    {
+    for name in [
+        "alibaba-tool-call",
+        "azure-model-router.1",
+        "deepseek-tool-call",
+        "groq-tool-call",
+        "mistral-incremental-tool-call",
+        "xai-tool-call",
+    ] {
         let shown: Vec<_> = answers(&format!("chat/{name}")).iter().map(|chunks| show(chat(chunks))).collect();
         insta::assert_json_snapshot!(format!("chat {name}"), shown);
     }
@@ -115,7 +120,8 @@ fn responses_recordings() {
         "openai-reasoning-encrypted-content.1",
         "parallel-tool-call-wrapper.1",
     ] {
-        let shown: Vec<_> = answers(&format!("responses/{name}")).iter().map(|events| show(responses(events))).collect();
+        let shown: Vec<_> =
+            answers(&format!("responses/{name}")).iter().map(|events| show(responses(events))).collect();
         insta::assert_json_snapshot!(format!("responses {name}"), shown);
     }
 }
@@ -160,9 +166,7 @@ fn end(reason: &str) -> Value {
 
 #[test]
 fn tells_calls_apart_without_an_index_and_with_one_index_for_all() {
-    let part = |index: Value, id: &str, name: &str, arguments: &str| {
-        json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } })
-    };
+    let part = |index: Value, id: &str, name: &str, arguments: &str| json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } });
     for index in [Value::Null, json!(0)] {
         let response = chat_of(&[
             delta(json!({ "tool_calls": [part(index.clone(), "a", "one", "{\"x\":")] })),
@@ -182,8 +186,14 @@ fn tells_calls_apart_without_an_index_and_with_one_index_for_all() {
 fn an_error_in_the_midst_of_a_stream_has_its_kind() {
     let kind = |error: Value| chat_of(&[delta(json!({ "content": "Hel" })), error]).unwrap_err().kind;
 
-    assert_eq!(kind(json!({ "error": { "message": "overloaded", "type": "overloaded_error" } })), ModelErrorKind::Server);
-    assert_eq!(kind(json!({ "error": { "code": 500, "message": "x", "type": "server_error" } })), ModelErrorKind::Server);
+    assert_eq!(
+        kind(json!({ "error": { "message": "overloaded", "type": "overloaded_error" } })),
+        ModelErrorKind::Server
+    );
+    assert_eq!(
+        kind(json!({ "error": { "code": 500, "message": "x", "type": "server_error" } })),
+        ModelErrorKind::Server
+    );
     assert_eq!(kind(json!({ "error": { "code": 429, "message": "slow down" } })), ModelErrorKind::RateLimited);
     assert_eq!(
         kind(json!({ "error": { "code": 400, "message": "x", "type": "exceed_context_size_error" } })),

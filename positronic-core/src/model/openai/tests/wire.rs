@@ -22,7 +22,12 @@ fn conversation(thought: Value, extra: Vec<Assistant>) -> Vec<Message> {
             arguments: "{\"city\":\"Bonn\"}".to_owned(),
             data: Some(json!({"extra_content": {"sig": "s"}})),
         },
-        Assistant::Call { call: "c2".to_owned(), name: "weather".to_owned(), arguments: "{\"ci".to_owned(), data: None },
+        Assistant::Call {
+            call: "c2".to_owned(),
+            name: "weather".to_owned(),
+            arguments: "{\"ci".to_owned(),
+            data: None,
+        },
     ]);
     let tool = |call: &str, text: &str| Message::Tool {
         call: call.to_owned(),
@@ -49,8 +54,8 @@ fn settings() -> Settings {
 fn pretty(body: &str) -> String {
     let document: Value = serde_json::from_str(body).unwrap();
     // The order of the fields is part of the promise, and a parsed document may have lost it.
-    let mut fields: Vec<_> = document.as_object().unwrap().keys().collect();
-    fields.sort_by_key(|name| body.find(&format!("\"{name}\":")));
+    let fields: indexmap::IndexMap<String, serde::de::IgnoredAny> = serde_json::from_str(body).unwrap();
+    let fields: Vec<_> = fields.keys().collect();
     format!("{fields:?}\n{document:#}")
 }
 
@@ -111,5 +116,7 @@ fn thoughts_go_back_as_the_configuration_says_and_never_into_another_dialect() {
 fn an_unusable_key_or_address_is_refused_at_once() {
     assert!(OpenAiChat::new(OpenAiConfig { api_key: "sk-1\n".to_owned(), ..config() }).is_err());
     assert!(OpenAiChat::new(OpenAiConfig { base_url: "localhost".to_owned(), ..config() }).is_err());
-    assert!(!format!("{:?}", OpenAiChat::new(OpenAiConfig { api_key: "sk-1".to_owned(), ..config() })).contains("sk-1"));
+    assert!(
+        !format!("{:?}", OpenAiChat::new(OpenAiConfig { api_key: "sk-1".to_owned(), ..config() })).contains("sk-1")
+    );
 }
