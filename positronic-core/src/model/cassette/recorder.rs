@@ -62,6 +62,6 @@ pub(super) fn common(one: &Transcript, other: &Transcript) -> usize {
     if one.extends(other) || other.extends(one) {
         return one.len().min(other.len());
     }
-    let other = other.messages();
-    one.read().iter().zip(&other).take_while(|(one, other)| one.message == **other).count()
+    let (one, other) = (one.read(), other.read());
+    std::iter::zip(one.iter(), other.iter()).take_while(|(one, other)| one.message == other.message).count()
 }

@@ -99,7 +99,7 @@ fn hide_tokens(text: &str) -> String {
         let (word, further) = rest.split_at(end);
         let end = further.find(is_token_letter).unwrap_or(further.len());
         let (gap, further) = further.split_at(end);
-        let secret = (behind_bearer && word.len() >= 8) || looks_like_key(word);
+        let secret = (behind_bearer && looks_like_token(word)) || looks_like_key(word);
         // What stands before an `=`, as in `key=sk-…`, is no part of the key.
         let kept = if behind_bearer { "" } else { word.rsplit_once('=').map_or("", |(name, _)| name) };
         match secret {
@@ -116,6 +116,11 @@ fn hide_tokens(text: &str) -> String {
         rest = further;
     }
     out
+}
+
+/// Tells a token from the word that may follow when somebody writes of a bearer.
+fn looks_like_token(word: &str) -> bool {
+    word.len() >= 20 || (word.len() >= 8 && word.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
 fn looks_like_key(word: &str) -> bool {
@@ -144,7 +149,7 @@ mod tests {
         let document = json!({
             "Authorization": "Basic abc",
             "headers": [{"x-api-key": "k"}, {"API_KEY": "k"}],
-            "text": "use sk-proj-0123456789abcdef, or key=sk-0123456789abcdef, with Bearer abcdefgh.ijkl and hunter2!",
+            "text": "use sk-proj-0123456789abcdef, or key=sk-0123456789abcdef, with Bearer abcdefgh.1jkl and hunter2!",
             "arguments": "{\"password\":\"p\",\"user\":\"u\"}",
         });
 
@@ -163,7 +168,7 @@ mod tests {
     fn leaves_alone_what_only_resembles_a_secret() {
         let document = json!({
             "properties": {"password": {"type": "string"}},
-            "text": "risk-management, sk-8, the bearer of news; a task-0123456789abcdef",
+            "text": "risk-management, sk-8, the bearer certificates; a task-0123456789abcdef",
             "encrypted_content": "gAAAAABpPDIVYBsk-0123456789abcdefxoxb-0123456789",
             "arguments": "{ \"a\": 1 }",
         });

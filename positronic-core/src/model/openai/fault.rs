@@ -43,14 +43,10 @@ impl Fault {
         }
     }
 
-    /// Makes the error of a failure in the midst of a stream, where there is no status.
+    /// Makes the error of a failure in the midst of an answer, whose HTTP status was that of a success.
     pub(super) fn into_error(self) -> ModelError {
         let kind = kind(self.status, &self);
-        ModelError {
-            status: self.status,
-            provider_code: self.code.or(self.kind),
-            ..ModelError::new(kind, self.message)
-        }
+        ModelError { provider_code: self.code.or(self.kind), ..ModelError::new(kind, self.message) }
     }
 }
 

@@ -21,6 +21,9 @@ use super::stopwatch::Stopwatch;
 use crate::model::{DeltaSink, Piece};
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
+/// How long to wait for more when the model has said that it is done.
+const AFTER_THE_END: Duration = Duration::from_secs(2);
+
 /// Puts an answer together from its chunks.
 pub(super) trait Assemble: Send {
     fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError>;
@@ -100,6 +103,7 @@ impl Transport {
                 Ok(response)
             }
             Err(error) => {
+                // An answer with a failure's status was read to its end.
                 if error.status.is_none() {
                     self.renew_connections();
                 }
@@ -139,7 +143,9 @@ impl Transport {
                 Err(_) if assembler.is_finished() => break,
                 Err(error) => return Err(describe(error)),
             }
-            next = match within(timeouts.idle, "the next chunk", async { Ok(chunks.next().await) }).await {
+            // What may still come is the usage, and some servers leave the connection open.
+            let limit = if assembler.is_finished() { timeouts.idle.min(AFTER_THE_END) } else { timeouts.idle };
+            next = match within(limit, "the next chunk", async { Ok(chunks.next().await) }).await {
                 Ok(next) => next,
                 Err(_) if assembler.is_finished() => None,
                 Err::<_, ModelError>(error) => return Err(error),

@@ -149,6 +149,9 @@ fn a_server_that_falls_silent_is_left() {
         assert_eq!(error.kind, ModelErrorKind::Timeout);
         assert!(error.message.contains(sentence), "{error}");
     }
+    let server = Server::start(vec![Answer::sse(HELLO).ending(End::Silent)]);
+    let finished = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap());
+    assert_eq!(finished.unwrap().text(), "Hello");
     let whole = Timeouts::builder().whole(Duration::from_millis(80)).build();
     let server = Server::start(vec![Answer::sse("").ending(End::Silent)]);
     let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts: whole, ..config(&server) }).unwrap()).unwrap_err();

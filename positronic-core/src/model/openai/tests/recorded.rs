@@ -156,6 +156,7 @@ fn chat_of(chunks: &[Value]) -> Result<ModelResponse, ModelError> {
     chat(&chunks.iter().map(Value::to_string).collect::<Vec<_>>()).1
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "every caller makes the value in the call")]
 fn delta(delta: Value) -> Value {
     json!({ "choices": [{ "delta": delta }] })
 }

@@ -112,7 +112,7 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
 fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
     let mut out = format!("HTTP/1.1 {} X\r\ntransfer-encoding: chunked\r\n", answer.status);
     for (name, value) in &answer.headers {
-        out.push_str(&format!("{name}: {value}\r\n"));
+        out.extend([*name, ": ", value, "\r\n"]);
     }
     out.push_str("\r\n");
     let mut out = out.into_bytes();
