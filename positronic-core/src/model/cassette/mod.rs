@@ -12,13 +12,13 @@
 //! | line | fields |
 //! |---|---|
 //! | an exchange | `at`: the path of the request; `attempt`, 0 if left out; `request`; `reply` or `error` |
-//! | a signal | `after`: what it answered, such as a call's path; `signal`: the [`SignalKind`](crate::record::SignalKind) |
+//! | a signal | `after`: what it answered, such as a call's path; `signal`: the [`SignalKind`] |
 //!
 //! A `request` holds what is new against the request before it in the same loop: `system`, `context`, `tools` and
 //! `settings` where they changed, and `messages` from number `from` on, which is the end of the messages before if left
 //! out. So a cassette grows with the transcript. A `reply` is `{"text": …, "calls": [{"name": …, "arguments": {…}}]}`, or
 //! the full form with `parts`; `arguments` may be a text, which need not be JSON. An `error` is a
-//! [`ModelError`](crate::record::ModelError).
+//! [`ModelError`].
 //!
 //! On replay a request is found by path and attempt, so loops that run side by side do not disturb each other, and
 //! has to equal the recorded one. A hand-written exchange may leave out `request`, which then can be anything; its `at`
