@@ -2,7 +2,17 @@
 //!
 //! A [`Model`] gets a complete [`ModelRequest`] and gives a complete [`ModelResponse`]; while it answers, pieces
 //! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
-//! event and none is multiplied by another.
+//! event and none is multiplied by another; [`retry`] decides on them.
+//!
+//! `openai` speaks with servers, [`scripted`] says what a test tells it to, [`cassette`] records another model and replays
+//! it without a key.
+
+pub mod cassette;
+#[cfg(feature = "openai")]
+pub mod openai;
+mod plain;
+pub mod retry;
+pub mod scripted;
 
 mod retry;
 
