@@ -11,6 +11,7 @@ pub mod record;
 pub mod runner;
 pub mod sink;
 pub mod store;
+pub mod testing;
 pub mod tools;
 
 pub use error::{Error, Result};

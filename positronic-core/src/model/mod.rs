@@ -14,8 +14,6 @@ mod plain;
 pub mod retry;
 pub mod scripted;
 
-mod retry;
-
 use std::fmt;
 
 use futures::future::BoxFuture;

@@ -1,0 +1,114 @@
+//! Testing brains: scripted replies, a fixed clock, fixed ids, and a run that reads as a snapshot.
+//!
+//! A [`Test`] runs brains in lockstep: everything in flight is awaited and then recorded in path order, so that two
+//! runs of the same test give the same log on every machine. Its clock is tokio's: under `start_paused = true` it stands
+//! still while code runs and jumps over every pause, so no test sleeps.
+//!
+//! ```
+//! use positronic_core::model::scripted::{Reply, ScriptedModel};
+//! use positronic_core::prelude::*;
+//! use positronic_core::testing::Test;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
+//! let test = Test::new(ScriptedModel::new([Reply::text("Good morning.")]));
+//!
+//! let story = test.run(&greeter, ()).await;
+//!
+//! assert_eq!(story.transcript(), "# Greet\nuser: Hello!\nassistant: Good morning.\n= {\"type\":\"answered\"}\n");
+//! # }
+//! ```
+
+mod clock;
+mod story;
+
+use serde::de::DeserializeOwned;
+
+use crate::dsl::Runnable;
+use crate::model::Model;
+use crate::record::Start;
+use crate::runner::{Run, Runner};
+
+pub use clock::{CountedIds, TestClock};
+pub use story::Story;
+
+/// Runs brains so that their logs are the same on every machine.
+#[derive(Debug, Clone)]
+pub struct Test {
+    runner: Runner,
+}
+
+impl Test {
+    /// Makes a test whose loops are answered by `model`.
+    pub fn new(model: impl Model) -> Self {
+        Self::with(
+            Runner::builder()
+                .model(model)
+                .clock(TestClock::default())
+                .ids(CountedIds::default())
+                .lockstep(true)
+                .build(),
+        )
+    }
+
+    /// Makes a test of a runner that was built otherwise.
+    #[must_use]
+    pub const fn with(runner: Runner) -> Self {
+        Self { runner }
+    }
+
+    /// Returns the runner, for what a test does beside running one brain.
+    #[must_use]
+    pub const fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    /// Changes the runner, for instance to add a sink.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(Runner) -> Runner) -> Self {
+        Self { runner: change(self.runner) }
+    }
+
+    /// Starts a brain.
+    ///
+    /// # Panics
+    ///
+    /// When the run cannot start, with the reason.
+    #[track_caller]
+    pub fn start<B: Runnable>(&self, brain: B, options: B::Options) -> impl Future<Output = Run<B::Result>> {
+        let place = std::panic::Location::caller();
+        async move {
+            match self.runner.start_with(brain, options, Start::default()).await {
+                Ok(run) => run,
+                Err(error) => fail(place, &error),
+            }
+        }
+    }
+
+    /// Runs a brain until it has ended or waits for somebody.
+    ///
+    /// # Panics
+    ///
+    /// When the run cannot start, with the reason.
+    #[track_caller]
+    pub fn run<B: Runnable>(&self, brain: B, options: B::Options) -> impl Future<Output = Story> {
+        let started = self.start(brain, options);
+        async move { Story::of(&started.await).await }
+    }
+}
+
+#[expect(clippy::panic, reason = "a test that cannot go on says why at its own line")]
+fn fail(place: &std::panic::Location<'_>, error: &dyn std::error::Error) -> ! {
+    panic!("{place}: {error}")
+}
+
+impl Story {
+    /// Waits until a run has ended or waits for somebody, and reads it.
+    pub async fn of<R: DeserializeOwned>(run: &Run<R>) -> Self {
+        let settled = run.settled().await;
+        run.flushed(std::time::Duration::from_secs(5)).await;
+        let events = run.events(crate::record::Seq(0)).await.unwrap_or_default();
+        Self::new(settled, events, run.document())
+    }
+}

@@ -1,0 +1,3 @@
+//! The core from the outside.
+
+mod first;
