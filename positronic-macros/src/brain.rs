@@ -16,7 +16,17 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         // The calls stay, so that an editor still knows the types inside them.
         return quote!({ ::core::compile_error!(#message); ::positronic_core::prelude::brain("") #calls });
     }
-    quote!(::positronic_core::prelude::brain(#title) #calls)
+    let title = as_arguments(title);
+    quote!(::positronic_core::prelude::brain #title #calls)
+}
+
+/// Puts the title in parentheses; one that has them keeps its own, or the compiler would call them unused.
+fn as_arguments(title: TokenStream) -> TokenStream {
+    let mut tokens = title.clone().into_iter();
+    match (tokens.next(), tokens.next()) {
+        (Some(TokenTree::Group(group)), None) if group.delimiter() == Delimiter::Parenthesis => title,
+        _ => quote!((#title)),
+    }
 }
 
 /// Divides the tokens before the first method dot.
@@ -149,6 +159,7 @@ mod tests {
             expanded("\"Support\" .step(\"a\", f) .loop(\"b\", g)"),
             same("::positronic_core::prelude::brain(\"Support\").step(\"a\", f).r#loop(\"b\", g)"),
         );
+        assert_eq!(expanded("(names.0) .x()"), same("::positronic_core::prelude::brain(names.0).x()"));
         assert_eq!(expanded("format!(\"{a}\")"), same("::positronic_core::prelude::brain(format!(\"{a}\"))"));
         assert_eq!(expanded("NAMES[..2] .x()"), same("::positronic_core::prelude::brain(NAMES[..2]).x()"));
     }

@@ -32,7 +32,7 @@ pub(super) fn tool(function: &Function, parameters: &Parameters, flags: &Flags, 
     let arguments_generics = used_generics(&function.signature.generics, parameters);
     let (arguments_impl, arguments_of, _) = arguments_generics.split_for_impl();
     let fields = parameters.arguments().map(|argument| {
-        let (attributes, name, ty) = (&argument.field_attributes, &argument.name, &argument.ty);
+        let (attributes, name, ty) = (&argument.field_attributes, &argument.name, argument.ty());
         quote!(#(#attributes)* #name: #ty)
     });
     // `flatten` takes what the other fields leave, so serde refuses the two together.
@@ -177,7 +177,7 @@ fn result_span(function: &Function) -> Span {
 /// Gives the generics that the arguments' types speak of, without bounds: the derives add theirs.
 fn used_generics(generics: &Generics, parameters: &Parameters) -> Generics {
     let used: HashSet<String> =
-        parameters.arguments().flat_map(|argument| words(argument.ty.to_token_stream())).collect();
+        parameters.arguments().flat_map(|argument| words(argument.ty().to_token_stream())).collect();
     let params = generics.params.iter().filter_map(|param| match param {
         GenericParam::Type(param) => Some(GenericParam::Type(param.ident.clone().into())),
         GenericParam::Const(param) => Some(GenericParam::Const(ConstParam { default: None, ..param.clone() })),

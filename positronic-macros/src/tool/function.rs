@@ -3,7 +3,7 @@
 //! An unfinished body is no obstacle then, and its tokens reach the compiler exactly as they were typed.
 
 use proc_macro2::{Group, TokenTree};
-use quote::ToTokens;
+use quote::ToTokens as _;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, ReturnType, Signature, Visibility};
 

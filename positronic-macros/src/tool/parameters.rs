@@ -25,11 +25,16 @@ pub(super) enum Parameter {
 /// A parameter that the model fills in.
 pub(super) struct Argument {
     pub(super) name: Ident,
-    pub(super) ty: Type,
     /// Attributes for the field: its docs, `serde`, `schemars` and whatever else is not a lint level.
     pub(super) field_attributes: Vec<Attribute>,
     /// The parameter as the function keeps it.
     pub(super) parameter: PatType,
+}
+
+impl Argument {
+    pub(super) fn ty(&self) -> &Type {
+        &self.parameter.ty
+    }
 }
 
 impl Parameters {
@@ -126,7 +131,7 @@ fn argument(typed: &PatType) -> syn::Result<Parameter> {
     check_owned(&typed.ty)?;
     let (kept, field_attributes) = typed.attrs.iter().cloned().partition(is_lint_level);
     let parameter = PatType { attrs: kept, ..typed.clone() };
-    Ok(Parameter::Argument(Argument { name, ty: (*typed.ty).clone(), field_attributes, parameter }))
+    Ok(Parameter::Argument(Argument { name, field_attributes, parameter }))
 }
 
 /// Refuses what cannot be decoded from JSON into a value of its own.
