@@ -87,7 +87,7 @@ pub fn brain(input: TokenStream) -> TokenStream {
 ///     #[schemars(range(min = 1, max = 50))]
 ///     limit: u32,
 /// ) -> Result<Vec<Doc>> {
-///     …
+///     Ok(search(&query).take(limit))
 /// }
 ///
 /// /// Pays an order back.
