@@ -4,17 +4,19 @@
 //! through and an editor can complete it. A group is rebuilt only where something inside changed, because a rebuilt
 //! group keeps one span and loses those of its delimiters.
 
-use proc_macro2::{Delimiter, Group, Ident, Punct, TokenStream, TokenTree};
-use quote::quote;
+use proc_macro2::{Delimiter, Group, Ident, Punct, Span, TokenStream, TokenTree};
+use quote::{quote, quote_spanned};
 
 /// Expands the body of `brain!` to a call of `::positronic_core::prelude::brain` and the author's method calls.
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
+    let here = input.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
     let (title, calls) = split_title(input);
     let calls = rewrite(calls);
     if title.is_empty() {
         let message = "`brain!` begins with the brain's title, as in `brain! { \"Support Agent\" .step(…) }`";
+        let error = quote_spanned!(here=> ::core::compile_error!(#message));
         // The calls stay, so that an editor still knows the types inside them.
-        return quote!({ ::core::compile_error!(#message); ::positronic_core::prelude::brain("") #calls });
+        return quote!({ #error; ::positronic_core::prelude::brain("") #calls });
     }
     let title = as_arguments(title);
     quote!(::positronic_core::prelude::brain #title #calls)

@@ -28,6 +28,10 @@ pub(super) fn tool(function: &Function, parameters: &Parameters, flags: &Flags, 
         (Ident::new("arguments", local), Ident::new("cx", local), Ident::new("t", local));
 
     let header = Header::new(function, parameters.context.as_ref());
+    let work = work(function, parameters);
+    if matches!(function.signature.output, ReturnType::Default) {
+        return header.write(&quote!(#work ::core::unreachable!()));
+    }
     let arguments_type = header.names.free("Arguments", here);
     let arguments_generics = used_generics(&function.signature.generics, parameters);
     let (arguments_impl, arguments_of, _) = arguments_generics.split_for_impl();
@@ -39,7 +43,6 @@ pub(super) fn tool(function: &Function, parameters: &Parameters, flags: &Flags, 
     let flattened = parameters.arguments().any(|argument| argument.field_attributes.iter().any(is_flatten));
     let strict = (!flattened).then(|| quote!(, deny_unknown_fields));
 
-    let work = work(function, parameters);
     let turbofish = turbofish(&function.signature.generics);
     let values = parameters.list.iter().map(|parameter| match parameter {
         Parameter::Argument(argument) => {
@@ -127,8 +130,9 @@ fn work(function: &Function, parameters: &Parameters) -> TokenStream {
             Parameter::Context(context) => syn::FnArg::Typed(context.clone()),
         })
         .collect();
-    // A missing `async` has been reported; with it there is no second error about `.await`.
+    // What is wrong here has been reported; set right, it brings no second error.
     signature.asyncness.get_or_insert_default();
+    (signature.constness, signature.unsafety, signature.abi) = (None, None, None);
     let (outer, inner): (Vec<&Attribute>, Vec<&Attribute>) = function.attributes.iter().partition(|it| is_outer(it));
     let said: HashSet<String> =
         outer.iter().filter(|it| is_lint_level(it)).flat_map(|it| words(it.to_token_stream())).collect();

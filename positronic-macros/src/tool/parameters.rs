@@ -1,5 +1,6 @@
 //! The function's parameters: arguments that the model fills in, and perhaps the context.
 
+use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, Lifetime, Pat, PatIdent, PatType, PathArguments, Type, TypeImplTrait,
@@ -145,9 +146,9 @@ fn check_owned(ty: &Type) -> syn::Result<()> {
 struct Borrowed(Option<syn::Error>);
 
 impl Borrowed {
-    fn note(&mut self, tokens: &impl syn::spanned::Spanned, message: &str) {
+    fn note(&mut self, tokens: impl ToTokens, message: &str) {
         if self.0.is_none() {
-            self.0 = Some(syn::Error::new(tokens.span(), message));
+            self.0 = Some(syn::Error::new_spanned(tokens, message));
         }
     }
 }
