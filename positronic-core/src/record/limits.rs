@@ -83,6 +83,18 @@ pub enum LimitKind {
     Time,
 }
 
+impl LimitKind {
+    /// Returns what is limited, as a noun.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::Money => "money",
+            Self::Time => "time",
+        }
+    }
+}
+
 /// How the calls of one batch wait for one another's approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

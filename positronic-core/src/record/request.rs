@@ -210,3 +210,15 @@ pub enum DeltaKind {
     /// What a running tool says of itself.
     Progress,
 }
+
+impl Serialize for ToolSet {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.tools.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolSet {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::new)
+    }
+}

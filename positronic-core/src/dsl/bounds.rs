@@ -1,0 +1,120 @@
+//! What types have to be able to do, each bound with a sentence for who misses it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::plan::Plan;
+
+/// A type whose values can be the state of a brain.
+///
+/// The state is stored as a JSON document, and what code sees is decoded from it. So a value has to survive
+/// being written as JSON and read back: `#[serde(skip)]` loses what it skips, map keys have to be strings, and a float
+/// has to be finite. Every type that derives `Serialize` and `Deserialize` and owns its data is a `State`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the state of a brain",
+    label = "this type cannot be written as JSON and read back",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for `{Self}`, and let it own its data"
+)]
+pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {}
+
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> State for T {}
+
+/// A type whose values can be the options of a brain: they are stored, and their schema is shown to people and models.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the options of a brain",
+    label = "this type has no schema, or cannot be written as JSON and read back",
+    note = "derive `serde::Serialize`, `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`"
+)]
+pub trait Options: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {}
+
+impl<T: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static> Options for T {}
+
+/// A type whose value holds what a brain's code depends on. It is never stored.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the services of a brain",
+    label = "services are shared between tasks",
+    note = "a service has to be `Send + Sync + 'static`; put what is not behind a mutex"
+)]
+pub trait Services: Send + Sync + 'static {}
+
+impl<T: Send + Sync + 'static> Services for T {}
+
+/// A type that a tool's arguments are decoded into; its schema is what the model sees.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the arguments of a tool",
+    label = "a tool's arguments are decoded from JSON by a schema",
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`; a tool without arguments takes `NoArgs`"
+)]
+pub trait ToolArgs: DeserializeOwned + JsonSchema + Send + 'static {}
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgs for T {}
+
+/// The arguments of a tool whose closures have not said them yet.
+#[derive(Debug)]
+pub struct Unset(());
+
+/// The arguments of a tool, fixed by its first closure.
+#[derive(Debug)]
+pub struct Args<T>(std::marker::PhantomData<fn(T)>);
+
+/// Says that a closure of a tool takes the same arguments as the tool's other closures.
+#[diagnostic::on_unimplemented(
+    message = "the closures of one tool take the same arguments, but this one takes `{T}`",
+    label = "another closure of this tool takes other arguments",
+    note = "give `.approval`, `.wait` and `.execute` of one tool the same argument type"
+)]
+pub trait Agrees<T> {}
+
+impl<T> Agrees<T> for Unset {}
+impl<T> Agrees<T> for Args<T> {}
+
+/// What an approval closure returns: `Some(reason)` asks a person, `None` does not; at once, or from a future.
+#[diagnostic::on_unimplemented(
+    message = "an approval closure returns `Option<String>`, not `{Self}`",
+    label = "`Some(reason)` asks a person, `None` lets the call run",
+    note = "return `Option<String>`, or a future of one"
+)]
+pub trait IntoVerdict<When> {
+    /// Makes the verdict.
+    fn into_verdict(self) -> BoxFuture<'static, Option<String>>;
+}
+
+/// Marks a verdict that is there at once.
+#[derive(Debug)]
+pub struct Now(());
+
+/// Marks a verdict that a future gives.
+#[derive(Debug)]
+pub struct Later(());
+
+impl IntoVerdict<Now> for Option<String> {
+    fn into_verdict(self) -> BoxFuture<'static, Option<String>> {
+        Box::pin(std::future::ready(self))
+    }
+}
+
+impl<F: Future<Output = Option<String>> + Send + 'static> IntoVerdict<Later> for F {
+    fn into_verdict(self) -> BoxFuture<'static, Option<String>> {
+        Box::pin(self)
+    }
+}
+
+/// A brain that has everything it needs to run.
+#[diagnostic::on_unimplemented(
+    message = "this brain needs services before it can run",
+    label = "`{Self}` is not bound to its services",
+    note = "call `.bind(services)` on the brain, with a value of its services type"
+)]
+pub trait Runnable {
+    /// The options of a run.
+    type Options: Options;
+    /// What a run gives.
+    type Result: DeserializeOwned;
+
+    /// Returns the brain without its types.
+    fn plan(&self) -> Arc<Plan>;
+}

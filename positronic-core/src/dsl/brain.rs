@@ -1,0 +1,312 @@
+//! Brains: titles, options, services, and stages in order.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::bounds::{Options, Runnable, Services, State};
+use super::context::{LoopContext, StepContext};
+use super::r#loop::Loop;
+use super::mistake::mistake;
+use crate::error::{Error, Result};
+use crate::plan::{AnyServices, Document, NestedPlan, Plan, StageBody, StagePlan, encode};
+use crate::record::Path;
+use crate::tools::Schema;
+
+/// A workflow: options `O` go in, stages follow one another over the state `S`, services `V` are needed, and callers get
+/// an `R`, which is the state where [`Brain::result`] says nothing else.
+#[must_use = "a brain does nothing until a runner runs it"]
+pub struct Brain<O = (), S = (), V = (), R = S> {
+    pub(super) plan: Arc<Plan>,
+    pub(super) types: Types<O, S, V, R>,
+}
+
+/// Options and services go in, a state and a result come out.
+type Types<O, S, V, R> = PhantomData<(fn(O, V), fn() -> (S, R))>;
+
+/// Begins a brain with this title.
+pub fn brain(title: impl Into<String>) -> Brain {
+    let plan = Plan {
+        title: title.into(),
+        description: String::new(),
+        version: 0,
+        options: Arc::new(Schema::new(serde_json::json!({"type": "object", "properties": {}}))),
+        read_options: Arc::new(|_| Ok(Value::Null)),
+        initial: Arc::new(Value::Null),
+        stages: Vec::new(),
+        result: None,
+        public: None,
+        provide: None,
+    };
+    Brain { plan: Arc::new(plan), types: PhantomData }
+}
+
+impl<O, S, V, R> Brain<O, S, V, R> {
+    fn with<O2, S2, V2, R2>(self, change: impl FnOnce(&mut Plan)) -> Brain<O2, S2, V2, R2> {
+        let mut plan = Arc::unwrap_or_clone(self.plan);
+        change(&mut plan);
+        Brain { plan: Arc::new(plan), types: PhantomData }
+    }
+
+    /// Says what the brain does, for people and models.
+    pub fn description(self, text: impl Into<String>) -> Self {
+        self.with(|plan| plan.description = text.into())
+    }
+
+    /// Numbers the author's version. A change of code inside a closure is invisible to the runtime unless this number
+    /// changes with it.
+    pub fn version(self, version: u32) -> Self {
+        self.with(|plan| plan.version = version)
+    }
+
+    /// Returns the title.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.plan.title
+    }
+
+    /// Returns the brain with options and result as JSON, so that brains of several types can stand in one list.
+    pub fn erased(self) -> Brain<Value, Value, V, Value> {
+        self.with(|_| ())
+    }
+
+    /// Gives the brain its services.
+    pub fn bind(self, services: V) -> Brain<O, S, (), R>
+    where
+        V: Services,
+    {
+        let bound: AnyServices = Arc::new(services);
+        self.with(|plan| {
+            let inner = plan.provide.take();
+            plan.provide = Some(Arc::new(move |_| match &inner {
+                Some(inner) => inner(Arc::clone(&bound)),
+                None => Arc::clone(&bound),
+            }));
+        })
+    }
+
+    /// Makes the brain's services from other ones, so that it fits into a brain that has those.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// struct Database(String);
+    /// struct Acme { database: String }
+    ///
+    /// let billing = brain("Billing").services::<Database>();
+    /// let billing: Brain<(), (), Acme> = billing.provide(|acme: &Acme| Database(acme.database.clone()));
+    /// # let _ = billing;
+    /// ```
+    pub fn provide<V2: Services>(self, provide: impl Fn(&V2) -> V + Send + Sync + 'static) -> Brain<O, S, V2, R>
+    where
+        V: Services,
+    {
+        self.with(|plan| {
+            let inner = plan.provide.take();
+            plan.provide = Some(Arc::new(move |around: AnyServices| {
+                let Ok(around) = around.downcast::<V2>() else {
+                    let nothing: AnyServices = Arc::new(());
+                    return nothing;
+                };
+                let own: AnyServices = Arc::new(provide(&around));
+                match &inner {
+                    Some(inner) => inner(own),
+                    None => own,
+                }
+            }));
+        })
+    }
+}
+
+impl<S, V> Brain<(), S, V> {
+    /// Sets the type of the options: the typed input of a run, with a schema.
+    ///
+    /// # Panics
+    ///
+    /// When the brain has stages already, since they were written for no options.
+    #[track_caller]
+    pub fn options<O: Options>(self) -> Brain<O, S, V> {
+        if !self.plan.stages.is_empty() {
+            mistake(&format!("`{}` says its options after a stage; say them before the first", self.plan.title));
+        }
+        self.with(|plan| {
+            plan.options = Schema::of::<O>();
+            plan.read_options = Arc::new(|given| {
+                let given = if given.is_null() { &Value::Object(serde_json::Map::new()) } else { given };
+                Schema::of::<O>().check(given).map_err(Error::new)?;
+                let options = O::deserialize(given).map_err(|error| Error::new(error.to_string()))?;
+                encode(&options)
+            });
+        })
+    }
+}
+
+impl<O, S> Brain<O, S, ()> {
+    /// Sets the type of the services: what the brain's code depends on and what is never stored.
+    ///
+    /// # Panics
+    ///
+    /// When the brain has stages already, since they were written for no services.
+    #[track_caller]
+    pub fn services<V: Services>(self) -> Brain<O, S, V> {
+        if !self.plan.stages.is_empty() {
+            mistake(&format!("`{}` says its services after a stage; say them before the first", self.plan.title));
+        }
+        self.with(|_| ())
+    }
+}
+
+impl<O: Options, V: Services> Brain<O, (), V> {
+    /// Sets the state that the first stage sees.
+    ///
+    /// # Panics
+    ///
+    /// When the brain has stages already, or when the state cannot be written as JSON.
+    #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "an author hands the state over; a reference would read oddly")]
+    pub fn state<S: State>(self, initial: S) -> Brain<O, S, V> {
+        if !self.plan.stages.is_empty() {
+            mistake(&format!("`{}` says its state after a stage; say it before the first", self.plan.title));
+        }
+        let initial = encode(&initial).unwrap_or_else(|error| mistake(&error.to_string()));
+        self.with(|plan| plan.initial = Arc::new(initial))
+    }
+}
+
+impl<O: Options, S: State, V: Services> Brain<O, S, V> {
+    /// Adds a step: a function from the state to the next one.
+    ///
+    /// # Panics
+    ///
+    /// When the name is empty, a number, holds a `/`, or is taken.
+    #[track_caller]
+    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> Brain<O, S2, V>
+    where
+        S2: State,
+        F: Fn(StepContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<S2>> + Send + 'static,
+    {
+        let step = Arc::new(step);
+        self.stage(
+            name,
+            StageBody::Step(Arc::new(move |scope| {
+                let step = Arc::clone(&step);
+                Box::pin(async move { encode(&step(StepContext::new(scope)?).await?) })
+            })),
+        )
+    }
+
+    /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call.
+    ///
+    /// # Panics
+    ///
+    /// When the name is empty, a number, holds a `/`, or is taken.
+    #[track_caller]
+    pub fn r#loop<F>(self, name: &str, configure: F) -> Self
+    where
+        F: Fn(LoopContext<O, S, V>) -> Loop<O, S, V> + Send + Sync + 'static,
+    {
+        self.stage(name, StageBody::Loop(Arc::new(move |scope| configure(LoopContext::new(scope)?).into_plan())))
+    }
+
+    /// Adds a nested brain. `input` makes its options from the state, `output` the next state from its result.
+    ///
+    /// # Panics
+    ///
+    /// When the name is empty, a number, holds a `/`, or is taken.
+    #[track_caller]
+    pub fn brain<O2, S2, R2, S3>(
+        self,
+        name: &str,
+        brain: Brain<O2, S2, V, R2>,
+        input: impl Fn(&S) -> O2 + Send + Sync + 'static,
+        output: impl Fn(S, R2) -> S3 + Send + Sync + 'static,
+    ) -> Brain<O, S3, V>
+    where
+        O2: Options,
+        R2: DeserializeOwned,
+        S3: State,
+    {
+        let nested = NestedPlan {
+            plan: brain.plan,
+            input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
+            output: Some(Arc::new(move |state: &Document, result: &Value| {
+                let result = R2::deserialize(result).map_err(|error| {
+                    Error::new(format!("the brain's result is no `{}`: {error}", std::any::type_name::<R2>()))
+                })?;
+                encode(&output(state.owned()?, result))
+            })),
+        };
+        self.stage(name, StageBody::Brain(nested))
+    }
+
+    #[track_caller]
+    fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, V> {
+        let title = &self.plan.title;
+        if !Path::is_stage_name(name) {
+            mistake(&format!(
+                "`{name}` cannot name a stage of `{title}`: a name is not empty, is no number and holds no `/`"
+            ));
+        }
+        if self.plan.stage(name).is_some() {
+            mistake(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
+        }
+        if self.plan.result.is_some() || self.plan.public.is_some() {
+            mistake(&format!("`{title}` adds the stage `{name}` after `.result` or `.public`; say those last"));
+        }
+        self.with(|plan| plan.stages.push(StagePlan { name: name.to_owned(), body }))
+    }
+
+    /// Sets what callers of the brain get; without it, they get the whole state. Say it after the last stage.
+    pub fn result<R: Serialize + DeserializeOwned + 'static>(
+        self,
+        result: impl Fn(&S) -> R + Send + Sync + 'static,
+    ) -> Brain<O, S, V, R> {
+        self.with(|plan| {
+            plan.result = Some(Arc::new(move |state: &Document| encode(&result(&*state.shared::<S>()?))));
+        })
+    }
+}
+
+impl<O: Options, S: State, V: Services, R> Brain<O, S, V, R> {
+    /// Sets what outsiders may watch. Say it after the last stage.
+    pub fn public<P: Serialize>(self, public: impl Fn(&S) -> P + Send + Sync + 'static) -> Self {
+        self.with(|plan| {
+            plan.public = Some(Arc::new(move |state: &Document| encode(&public(&*state.shared::<S>()?))));
+        })
+    }
+}
+
+impl<O: Options, S, R: DeserializeOwned> Runnable for Brain<O, S, (), R> {
+    type Options = O;
+    type Result = R;
+
+    fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan)
+    }
+}
+
+impl<B: Runnable> Runnable for &B {
+    type Options = B::Options;
+    type Result = B::Result;
+
+    fn plan(&self) -> Arc<Plan> {
+        B::plan(self)
+    }
+}
+
+impl<O, S, V, R> Clone for Brain<O, S, V, R> {
+    fn clone(&self) -> Self {
+        Self { plan: Arc::clone(&self.plan), types: PhantomData }
+    }
+}
+
+impl<O, S, V, R> fmt::Debug for Brain<O, S, V, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.plan.fmt(f)
+    }
+}

@@ -1,0 +1,268 @@
+//! What an author's closures are handed.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::bounds::{Options, Services, State};
+use super::brain::Brain;
+use super::r#loop::Loop;
+use super::question::ModelCall;
+use super::reply::Reply;
+use crate::error::{Error, Result};
+use crate::plan::{Plan, Scope};
+use crate::record::{Body, FileOutput, Path, Prompt, RunId, Segment, WidgetOutput};
+
+macro_rules! shared_methods {
+    ($context:ident<$($param:ident),*>) => {
+        impl<$($param),*> $context<$($param),*> {
+            /// Returns whom the run belongs to.
+            #[must_use]
+            pub fn user_id(&self) -> Option<&str> {
+                self.scope.user.as_deref()
+            }
+
+            /// Returns the run.
+            #[must_use]
+            pub const fn run_id(&self) -> &RunId {
+                &self.scope.run
+            }
+
+            /// Returns where in the run's tree this is.
+            #[must_use]
+            pub const fn path(&self) -> &Path {
+                &self.scope.path
+            }
+
+            /// Returns the record of an earlier loop of this brain, by the name of its stage; `None` if it has not begun.
+            #[must_use]
+            pub fn record(&self, stage: &str) -> Option<Prompt> {
+                self.scope.link.record(&brain_path(&self.scope.path).stage(stage))
+            }
+
+            /// Gives access to the project's brains by name, where a Rust reference will not do.
+            #[must_use]
+            pub fn brains(&self) -> Brains<'_> {
+                Brains(&self.scope)
+            }
+        }
+
+        impl<$($param),*> fmt::Debug for $context<$($param),*> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.scope.fmt(f)
+            }
+        }
+    };
+}
+
+/// Returns the brain that a stage, a round or a call belongs to.
+fn brain_path(path: &Path) -> Path {
+    let stage = stage_path(path);
+    stage.parent().unwrap_or_default()
+}
+
+/// Returns the stage that a stage, a round or a call belongs to.
+fn stage_path(path: &Path) -> Path {
+    match path.last() {
+        Some(Segment::Round(_) | Segment::Call(..)) => path.parent().unwrap_or_default(),
+        Some(Segment::Stage(_)) | None => path.clone(),
+    }
+}
+
+fn services<V: Services>(scope: &Scope) -> Result<Arc<V>> {
+    Arc::clone(&scope.services)
+        .downcast()
+        .map_err(|_| Error::new(format!("the brain was given other services than `{}`", std::any::type_name::<V>())))
+}
+
+/// What a step is handed. The state is its own: it returns the next one.
+pub struct StepContext<O, S, V> {
+    /// The state; the step returns the next one.
+    pub state: S,
+    /// The options of the run.
+    pub options: Arc<O>,
+    /// The services.
+    pub services: Arc<V>,
+    scope: Scope,
+    key: String,
+}
+
+shared_methods!(StepContext<O, S, V>);
+
+impl<O: Options, S: State, V: Services> StepContext<O, S, V> {
+    pub(super) fn new(scope: Scope) -> Result<Self> {
+        Ok(Self {
+            state: scope.state.owned()?,
+            options: scope.options.shared()?,
+            services: services(&scope)?,
+            key: format!("{}:{}", scope.run, scope.path),
+            scope,
+        })
+    }
+}
+
+impl<O, S, V> StepContext<O, S, V> {
+    /// Returns a key that is the same for every try of this step, for services that drop repeated requests.
+    #[must_use]
+    pub fn idempotency_key(&self) -> &str {
+        &self.key
+    }
+
+    /// Begins a question to a model; the question and its answer are recorded, and a later try of the step gets the
+    /// recorded answer.
+    pub fn model(&self) -> ModelCall {
+        ModelCall::new(Arc::clone(&self.scope.link), self.scope.path.clone())
+    }
+}
+
+/// What a loop's configuration closure is handed, before every model call.
+pub struct LoopContext<O, S, V> {
+    /// The state as of now.
+    pub state: Arc<S>,
+    /// The options of the run.
+    pub options: Arc<O>,
+    /// The services.
+    pub services: Arc<V>,
+    scope: Scope,
+}
+
+shared_methods!(LoopContext<O, S, V>);
+
+impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
+    pub(super) fn new(scope: Scope) -> Result<Self> {
+        Ok(Self { state: scope.state.shared()?, options: scope.options.shared()?, services: services(&scope)?, scope })
+    }
+
+    /// Begins the loop's configuration with its system prompt.
+    pub fn system(&self, prompt: impl Into<String>) -> Loop<O, S, V> {
+        Loop::new(prompt.into())
+    }
+
+    /// Returns the loop's own record so far; `None` before its first round.
+    #[must_use]
+    pub fn history(&self) -> Option<Prompt> {
+        self.scope.link.record(&stage_path(&self.scope.path))
+    }
+}
+
+/// What a tool is handed. The state is as of the tool's start; it is changed by the tool's result.
+pub struct ToolContext<O = (), S = (), V = ()> {
+    /// The state as of the tool's start.
+    pub state: Arc<S>,
+    /// The options of the run.
+    pub options: Arc<O>,
+    /// The services.
+    pub services: Arc<V>,
+    scope: Scope,
+    key: Arc<str>,
+}
+
+shared_methods!(ToolContext<O, S, V>);
+
+impl<O, S, V> Clone for ToolContext<O, S, V> {
+    fn clone(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            options: Arc::clone(&self.options),
+            services: Arc::clone(&self.services),
+            scope: self.scope.clone(),
+            key: Arc::clone(&self.key),
+        }
+    }
+}
+
+impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {
+    pub(super) fn new(scope: Scope) -> Result<Self> {
+        Ok(Self {
+            state: scope.state.shared()?,
+            options: scope.options.shared()?,
+            services: services(&scope)?,
+            key: format!("{}:{}", scope.run, scope.path).into(),
+            scope,
+        })
+    }
+}
+
+impl<O, S, V> ToolContext<O, S, V> {
+    /// Returns the call's key: the same for every try, for services that drop repeated requests.
+    #[must_use]
+    pub fn idempotency_key(&self) -> &str {
+        &self.key
+    }
+
+    /// Begins a result that also changes the state, or waits.
+    ///
+    /// A value that cannot be written as JSON makes the call fail.
+    pub fn result<T: Serialize>(&self, value: T) -> Reply<S> {
+        Reply::new(&value)
+    }
+
+    /// Returns the record of the loop that called the tool.
+    #[must_use]
+    pub fn history(&self) -> Option<Prompt> {
+        self.scope.link.record(&stage_path(&self.scope.path))
+    }
+
+    /// Shows data in a user interface. The model never sees it; `fallback` is shown where there is no such widget.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when `data` cannot be written as JSON.
+    pub fn display_widget(
+        &self,
+        kind: impl Into<String>,
+        data: impl Serialize,
+        fallback: impl Into<String>,
+    ) -> Result<()> {
+        let widget = WidgetOutput {
+            kind: kind.into(),
+            data: crate::plan::encode(&data)?,
+            fallback: fallback.into(),
+            replaces: None,
+        };
+        let body = Body::LoopOutput { id: self.scope.path.public_id(), file: None, widget: Some(widget) };
+        self.scope.link.output(&self.scope.path, body);
+        Ok(())
+    }
+
+    /// Records a file that the tool made; the model reads one line about it.
+    pub fn add_file(&self, file: FileOutput) {
+        let body = Body::LoopOutput { id: self.scope.path.public_id(), file: Some(file), widget: None };
+        self.scope.link.output(&self.scope.path, body);
+    }
+
+    /// Shows how far the tool is. It is live only, never recorded.
+    pub fn progress(&self, text: impl Into<String>) {
+        self.scope.link.progress(&self.scope.path, text.into());
+    }
+}
+
+/// The brains of a project, by name.
+#[derive(Debug)]
+pub struct Brains<'a>(&'a Scope);
+
+impl Brains<'_> {
+    /// Finds a brain by its title. Its options and its result are JSON.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] that lists the brains there are.
+    pub fn find<V: Services>(&self, title: &str) -> Result<Brain<Value, Value, V, Value>> {
+        let plan = self.0.link.brain(title).ok_or_else(|| {
+            let known = self.titles().join("`, `");
+            Error::new(format!("the project has no brain `{title}`; it has `{known}`"))
+        })?;
+        // A registered brain is bound to its services, so whatever the brain around it has is not handed on.
+        let bound = Plan { provide: plan.provide.clone(), ..Plan::clone(&plan) };
+        Ok(Brain { plan: Arc::new(bound), types: PhantomData })
+    }
+
+    /// Lists the titles of the project's brains.
+    #[must_use]
+    pub fn titles(&self) -> Vec<String> {
+        self.0.link.brains()
+    }
+}

@@ -1,0 +1,243 @@
+//! The configuration of a loop, made anew before every model call.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::bounds::{Options, Services, State};
+use super::brain::Brain;
+use super::brain_tool::BrainTool;
+use super::mistake::mistake;
+use super::skill::SkillBuilder;
+use super::tool::{Tool, ToolBuilder, tool_id};
+use crate::error::{Error, Result};
+use crate::plan::{Document, LoopPlan, ToolPlan};
+use crate::record::{BatchPolicy, ContextItem, Limits, LoopOutcome, OnLimit, Settings, Tier, ToolId};
+
+/// A loop's configuration for one round: what the model is told, and what it can call.
+#[must_use = "a loop's configuration is what its closure returns"]
+pub struct Loop<O, S, V> {
+    plan: LoopPlan,
+    exits: Vec<String>,
+    types: PhantomData<fn(O, S, V)>,
+}
+
+impl<O: Options, S: State, V: Services> Loop<O, S, V> {
+    pub(super) fn new(system: String) -> Self {
+        Self {
+            plan: LoopPlan {
+                system: system.into(),
+                input: None,
+                context: Vec::new(),
+                tools: IndexMap::new(),
+                limits: Limits::default(),
+                settings: Settings::default(),
+                on_exit: None,
+            },
+            exits: Vec::new(),
+            types: PhantomData,
+        }
+    }
+
+    /// Opens the loop with a user message. A loop without one is started by the system.
+    pub fn input(mut self, text: impl Into<String>) -> Self {
+        self.plan.input = Some(text.into());
+        self
+    }
+
+    /// Adds a named piece to the system prompt.
+    pub fn context(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.plan.context.push(ContextItem { name: name.into(), text: text.into() });
+        self
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Panics
+    ///
+    /// When the name is no tool name, or the loop has a tool of this name.
+    #[track_caller]
+    pub fn tool(self, name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> Tool<O, S, V>) -> Self {
+        let tool = build(ToolBuilder::new(name));
+        self.add(tool.plan)
+    }
+
+    /// Adds tools that were built elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// When the loop has a tool of one of these names.
+    #[track_caller]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool<O, S, V>>) -> Self {
+        for tool in tools {
+            self = self.add(tool.plan);
+        }
+        self
+    }
+
+    /// Adds a brain as a tool. Without a map, the model fills the brain's options.
+    ///
+    /// # Panics
+    ///
+    /// When the name is no tool name, or the loop has a tool of this name.
+    #[track_caller]
+    pub fn brain<O2: Options, S2, R: DeserializeOwned + 'static>(
+        self,
+        name: &str,
+        brain: Brain<O2, S2, V, R>,
+        build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
+    ) -> Self {
+        let tool: Tool<O, S, V> = build(BrainTool::new(tool_id(name), brain)).into();
+        self.add(tool.plan)
+    }
+
+    /// Adds brains as tools; each is named after its title, in snake case, and the model fills its options.
+    ///
+    /// # Panics
+    ///
+    /// When a title gives no tool name, or the loop has a tool of one of these names.
+    #[track_caller]
+    pub fn brains<S2, R: DeserializeOwned + 'static>(
+        mut self,
+        brains: impl IntoIterator<Item = Brain<Value, S2, V, R>>,
+    ) -> Self {
+        for brain in brains {
+            let id = tool_id(&snake_case(&brain.plan.title));
+            let tool: Tool<O, S, V> = BrainTool::new(id, brain).into();
+            self = self.add(tool.plan);
+        }
+        self
+    }
+
+    /// Adds a skill: a brain or a function with a way in and a way out of the state.
+    ///
+    /// # Panics
+    ///
+    /// When the name is no tool name, or the loop has a tool of this name.
+    #[track_caller]
+    pub fn skill<T: Into<Tool<O, S, V>>>(self, name: &str, build: impl FnOnce(SkillBuilder<O, S, V>) -> T) -> Self {
+        let tool = build(SkillBuilder::new(name)).into();
+        self.add(tool.plan)
+    }
+
+    #[track_caller]
+    fn add(mut self, tool: Arc<ToolPlan>) -> Self {
+        let id = tool.decl.id.clone();
+        if self.plan.tools.insert(id.clone(), tool).is_some() {
+            mistake(&format!("the loop has two tools named `{id}`; give one of them another name"));
+        }
+        self
+    }
+
+    /// Marks tools as exit tools by their names. An unknown name fails the loop.
+    pub fn exit_on<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.exits.extend(names.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Sets how many rounds the loop may have; 50 where nothing is said.
+    pub const fn max_iterations(mut self, rounds: u32) -> Self {
+        self.plan.limits.max_iterations = Some(rounds);
+        self
+    }
+
+    /// Lifts the limit of rounds. Without another limit, only the model ends the loop.
+    pub const fn unlimited(mut self) -> Self {
+        self.plan.limits.max_iterations = None;
+        self
+    }
+
+    /// Sets what reaching a limit does: end the loop (the default), or fail the brain.
+    pub const fn on_max_iterations(mut self, on_limit: OnLimit) -> Self {
+        self.plan.limits.on_limit = on_limit;
+        self
+    }
+
+    /// Sets how many tokens, of requests and answers, the loop and all below it may use.
+    pub const fn max_tokens(mut self, tokens: u64) -> Self {
+        self.plan.limits.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how long the loop may be active; time spent waiting for people does not count.
+    pub fn max_time(mut self, time: Duration) -> Self {
+        self.plan.limits.max_time = Some(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Sets how many calls of one batch run at once; 8 where nothing is said.
+    pub const fn parallel(mut self, calls: u32) -> Self {
+        self.plan.limits.parallel = calls;
+        self
+    }
+
+    /// Sets how the calls of a batch wait for one another's approvals.
+    pub const fn policy(mut self, policy: BatchPolicy) -> Self {
+        self.plan.limits.policy = policy;
+        self
+    }
+
+    /// Chooses which of the runner's models answers.
+    pub const fn model(mut self, tier: Tier) -> Self {
+        self.plan.settings.tier = tier;
+        self
+    }
+
+    /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        let tier = self.plan.settings.tier;
+        self.plan.settings = settings;
+        if self.plan.settings.tier == Tier::default() {
+            self.plan.settings.tier = tier;
+        }
+        self
+    }
+
+    /// Folds the loop's outcome into the state when the loop ends, however it does.
+    pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Send + Sync + 'static) -> Self {
+        self.plan.on_exit =
+            Some(Arc::new(move |state: &Document, outcome: &LoopOutcome| state.updated(|state| fold(state, outcome))));
+        self
+    }
+
+    pub(super) fn into_plan(mut self) -> Result<LoopPlan> {
+        for name in &self.exits {
+            let Some(tool) = ToolId::new(name).ok().and_then(|id| self.plan.tools.get_mut(&id)) else {
+                let known: Vec<_> = self.plan.tools.keys().map(|id| format!("`{id}`")).collect();
+                let known = known.join(", ");
+                return Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")));
+            };
+            let mut decl = tool.decl.clone();
+            decl.flags.exit = true;
+            *tool = Arc::new(ToolPlan {
+                decl,
+                schema: Arc::clone(&tool.schema),
+                timeout: tool.timeout,
+                retries: tool.retries,
+                gate: tool.gate.clone(),
+                body: tool.body.clone(),
+            });
+        }
+        Ok(self.plan)
+    }
+}
+
+fn snake_case(title: &str) -> String {
+    let words: Vec<_> = title
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect();
+    words.join("_")
+}
+
+impl<O, S, V> fmt::Debug for Loop<O, S, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.plan.fmt(f)
+    }
+}

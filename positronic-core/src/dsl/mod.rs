@@ -1,0 +1,53 @@
+//! What authors write: brains, loops and tools over their own types.
+//!
+//! [`brain`] begins a brain; [`Brain::step`], [`Brain::r#loop`](Brain::loop) and [`Brain::brain`] add stages, each
+//! of which fixes the type of the state that the next one sees. Closures get builders that know the types already
+//! (`|t| …`, `cx.system(…)`), so nothing has to be annotated.
+//!
+//! ```
+//! use positronic_core::prelude::*;
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Count { value: u32 }
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct By { by: u32 }
+//!
+//! let counter = brain("Counter")
+//!     .step("Begin", async |_| Ok(Count { value: 0 }))
+//!     .r#loop("Count", |cx| {
+//!         cx.system(format!("The count is {}.", cx.state.value))
+//!             .tool("add", |t| {
+//!                 t.description("Adds to the count").execute(async |By { by }, cx| {
+//!                     Ok(cx.result("added").update(move |count| count.value += by))
+//!                 })
+//!             })
+//!     })
+//!     .step("End", async |cx| Ok(cx.state.value));
+//! # let _ = counter;
+//! ```
+
+mod bounds;
+mod brain;
+mod brain_tool;
+mod context;
+mod r#loop;
+mod mistake;
+mod question;
+mod reply;
+mod skill;
+mod tool;
+mod wait;
+
+pub use bounds::{Agrees, Args, IntoVerdict, Later, Now, Options, Runnable, Services, State, ToolArgs, Unset};
+pub use brain::{Brain, brain};
+pub use brain_tool::BrainTool;
+pub use context::{Brains, LoopContext, StepContext, ToolContext};
+pub use r#loop::Loop;
+pub use question::ModelCall;
+pub use reply::{IntoReply, NoArgs, Reply};
+pub use skill::{FunctionSkill, SkillBuilder};
+pub use tool::{Tool, ToolBuilder};
+pub use wait::{Wait, Webhook, webhook};

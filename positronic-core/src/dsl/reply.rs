@@ -1,0 +1,89 @@
+//! What a tool returns: a value, or a value with changes of the state and waits.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::bounds::State;
+use super::wait::{Wait, Webhook};
+use crate::error::{Error, Result};
+use crate::plan::{Document, PlannedWait, ToolReply, Update, encode};
+
+/// The arguments of a tool that takes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct NoArgs {}
+
+/// A tool's result that also changes the state of the loop's brain, or waits for an answer; see
+/// [`ToolContext::result`](super::ToolContext::result).
+#[must_use = "a reply has its effect when the tool returns it"]
+pub struct Reply<S> {
+    output: Result<Value>,
+    updates: Vec<Update>,
+    waits: Vec<Wait>,
+    state: std::marker::PhantomData<fn(S)>,
+}
+
+impl<S> Reply<S> {
+    pub(super) fn new<T: Serialize>(value: &T) -> Self {
+        Self { output: encode(value), updates: Vec::new(), waits: Vec::new(), state: std::marker::PhantomData }
+    }
+
+    /// Waits, after this result, for the first of these to arrive; its payload becomes part of the result.
+    pub fn wait_for(mut self, waits: impl IntoIterator<Item = Wait>) -> Self {
+        self.waits.extend(waits);
+        self
+    }
+
+    /// Waits for a reply that is addressed to the call itself, from a person who is asked `prompt`.
+    pub fn wait_for_reply<P: DeserializeOwned + JsonSchema + 'static>(mut self, prompt: impl Into<String>) -> Self {
+        self.waits.push(Webhook::<P>::new(crate::machine::REPLY).on("").person().prompt(prompt));
+        self
+    }
+}
+
+impl<S: State> Reply<S> {
+    /// Changes the state when the result is recorded, after all updates before it.
+    ///
+    /// An update that panics makes the call an error, and the state stays.
+    pub fn update(mut self, update: impl FnOnce(&mut S) + Send + 'static) -> Self {
+        self.updates.push(Box::new(move |document: &Document| document.updated(update)));
+        self
+    }
+}
+
+impl<S> fmt::Debug for Reply<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
+    }
+}
+
+/// What a tool may return inside its `Result`.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "this is neither a value that can be written as JSON nor `cx.result(…)`",
+    note = "derive `serde::Serialize` for it, or return `cx.result(…)` with `.update(…)` or `.wait_for(…)`"
+)]
+pub trait IntoReply<S> {
+    /// Makes the reply without its types.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the value cannot be written as JSON.
+    fn into_reply(self) -> Result<ToolReply>;
+}
+
+impl<S, T: Serialize> IntoReply<S> for T {
+    fn into_reply(self) -> Result<ToolReply> {
+        Ok(ToolReply { output: encode(&self)?, updates: Vec::new(), waits: Vec::new() })
+    }
+}
+
+impl<S> IntoReply<S> for Reply<S> {
+    fn into_reply(self) -> Result<ToolReply> {
+        let waits = self.waits.into_iter().map(Wait::into_plan).collect::<Result<Vec<PlannedWait>, Error>>()?;
+        Ok(ToolReply { output: self.output?, updates: self.updates, waits })
+    }
+}

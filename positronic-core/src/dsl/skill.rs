@@ -1,0 +1,131 @@
+//! Skills: higher-level capabilities, each a brain or a function, with a way in and a way out of the state.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::bounds::{Options, Services, State, ToolArgs};
+use super::brain::Brain;
+use super::brain_tool::BrainTool;
+use super::context::ToolContext;
+use super::reply::{NoArgs, Reply};
+use super::tool::{Tool, ToolBuilder, tool_id};
+use crate::error::Result;
+
+/// Begins a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].
+#[must_use = "a skill is made by `brain` or `execute`"]
+pub struct SkillBuilder<O, S, V> {
+    name: String,
+    description: String,
+    types: PhantomData<fn(O, S, V)>,
+}
+
+impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), description: String::new(), types: PhantomData }
+    }
+
+    /// Says what the skill does; the model reads it.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// Makes the skill from a brain; `.prepare(…)` and `.handle_result(…)` map its options and its result.
+    #[track_caller]
+    pub fn brain<O2: Options, S2, R: DeserializeOwned + 'static>(
+        self,
+        brain: Brain<O2, S2, V, R>,
+    ) -> BrainTool<O, S, V, O2, R> {
+        let tool = BrainTool::new(tool_id(&self.name), brain);
+        if self.description.is_empty() { tool } else { tool.description(self.description) }
+    }
+
+    /// Makes the skill from a function whose arguments the model fills.
+    pub fn execute<T, F, Fut, R>(self, execute: F) -> FunctionSkill<O, S, V, T, R>
+    where
+        T: ToolArgs,
+        F: Fn(T, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+        R: Serialize + Send + 'static,
+    {
+        let execute: SkillFn<O, S, V, T, R> = Arc::new(move |input, cx| Box::pin(execute(input, cx)));
+        FunctionSkill { name: self.name, description: self.description, execute, prepare: None, handle: None }
+    }
+}
+
+impl<O, S, V> fmt::Debug for SkillBuilder<O, S, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SkillBuilder").field(&self.name).finish()
+    }
+}
+
+type SkillFn<O, S, V, T, R> =
+    Arc<dyn Fn(T, ToolContext<O, S, V>) -> futures::future::BoxFuture<'static, Result<R>> + Send + Sync>;
+type PrepareFn<S, T> = Arc<dyn Fn(&S) -> T + Send + Sync>;
+type HandleFn<S, R> = Arc<dyn Fn(&mut S, R) + Send + Sync>;
+
+/// A skill that is a function.
+#[must_use = "a skill becomes a tool when the closure returns it"]
+pub struct FunctionSkill<O, S, V, T, R> {
+    name: String,
+    description: String,
+    execute: SkillFn<O, S, V, T, R>,
+    prepare: Option<PrepareFn<S, T>>,
+    handle: Option<HandleFn<S, R>>,
+}
+
+impl<O, S: State, V, T, R> FunctionSkill<O, S, V, T, R> {
+    /// Makes the function's input from the state; the model is asked for nothing.
+    pub fn prepare(mut self, prepare: impl Fn(&S) -> T + Send + Sync + 'static) -> Self {
+        self.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// Changes the state by the function's result.
+    pub fn handle_result(mut self, handle: impl Fn(&mut S, R) + Send + Sync + 'static) -> Self {
+        self.handle = Some(Arc::new(handle));
+        self
+    }
+}
+
+impl<O: Options, S: State, V: Services, T: ToolArgs, R: Serialize + Send + 'static> From<FunctionSkill<O, S, V, T, R>>
+    for Tool<O, S, V>
+{
+    fn from(skill: FunctionSkill<O, S, V, T, R>) -> Self {
+        let builder = ToolBuilder::new(&skill.name).description(skill.description);
+        let (execute, handle) = (skill.execute, skill.handle);
+        match skill.prepare {
+            None => builder.execute(move |input: T, cx: ToolContext<O, S, V>| {
+                let running = execute(input, cx.clone());
+                finish(running, cx, handle.clone())
+            }),
+            Some(prepare) => builder.execute(move |_: NoArgs, cx: ToolContext<O, S, V>| {
+                let running = execute(prepare(&cx.state), cx.clone());
+                finish(running, cx, handle.clone())
+            }),
+        }
+    }
+}
+
+async fn finish<O, S: State, V, R: Serialize + Send + 'static>(
+    running: futures::future::BoxFuture<'static, Result<R>>,
+    cx: ToolContext<O, S, V>,
+    handle: Option<HandleFn<S, R>>,
+) -> Result<Reply<S>> {
+    let result = running.await?;
+    let reply = cx.result(&result);
+    Ok(match handle {
+        Some(handle) => reply.update(move |state| handle(state, result)),
+        None => reply,
+    })
+}
+
+impl<O, S, V, T, R> fmt::Debug for FunctionSkill<O, S, V, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FunctionSkill").field(&self.name).finish()
+    }
+}

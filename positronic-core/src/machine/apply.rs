@@ -1,0 +1,460 @@
+//! The fold: what each event does to the state.
+//!
+//! An event that cannot happen in the state is refused with an [`IllegalEvent`], and the state stays as it was.
+
+use std::sync::Arc;
+
+use crate::record::{Body, Change, Event, Failure, LoopOutcome, Path, Segment, StageKind};
+
+use super::apply_loop;
+use super::state::{
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, RunState, Stage, StepFrame,
+    Visit, owner_path,
+};
+
+/// Says why an event cannot be the next one of its run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {seq} ({name} at `{path}`) cannot come here: {reason}")]
+pub struct IllegalEvent {
+    /// The event's number.
+    pub seq: crate::record::Seq,
+    /// Its name.
+    pub name: &'static str,
+    /// Its path.
+    pub path: Path,
+    /// What does not fit.
+    pub reason: String,
+}
+
+/// Why an event does not fit, before it is known which.
+pub(super) type Reason = String;
+
+impl RunState {
+    /// Folds a whole log.
+    ///
+    /// # Errors
+    ///
+    /// [`IllegalEvent`] for the first event that cannot follow those before it.
+    pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, IllegalEvent> {
+        let mut state = Self::default();
+        for event in events {
+            state.apply(event)?;
+        }
+        Ok(state)
+    }
+
+    /// Folds one event into the state.
+    ///
+    /// # Errors
+    ///
+    /// [`IllegalEvent`] when the event cannot happen in this state, which is then unchanged.
+    pub fn apply(&mut self, event: &Event) -> Result<(), IllegalEvent> {
+        let fits = if event.seq != self.next {
+            Err(format!("the next event has number {}", self.next))
+        } else if event.at < self.at {
+            Err("its time is before that of the event before".to_owned())
+        } else {
+            self.apply_body(event)
+        };
+        fits.map_err(|reason| IllegalEvent {
+            seq: event.seq,
+            name: event.body.name(),
+            path: event.path.clone(),
+            reason,
+        })?;
+        self.next = event.seq.next();
+        self.at = event.at;
+        Ok(())
+    }
+
+    fn apply_body(&mut self, event: &Event) -> Result<(), Reason> {
+        let path = &event.path;
+        if self.has_ended() && !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. }) {
+            return Err("the run has ended".to_owned());
+        }
+        let claims = matches!(event.body, Body::RunClaimed { .. });
+        let idle = claims || self.paused.is_some();
+        let busy_since = (!idle).then_some(self.at);
+        let applied = match &event.body {
+            Body::RunClaimed { holder, .. } => {
+                let epoch = event.epoch.ok_or("it has no epoch")?;
+                if self.claim.as_ref().is_some_and(|claim| claim.epoch >= epoch) {
+                    return Err("its epoch is not newer than the last".to_owned());
+                }
+                self.claim = Some(Claim { epoch, holder: holder.clone(), released: false });
+                if let Some(root) = &mut self.root {
+                    doubt(root);
+                }
+                Ok(())
+            }
+            Body::RunReleased { .. } => {
+                let claim = self.claim.as_mut().ok_or("nobody holds the run")?;
+                claim.released = true;
+                Ok(())
+            }
+            Body::BrainStart(start) => {
+                let frame = BrainFrame {
+                    path: path.clone(),
+                    title: start.title.clone(),
+                    fingerprint: start.fingerprint.clone(),
+                    stages: start.stages.clone(),
+                    options: Arc::new(start.options.clone()),
+                    state: Arc::new(start.state.clone()),
+                    changed: event.seq,
+                    index: 0,
+                    stage: Stage::Ready,
+                    usage: crate::record::Usage::default(),
+                    end: None,
+                };
+                if let Some(signal) = start.start.as_ref().and_then(|start| start.id.clone()) {
+                    self.signals.insert(signal, event.seq);
+                }
+                if let Some(start) = &start.start {
+                    self.start = start.clone();
+                }
+                self.begin_brain(path, frame)
+            }
+            Body::BrainComplete { result } => self.end_brain(path, |brain| {
+                if brain.index < brain.stages.0.len() {
+                    return Err("not all of its stages are done".to_owned());
+                }
+                Ok(BrainEnd::Completed(result.clone()))
+            }),
+            Body::BrainError(failure) => self.end_brain(path, |_| Ok(BrainEnd::Failed(failure.clone()))),
+            Body::BrainCancelled { signal, .. } => {
+                self.end_brain(path, |_| Ok(BrainEnd::Cancelled))?;
+                self.accept(signal.as_ref(), event);
+                Ok(())
+            }
+            Body::BrainPaused { signal, .. } => {
+                if self.paused.is_some() {
+                    return Err("the run is paused".to_owned());
+                }
+                self.paused = Some(event.seq);
+                self.accept(Some(signal), event);
+                Ok(())
+            }
+            Body::BrainResumed { signal, .. } => {
+                self.paused.take().ok_or("the run is not paused")?;
+                self.accept(Some(signal), event);
+                Ok(())
+            }
+            Body::StepStart { attempt } => self.step(path, |step| match step.intent {
+                Intent::Running => Err("the step is running".to_owned()),
+                _ if step.attempt != *attempt => Err(format!("the next try is {}", step.attempt)),
+                Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => {
+                    step.intent = Intent::Running;
+                    Ok(())
+                }
+            }),
+            Body::StepRetry { attempt, due, .. } => self.step(path, |step| {
+                if step.attempt != *attempt {
+                    return Err(format!("the step is at try {}", step.attempt));
+                }
+                step.attempt += 1;
+                step.intent = Intent::Backoff(*due);
+                Ok(())
+            }),
+            Body::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
+            Body::LoopModelCall { question: Some(question), .. } => {
+                let hash = question_hash(question);
+                let index = question_index(path)?;
+                self.step_of_question(path, |step| {
+                    if index != step.asked.len() {
+                        return Err(format!("the step's next question is {}", step.asked.len()));
+                    }
+                    step.asked.push(Asked { hash, answer: None });
+                    Ok(())
+                })
+            }
+            Body::LoopModelResult { parts, facts, .. } if self.is_question(path) => {
+                let index = question_index(path)?;
+                self.step_of_question(path, |step| {
+                    let asked = step.asked.get_mut(index).ok_or("it was not asked")?;
+                    asked.answer = Some(parts.clone());
+                    Ok(())
+                })?;
+                self.add_usage(path, facts.usage);
+                Ok(())
+            }
+            Body::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
+            Body::LoopModelResult { facts, .. } => {
+                apply_loop::apply(self, event)?;
+                self.add_usage(path, facts.usage);
+                Ok(())
+            }
+            Body::LoopComplete { change, outcome, .. } => self.complete_loop(path, outcome, change.as_ref(), event),
+            Body::LoopStart { .. }
+            | Body::LoopIteration(_)
+            | Body::LoopModelCall { .. }
+            | Body::LoopModelRetry { .. }
+            | Body::LoopToolCall(_)
+            | Body::LoopToolStart { .. }
+            | Body::LoopToolRetry { .. }
+            | Body::LoopToolResult { .. }
+            | Body::LoopBrainStart { .. }
+            | Body::LoopBrainComplete { .. }
+            | Body::LoopOutput { .. }
+            | Body::LoopApprovalRequested { .. }
+            | Body::LoopApprovalDecided { .. }
+            | Body::LoopApprovalWithdrawn { .. }
+            | Body::LoopApprovalExpired {}
+            | Body::LoopWait { .. }
+            | Body::LoopResume { .. }
+            | Body::LoopMessage { .. }
+            | Body::LoopExit { .. }
+            | Body::LoopMaxIterations { .. }
+            | Body::LoopLimit { .. }
+            | Body::LoopCompacted { .. } => apply_loop::apply(self, event),
+        };
+        applied?;
+        if let (Some(since), Some(root)) = (busy_since, &mut self.root) {
+            let passed = u64::try_from(event.at.since(since).as_micros()).unwrap_or(u64::MAX);
+            if passed > 0 {
+                count_active(root, passed);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn accept(&mut self, signal: Option<&crate::record::SignalId>, event: &Event) {
+        if let Some(signal) = signal {
+            self.signals.insert(signal.clone(), event.seq);
+        }
+    }
+
+    fn begin_brain(&mut self, path: &Path, frame: BrainFrame) -> Result<(), Reason> {
+        let Some(last) = path.last() else {
+            if self.root.is_some() {
+                return Err("the run has begun".to_owned());
+            }
+            self.root = Some(Box::new(frame));
+            return Ok(());
+        };
+        let owner = owner_path(path).unwrap_or_default();
+        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        let is_here = matches!(last, Segment::Stage(name) if brain.is_at(name, StageKind::Brain));
+        match (last, &mut brain.stage) {
+            (Segment::Stage(_), Stage::Ready) if is_here => {
+                brain.stage = Stage::Brain(Box::new(frame));
+                Ok(())
+            }
+            (Segment::Call(round, index), Stage::Loop(around)) => {
+                let call = around.call_mut(round, index).ok_or("there is no such call")?;
+                if !matches!(call.phase, CallPhase::Open(Intent::Running)) || !call.flags.brain {
+                    return Err("the call does not start a brain now".to_owned());
+                }
+                call.phase = CallPhase::Brain(Box::new(frame));
+                Ok(())
+            }
+            _ => Err("no brain starts here".to_owned()),
+        }
+    }
+
+    fn end_brain(
+        &mut self,
+        path: &Path,
+        end: impl FnOnce(&BrainFrame) -> Result<BrainEnd, Reason>,
+    ) -> Result<(), Reason> {
+        let brain = self.brain_mut(path, |_| ()).ok_or("the brain is not open")?;
+        if brain.end.is_some() {
+            return Err("the brain has ended".to_owned());
+        }
+        brain.end = Some(end(brain)?);
+        brain.stage = Stage::Ready;
+        Ok(())
+    }
+
+    fn step(&mut self, path: &Path, f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>) -> Result<(), Reason> {
+        let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
+        let owner = owner_path(path).unwrap_or_default();
+        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        if !brain.is_at(name, StageKind::Step) {
+            return Err("the brain is not at this step".to_owned());
+        }
+        match &mut brain.stage {
+            Stage::Step(step) => f(step),
+            Stage::Ready => {
+                let mut step = StepFrame { attempt: 0, intent: Intent::Ready, asked: Vec::new() };
+                f(&mut step)?;
+                brain.stage = Stage::Step(step);
+                Ok(())
+            }
+            Stage::Loop(_) | Stage::Brain(_) | Stage::Failed(_) => Err("the stage is no step".to_owned()),
+        }
+    }
+
+    fn is_question(&self, path: &Path) -> bool {
+        self.owner(path).is_some_and(|brain| matches!(brain.stage, Stage::Step(_)))
+    }
+
+    fn step_of_question(
+        &mut self,
+        path: &Path,
+        f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        let stage = path.parent().ok_or("this is no question's path")?;
+        self.step(&stage, |step| match step.intent {
+            Intent::Running => f(step),
+            Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
+        })
+    }
+
+    fn complete_stage(&mut self, path: &Path, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
+        let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
+        let owner = owner_path(path).unwrap_or_default();
+        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        let done = match &brain.stage {
+            Stage::Step(step) => matches!(step.intent, Intent::Running | Intent::Doubtful),
+            Stage::Brain(inner) => matches!(inner.end, Some(BrainEnd::Completed(_))),
+            Stage::Ready | Stage::Loop(_) | Stage::Failed(_) => false,
+        };
+        if !done || brain.current().is_none_or(|stage| stage.name != name) {
+            return Err("the stage is not running".to_owned());
+        }
+        change_state(brain, change, event)?;
+        brain.index += 1;
+        brain.stage = Stage::Ready;
+        Ok(())
+    }
+
+    fn complete_loop(
+        &mut self,
+        path: &Path,
+        outcome: &LoopOutcome,
+        change: Option<&Change>,
+        event: &Event,
+    ) -> Result<(), Reason> {
+        let owner = owner_path(path).ok_or("this is no loop's path")?;
+        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        let Stage::Loop(frame) = &brain.stage else { return Err("the loop is not open".to_owned()) };
+        if frame.path != *path {
+            return Err("another loop is open".to_owned());
+        }
+        if let Some(open) = frame.batch.iter().find(|call| call.result().is_none()) {
+            return Err(format!("the call `{}` has no result", open.path));
+        }
+        let failure = limit_failure(frame, outcome);
+        change_state(brain, change, event)?;
+        match failure {
+            Some(failure) => brain.stage = Stage::Failed(failure),
+            None => {
+                brain.index += 1;
+                brain.stage = Stage::Ready;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_usage(&mut self, path: &Path, usage: crate::record::Usage) {
+        let Some(owner) = owner_path(path) else { return };
+        let brain = self.brain_mut(&owner, |visit| match visit {
+            Visit::Brain(brain) => brain.usage += usage,
+            Visit::Loop(frame) => frame.usage += usage,
+        });
+        if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
+            frame.usage += usage;
+        }
+    }
+}
+
+/// Applies a recorded change to a brain's state.
+pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
+    if let Some(change) = change {
+        change.apply(Arc::make_mut(&mut brain.state)).map_err(|error| error.to_string())?;
+        brain.changed = event.seq;
+    }
+    Ok(())
+}
+
+fn limit_failure(frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
+    use crate::record::{EndReason, OnLimit};
+    let what = match outcome {
+        LoopOutcome::MaxIterations => format!("its {} rounds", frame.limits.max_iterations.unwrap_or(frame.round)),
+        LoopOutcome::Limit { limit } => format!("its limit of {}", limit.noun()),
+        LoopOutcome::Failed { message } => {
+            return Some(Failure { code: EndReason::Model, message: message.clone(), retryable: false });
+        }
+        LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
+    };
+    match frame.limits.on_limit {
+        OnLimit::Exit => None,
+        OnLimit::Error => Some(Failure {
+            code: EndReason::Limit,
+            message: format!("the loop `{}` used up {what} without coming to an end", frame.path),
+            retryable: false,
+        }),
+    }
+}
+
+/// Hashes a question, so that a step that runs again finds its answer.
+pub(crate) fn question_hash(question: &crate::record::Question) -> crate::record::ContentHash {
+    crate::record::hash_json(&serde_json::to_value(question).unwrap_or_default())
+}
+
+fn question_index(path: &Path) -> Result<usize, Reason> {
+    match path.last() {
+        Some(Segment::Round(index)) => Ok(usize::try_from(index).unwrap_or(usize::MAX)),
+        _ => Err("this is no question's path".to_owned()),
+    }
+}
+
+/// Marks what was in flight as doubtful: its worker is gone.
+fn doubt(brain: &mut BrainFrame) {
+    let doubt_intent = |intent: &mut Intent| {
+        if *intent == Intent::Running {
+            *intent = Intent::Doubtful;
+        }
+    };
+    match &mut brain.stage {
+        Stage::Step(step) => doubt_intent(&mut step.intent),
+        Stage::Brain(inner) => doubt(inner),
+        Stage::Loop(frame) => {
+            if let LoopPhase::Ask { intent, .. } = &mut frame.phase {
+                doubt_intent(intent);
+            }
+            for call in &mut frame.batch {
+                match &mut call.phase {
+                    CallPhase::Open(intent) => doubt_intent(intent),
+                    CallPhase::Brain(inner) => doubt(inner),
+                    CallPhase::Gated
+                    | CallPhase::Pending { .. }
+                    | CallPhase::Waiting { .. }
+                    | CallPhase::Resumed { .. }
+                    | CallPhase::Done(_) => {}
+                }
+            }
+        }
+        Stage::Ready | Stage::Failed(_) => {}
+    }
+}
+
+/// Adds the time that has passed to every loop that works, and says whether the brain does.
+fn count_active(brain: &mut BrainFrame, passed: u64) -> bool {
+    if brain.end.is_some() {
+        return true;
+    }
+    match &mut brain.stage {
+        Stage::Ready | Stage::Step(_) | Stage::Failed(_) => true,
+        Stage::Brain(inner) => count_active(inner, passed),
+        Stage::Loop(frame) => {
+            let mut busy = !matches!(frame.phase, LoopPhase::Batch);
+            for call in &mut frame.batch {
+                busy |= works(call, passed);
+            }
+            if busy && frame.limits.max_time.is_some() {
+                frame.active = frame.active.saturating_add(passed);
+            }
+            busy
+        }
+    }
+}
+
+fn works(call: &mut Call, passed: u64) -> bool {
+    match &mut call.phase {
+        CallPhase::Brain(inner) => count_active(inner, passed),
+        CallPhase::Open(intent) => *intent == Intent::Running,
+        CallPhase::Resumed { .. } => true,
+        CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
+    }
+}

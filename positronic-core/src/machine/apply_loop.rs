@@ -1,0 +1,313 @@
+//! The fold of a loop's events.
+
+use std::sync::Arc;
+
+use crate::record::{
+    Body as EventBody, Content, Decision, Event, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings, Speaker,
+    StageKind, ToolCall, ToolSet, hash_json,
+};
+
+use super::apply::{Reason, change_state};
+use super::state::{Body, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_path};
+
+/// Folds an event of a loop, a round or a call.
+pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
+    let path = &event.path;
+    let owner = owner_path(path).ok_or("this is no loop's path")?;
+    let brain = state.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+    if let EventBody::LoopStart { limits, .. } = &event.body {
+        return start(brain, path, limits);
+    }
+    let Stage::Loop(frame) = &mut brain.stage else { return Err("no loop is open here".to_owned()) };
+    if !path.is_within(&frame.path) {
+        return Err(format!("the open loop is `{}`", frame.path));
+    }
+    let signal = match &event.body {
+        EventBody::LoopToolResult { change, .. } | EventBody::LoopWait { change, .. } => {
+            call_event(frame, event)?;
+            let change = change.clone();
+            return change_state(brain, change.as_ref(), event);
+        }
+        EventBody::LoopApprovalDecided { signal, .. } => Some(signal),
+        EventBody::LoopResume { signal, .. } | EventBody::LoopMessage { signal, .. } => signal.as_ref(),
+        _ => None,
+    };
+    match path.last() {
+        Some(Segment::Call(..)) => call_event(frame, event)?,
+        Some(Segment::Round(round)) => round_event(frame, round, event)?,
+        Some(Segment::Stage(_)) | None => loop_event(frame, event)?,
+    }
+    let signal = signal.cloned();
+    state.accept(signal.as_ref(), event);
+    Ok(())
+}
+
+fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits) -> Result<(), Reason> {
+    let Some(Segment::Stage(name)) = path.last() else { return Err("this is no loop's path".to_owned()) };
+    if !brain.is_at(name, StageKind::Loop) || !matches!(brain.stage, Stage::Ready) {
+        return Err("the brain is not at this loop".to_owned());
+    }
+    brain.stage = Stage::Loop(Box::new(LoopFrame::new(path.clone(), limits.clone())));
+    Ok(())
+}
+
+fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
+    match &event.body {
+        EventBody::LoopMessage { from: Speaker::Engine, .. } => {
+            if !matches!(frame.phase, LoopPhase::Answered) {
+                return Err("the engine speaks only after an answer without a call".to_owned());
+            }
+            next_round(frame);
+        }
+        EventBody::LoopMessage { from: Speaker::Person, .. } => match frame.phase {
+            LoopPhase::Prepare => {}
+            // The answer was not the last word after all.
+            LoopPhase::Answered => next_round(frame),
+            LoopPhase::Ask { .. } | LoopPhase::Batch => frame.unread = true,
+            LoopPhase::Ending(_) => return Err("the loop is ending".to_owned()),
+        },
+        EventBody::LoopExit { call, tool } => {
+            let done = frame.batch.iter().any(|other| {
+                other.path == *call && other.flags.exit && other.result().is_some_and(|result| result.is_success())
+            });
+            if !done {
+                return Err(format!("`{call}` is no exit call that succeeded"));
+            }
+            all_done(frame)?;
+            frame.phase = LoopPhase::Ending(LoopOutcome::Exited { tool: tool.as_str().to_owned() });
+        }
+        EventBody::LoopMaxIterations { .. } => {
+            if !matches!(frame.phase, LoopPhase::Prepare) {
+                return Err("a round is not over".to_owned());
+            }
+            frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
+        }
+        EventBody::LoopLimit { kind, .. } => {
+            all_done(frame)?;
+            frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
+        }
+        EventBody::LoopCompacted { .. } => {
+            if !matches!(frame.phase, LoopPhase::Prepare) {
+                return Err("a record is compacted between rounds only".to_owned());
+            }
+        }
+        _ => return Err("this is a loop's path".to_owned()),
+    }
+    Ok(())
+}
+
+fn all_done(frame: &LoopFrame) -> Result<(), Reason> {
+    match frame.batch.iter().find(|call| call.result().is_none()) {
+        Some(open) => Err(format!("the call `{}` has no result", open.path)),
+        None => Ok(()),
+    }
+}
+
+fn next_round(frame: &mut LoopFrame) {
+    frame.round += 1;
+    frame.phase = LoopPhase::Prepare;
+    frame.batch.clear();
+    frame.expected = 0;
+    frame.unread = false;
+}
+
+fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), Reason> {
+    if round != frame.round {
+        return Err(format!("the loop is in round {}", frame.round));
+    }
+    match (&event.body, &mut frame.phase) {
+        (EventBody::LoopIteration(iteration), LoopPhase::Prepare) => {
+            iterate(frame, iteration)?;
+            frame.phase = LoopPhase::Ask { attempt: 0, intent: Intent::Ready };
+        }
+        (EventBody::LoopModelCall { attempt: this, .. }, LoopPhase::Ask { attempt, intent }) => {
+            if this != attempt || *intent == Intent::Running {
+                return Err(format!("the request is at try {attempt}"));
+            }
+            *intent = Intent::Running;
+        }
+        (EventBody::LoopModelRetry { attempt: this, due, .. }, LoopPhase::Ask { attempt, intent }) => {
+            if this != attempt {
+                return Err(format!("the request is at try {attempt}"));
+            }
+            *attempt += 1;
+            *intent = Intent::Backoff(*due);
+        }
+        (EventBody::LoopModelResult { parts, .. }, LoopPhase::Ask { .. }) => {
+            let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
+            frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
+            if calls > 0 {
+                frame.phase = LoopPhase::Batch;
+            } else if std::mem::take(&mut frame.unread) {
+                next_round(frame);
+            } else {
+                frame.phase = LoopPhase::Answered;
+            }
+        }
+        _ => return Err("the round is not there".to_owned()),
+    }
+    Ok(())
+}
+
+fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
+    let mut prepared = frame.prepared.clone();
+    let known = frame.known_mut();
+    if let Some(Content { hash, body }) = &iteration.system {
+        if let Some(body) = body {
+            known.add(hash.clone(), Body::Text(Arc::clone(body)));
+        }
+        let Some(Body::Text(text)) = known.get(hash) else { return Err(unknown("system prompt", hash)) };
+        prepared.system = Arc::clone(text);
+    }
+    if let Some(items) = &iteration.context {
+        let mut context = Vec::with_capacity(items.len());
+        for Content { hash, body } in items {
+            if let Some(body) = body {
+                known.add(hash.clone(), Body::Item(body.clone()));
+            }
+            let Some(Body::Item(item)) = known.get(hash) else { return Err(unknown("context item", hash)) };
+            context.push(item.clone());
+        }
+        prepared.context = context.into();
+    }
+    if let Some(entries) = &iteration.tools {
+        let mut tools = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if let Some(body) = &entry.body {
+                known.add(entry.hash.clone(), Body::Tool(body.clone()));
+            }
+            let Some(Body::Tool(tool)) = known.get(&entry.hash) else { return Err(unknown("tool", &entry.hash)) };
+            tools.push(tool.clone());
+        }
+        prepared.tools = Arc::new(ToolSet::new(tools));
+    }
+    if let Some(Content { hash, body }) = &iteration.settings {
+        if let Some(body) = body {
+            known.add(hash.clone(), Body::Settings(Arc::new(body.clone())));
+        }
+        let Some(Body::Settings(settings)) = known.get(hash) else { return Err(unknown("settings", hash)) };
+        prepared.settings = Arc::<Settings>::clone(settings);
+    }
+    frame.prepared = prepared;
+    if let Some(limits) = &iteration.limits {
+        frame.limits.clone_from(limits);
+    }
+    if let Some(exits) = iteration.exits {
+        frame.exits = exits;
+    }
+    Ok(())
+}
+
+fn unknown(what: &str, hash: &crate::record::ContentHash) -> Reason {
+    format!("no event of this loop holds the {what} {hash}")
+}
+
+fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
+    let Some(Segment::Call(round, index)) = event.path.last() else {
+        return Err("this is no call's path".to_owned());
+    };
+    if let EventBody::LoopToolCall(call) = &event.body {
+        return propose(frame, round, index, &event.path, call);
+    }
+    let call = frame.call_mut(round, index).ok_or("there is no such call in the current round")?;
+    match (&event.body, &mut call.phase) {
+        (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
+        (EventBody::LoopOutput { .. }, _) => {}
+        (EventBody::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
+            if *intent == Intent::Running || *attempt != call.attempt {
+                return Err(format!("the call is at try {}", call.attempt));
+            }
+            *intent = Intent::Running;
+            call.started = Some(event.at);
+        }
+        (EventBody::LoopToolRetry { attempt, due, .. }, CallPhase::Open(intent)) => {
+            if *attempt != call.attempt {
+                return Err(format!("the call is at try {}", call.attempt));
+            }
+            *intent = Intent::Backoff(*due);
+            call.attempt += 1;
+        }
+        (EventBody::LoopBrainStart { .. }, CallPhase::Open(intent)) if call.flags.brain => {
+            *intent = Intent::Running;
+            call.started = Some(event.at);
+        }
+        (EventBody::LoopBrainComplete { .. }, CallPhase::Brain(brain)) => {
+            if brain.end.is_none() {
+                return Err("the brain has not ended".to_owned());
+            }
+        }
+        (EventBody::LoopApprovalRequested { expires, .. }, CallPhase::Gated) => {
+            call.phase = CallPhase::Pending { since: event.seq, expires: *expires };
+        }
+        (EventBody::LoopApprovalDecided { decision, arguments, .. }, CallPhase::Pending { .. }) => match decision {
+            Decision::Approved => {
+                if let Some(arguments) = arguments {
+                    call.arguments = Arc::new(arguments.clone());
+                }
+                call.phase = CallPhase::Open(Intent::Ready);
+            }
+            Decision::Rejected => {
+                let denied = denial(&call.tool, &call.arguments);
+                frame.denials.insert(denied);
+            }
+        },
+        (EventBody::LoopApprovalWithdrawn { .. } | EventBody::LoopApprovalExpired {}, CallPhase::Pending { .. }) => {}
+        (EventBody::LoopWait { waits, output, .. }, CallPhase::Open(Intent::Running | Intent::Doubtful)) => {
+            call.phase = CallPhase::Waiting { since: event.seq, waits: waits.clone(), output: output.clone() };
+        }
+        (EventBody::LoopResume { cause, wait, payload, .. }, CallPhase::Waiting { waits, output, .. }) => {
+            if usize::try_from(*wait).map_or(true, |wait| wait >= waits.len()) {
+                return Err(format!("the call has no wait {wait}"));
+            }
+            call.phase = CallPhase::Resumed {
+                wait: *wait,
+                payload: payload.clone(),
+                answered: *cause == ResumeCause::Answered,
+                output: output.clone(),
+            };
+        }
+        (EventBody::LoopToolResult { result, .. }, phase) => {
+            if matches!(phase, CallPhase::Brain(brain) if brain.end.is_none()) {
+                return Err("the brain that the call runs has not ended".to_owned());
+            }
+            *phase = CallPhase::Done(result.clone());
+            settle(frame);
+        }
+        _ => return Err("the call is not there".to_owned()),
+    }
+    Ok(())
+}
+
+fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &ToolCall) -> Result<(), Reason> {
+    if !matches!(frame.phase, LoopPhase::Batch) || round != frame.round || index >= frame.expected {
+        return Err("the model did not ask for this call".to_owned());
+    }
+    if usize::try_from(index).ok() != Some(frame.batch.len()) {
+        return Err(format!("the next call is {}", frame.batch.len()));
+    }
+    frame.batch.push(Call {
+        path: path.clone(),
+        tool: call.tool.clone(),
+        arguments: Arc::new(call.arguments.clone()),
+        flags: call.flags,
+        gate: call.gate.clone(),
+        attempt: 0,
+        started: None,
+        phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
+    });
+    Ok(())
+}
+
+/// Begins the next round once every call has its result, unless an exit tool succeeded.
+fn settle(frame: &mut LoopFrame) {
+    let complete = u32::try_from(frame.batch.len()).ok() == Some(frame.expected);
+    let exited = frame.batch.iter().any(|call| call.flags.exit && call.result().is_some_and(|r| r.is_success()));
+    if complete && !exited && frame.batch.iter().all(|call| call.result().is_some()) {
+        next_round(frame);
+    }
+}
+
+/// Hashes a tool with its arguments, to know an identical call again.
+pub(crate) fn denial(tool: &str, arguments: &serde_json::Value) -> crate::record::ContentHash {
+    hash_json(&serde_json::json!([tool, arguments]))
+}

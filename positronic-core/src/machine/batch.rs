@@ -1,0 +1,223 @@
+//! Which calls of a batch may run now.
+//!
+//! Approvals are asked all at once, but under `Strict` one at a time. An approved call runs at once. A call that
+//! needs none runs unless an undecided one stands before it (`Gated`), or at once (`Eager`), or in its turn (`Strict`);
+//! a read-only call never waits for an approval. An exit tool is a barrier: it starts when every call before it has its
+//! result, and no call after it ever starts.
+
+use crate::record::{BatchPolicy, Body, CallFlags, Draft, ResumeCause, StageKind, Timestamp, ToolResult, hash_json};
+
+use super::close;
+use super::next::{Around, Effect, Next, brain, startable};
+use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
+use super::status;
+
+/// Says what the calls of a batch need.
+pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+    if let Some(exit) = frame.batch.iter().find(|call| call.flags.exit && call.result().is_some()) {
+        after_exit(frame, exit, out);
+        return;
+    }
+    let mut room = Room::of(frame);
+    let mut before = Before::default();
+    for call in &frame.batch {
+        one(frame, call, now, &before, &mut room, around, out);
+        before.pass(call);
+    }
+}
+
+/// What stands before a call in its batch.
+#[derive(Default)]
+struct Before {
+    undecided: bool,
+    unfinished: bool,
+    exit: bool,
+}
+
+impl Before {
+    fn pass(&mut self, call: &Call) {
+        self.undecided |= matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
+        self.unfinished |= call.result().is_none();
+        self.exit |= call.flags.exit;
+    }
+
+    fn lets_start(&self, call: &Call, policy: BatchPolicy) -> bool {
+        if self.exit || (call.flags.exit && self.unfinished) {
+            return false;
+        }
+        match policy {
+            BatchPolicy::Strict => !self.unfinished,
+            BatchPolicy::Eager => true,
+            BatchPolicy::Gated => call.gate.is_some() || call.flags.read_only || !self.undecided,
+        }
+    }
+}
+
+/// How many more calls may run at once.
+struct Room {
+    free: u32,
+    running: u32,
+    alone: bool,
+}
+
+impl Room {
+    fn of(frame: &LoopFrame) -> Self {
+        let mut room = Self { free: frame.limits.parallel.max(1), running: 0, alone: false };
+        for call in frame.batch.iter().filter(|call| call.is_running()) {
+            room.take(call.flags);
+        }
+        room
+    }
+
+    const fn take(&mut self, flags: CallFlags) {
+        self.free = self.free.saturating_sub(1);
+        self.running += 1;
+        self.alone |= flags.sequential;
+    }
+
+    /// Takes a place for a call if there is one. A sequential call that has to wait closes the door behind it.
+    const fn enter(&mut self, flags: CallFlags) -> bool {
+        if self.free == 0 || self.alone {
+            return false;
+        }
+        if flags.sequential && self.running > 0 {
+            self.alone = true;
+            return false;
+        }
+        self.take(flags);
+        true
+    }
+}
+
+fn one<'a>(
+    frame: &LoopFrame,
+    call: &'a Call,
+    now: Timestamp,
+    before: &Before,
+    room: &mut Room,
+    around: &mut Around<'a>,
+    out: &mut Next,
+) {
+    match &call.phase {
+        CallPhase::Done(_) => {}
+        CallPhase::Gated => {
+            if frame.limits.policy != BatchPolicy::Strict || !before.unfinished {
+                out.effects.push(Effect::Append(vec![request_approval(call, now)]));
+            }
+        }
+        CallPhase::Pending { expires, .. } => {
+            if let Some(expires) = *expires {
+                if expires <= now {
+                    let reason = Some("nobody decided in time".to_owned());
+                    out.effects.push(Effect::Append(vec![
+                        Draft::new(call.path.clone(), Body::LoopApprovalExpired {}),
+                        result(call, ToolResult::Denied { reason, by: None }),
+                    ]));
+                } else {
+                    out.wake_at(expires);
+                }
+            }
+        }
+        CallPhase::Open(Intent::Doubtful) if !call.flags.may_repeat() && !call.flags.brain => {
+            let reason = "the worker went away while the tool ran; whether it had its effect is unknown".to_owned();
+            out.effects.push(Effect::Append(vec![result(call, ToolResult::Interrupted { reason })]));
+        }
+        CallPhase::Open(intent) => {
+            if before.lets_start(call, frame.limits.policy) && startable(*intent, now, out) && room.enter(call.flags) {
+                let path = call.path.clone();
+                out.effects.push(if call.flags.brain {
+                    Effect::StartBrain { path }
+                } else {
+                    Effect::Execute { path, attempt: call.attempt }
+                });
+            }
+        }
+        CallPhase::Brain(inner) => {
+            if inner.end.is_some() {
+                out.effects.push(Effect::FinishBrain { path: call.path.clone() });
+            } else {
+                brain(inner, now, around, out);
+            }
+        }
+        CallPhase::Waiting { waits, .. } => {
+            let first = waits
+                .iter()
+                .enumerate()
+                .filter_map(|(index, wait)| Some((wait.expires?, index, wait)))
+                .min_by_key(|(expires, index, _)| (*expires, *index));
+            if let Some((expires, index, wait)) = first {
+                if expires <= now {
+                    let resume = Body::LoopResume {
+                        cause: ResumeCause::Expired,
+                        wait: u32::try_from(index).unwrap_or(u32::MAX),
+                        payload: wait.otherwise.clone().unwrap_or_default(),
+                        signal: None,
+                        actor: crate::record::Actor::default(),
+                    };
+                    out.effects.push(Effect::Append(vec![Draft::new(call.path.clone(), resume)]));
+                } else {
+                    out.wake_at(expires);
+                }
+            }
+        }
+        CallPhase::Resumed { .. } => out.effects.push(Effect::Resume { path: call.path.clone() }),
+    }
+}
+
+fn request_approval(call: &Call, now: Timestamp) -> Draft {
+    let gate = call.gate.as_ref();
+    let request = Body::LoopApprovalRequested {
+        reason: gate.map(|gate| gate.reason.clone()).unwrap_or_default(),
+        expires: gate
+            .and_then(|gate| gate.valid_for)
+            .map(|valid| Timestamp(now.0.saturating_add(i64::try_from(valid).unwrap_or(i64::MAX)))),
+        editable: gate.is_some_and(|gate| gate.editable),
+        arguments_hash: hash_json(&call.arguments),
+    };
+    Draft::new(call.path.clone(), request)
+}
+
+fn result(call: &Call, result: ToolResult) -> Draft {
+    Draft::new(call.path.clone(), Body::LoopToolResult { result, duration: None, change: None })
+}
+
+/// An exit call has its result: what stands after it is skipped, and if it succeeded the loop ends.
+fn after_exit(frame: &LoopFrame, exit: &Call, out: &mut Next) {
+    let mut drafts = Vec::new();
+    let reason = format!("it came after the exit tool `{}`", exit.tool);
+    for call in frame.batch.iter().filter(|call| call.result().is_none()) {
+        close::call(call, &reason, &mut drafts);
+    }
+    if exit.result().is_some_and(ToolResult::is_success)
+        && let Ok(tool) = crate::record::ToolId::new(&exit.tool)
+    {
+        drafts.push(Draft::new(frame.path.clone(), Body::LoopExit { call: exit.path.clone(), tool }));
+    }
+    if !drafts.is_empty() {
+        out.effects.push(Effect::Append(drafts));
+    }
+}
+
+/// Says whether the batch cannot go on because a brain below would have to ask its model: then a limit of a loop
+/// around ends that loop. What waits for a person alone goes on waiting.
+pub(super) fn is_held_by_limit(frame: &LoopFrame) -> bool {
+    let inner = |call: &'_ Call| match &call.phase {
+        CallPhase::Brain(inner) => asks_next(inner),
+        _ => false,
+    };
+    frame.batch.iter().any(inner) && !frame.batch.iter().any(status::is_in_flight)
+}
+
+fn asks_next(brain: &BrainFrame) -> bool {
+    match &brain.stage {
+        Stage::Loop(inner) => match &inner.phase {
+            LoopPhase::Prepare => true,
+            LoopPhase::Ask { intent, .. } => *intent != Intent::Running,
+            LoopPhase::Batch => is_held_by_limit(inner),
+            LoopPhase::Answered | LoopPhase::Ending(_) => false,
+        },
+        Stage::Brain(inner) => asks_next(inner),
+        Stage::Ready => brain.end.is_none() && brain.current().is_some_and(|stage| stage.kind == StageKind::Loop),
+        Stage::Step(_) | Stage::Failed(_) => false,
+    }
+}

@@ -1,0 +1,289 @@
+//! Signals: what the outside says, turned into events or refused.
+//!
+//! A signal is checked against the run's state before anything is appended, so a refused one changes nothing. The
+//! same signal id twice is the same answer.
+
+use serde_json::Value;
+
+use crate::record::{
+    Body, Decision, Draft, Path, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
+};
+
+use super::close;
+use super::state::{Call, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
+use super::status::{PendingKind, pending};
+
+/// Checks a value against a JSON schema. It is passed in, so that the machine stays free of libraries.
+pub trait Schemas {
+    /// Returns what does not fit, in a sentence.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, when the value does not fit the schema.
+    fn check(&self, schema: &Value, value: &Value) -> Result<(), String>;
+}
+
+/// Says why a signal was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The signal was accepted before; that was its answer.
+    #[error("this signal was accepted before, with event {seq}")]
+    Repeated {
+        /// The event that says so.
+        seq: Seq,
+    },
+    /// The run has ended.
+    #[error("the run has ended, so it takes no more signals")]
+    Ended,
+    /// There is no such call in the open batch.
+    #[error("the run has no open call `{call}`; {open}")]
+    NoSuchCall {
+        /// The call.
+        call: Path,
+        /// What is pending instead, as a clause.
+        open: String,
+    },
+    /// The call was decided already.
+    #[error("the call `{call}` was decided already: {how}")]
+    Decided {
+        /// The call.
+        call: Path,
+        /// What was decided, or what became of the call.
+        how: String,
+    },
+    /// The question is void.
+    #[error("the question about the call `{call}` expired before the answer came")]
+    Expired {
+        /// The call.
+        call: Path,
+    },
+    /// The author does not let the arguments be edited.
+    #[error("the arguments of `{call}` may not be edited; approve or reject it as it is")]
+    NotEditable {
+        /// The call.
+        call: Path,
+    },
+    /// The edited arguments or the payload do not fit their schema.
+    #[error("{what} does not fit: {reason}")]
+    Misfit {
+        /// What was sent.
+        what: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// Nothing waits for this webhook.
+    #[error("nothing waits for the webhook `{name}` with identifier `{identifier}`")]
+    NothingWaits {
+        /// The webhook.
+        name: String,
+        /// Its identifier.
+        identifier: String,
+    },
+    /// There is no open loop that could take a message, or there are several.
+    #[error("{0}")]
+    NoListener(String),
+    /// The run is paused already.
+    #[error("the run is paused already")]
+    Paused,
+    /// The run is not paused.
+    #[error("the run is not paused; a run that waits goes on when its calls are decided or answered")]
+    NotPaused,
+}
+
+/// Turns a signal into the events that accept it.
+///
+/// # Errors
+///
+/// [`Refusal`] when the signal does not fit the run's state.
+pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn Schemas) -> Result<Vec<Draft>, Refusal> {
+    if let Some(seq) = state.signals.get(&signal.id) {
+        return Err(Refusal::Repeated { seq: *seq });
+    }
+    if state.root.is_none() || state.has_ended() {
+        return Err(Refusal::Ended);
+    }
+    match &signal.kind {
+        SignalKind::Approve { call, arguments } => approve(state, signal, call, arguments.as_ref(), now, schemas),
+        SignalKind::Reject { call, reason } => reject(state, signal, call, reason.as_ref(), now),
+        SignalKind::Webhook { name, identifier, payload } => {
+            let found = waiting(state).find(|(_, wait)| wait.1.webhook == *name && wait.1.identifier == *identifier);
+            let (call, wait) =
+                found.ok_or_else(|| Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() })?;
+            answer(signal, &call, wait, payload, now, schemas)
+        }
+        SignalKind::Reply { call, payload } => {
+            let wait = waiting(state).find(|(path, wait)| path == call && wait.1.webhook == REPLY);
+            let Some((call, wait)) = wait else { return Err(no_such_call(state, call)) };
+            answer(signal, &call, wait, payload, now, schemas)
+        }
+        SignalKind::Message { to, text } => {
+            let path = listener(state, to.as_ref())?;
+            let body = Body::LoopMessage {
+                text: text.clone(),
+                from: Speaker::Person,
+                signal: Some(signal.id.clone()),
+                actor: signal.actor.clone(),
+            };
+            Ok(vec![Draft::new(path, body)])
+        }
+        SignalKind::Pause if state.paused.is_some() => Err(Refusal::Paused),
+        SignalKind::Pause => Ok(vec![Draft::new(
+            Path::root(),
+            Body::BrainPaused { signal: signal.id.clone(), actor: signal.actor.clone() },
+        )]),
+        SignalKind::Resume if state.paused.is_none() => Err(Refusal::NotPaused),
+        SignalKind::Resume => Ok(vec![Draft::new(
+            Path::root(),
+            Body::BrainResumed { signal: signal.id.clone(), actor: signal.actor.clone() },
+        )]),
+        SignalKind::Cancel { reason } => Ok(close::cancel(state, &signal.id, &signal.actor, reason.as_ref())),
+    }
+}
+
+/// The webhook name of a wait for a reply that is addressed to the call itself.
+pub(crate) const REPLY: &str = "reply";
+
+fn approve(
+    state: &RunState,
+    signal: &Signal,
+    path: &Path,
+    arguments: Option<&Value>,
+    now: Timestamp,
+    schemas: &dyn Schemas,
+) -> Result<Vec<Draft>, Refusal> {
+    let (frame, call) = pending_call(state, path, now)?;
+    if let Some(arguments) = arguments {
+        if !call.gate.as_ref().is_some_and(|gate| gate.editable) {
+            return Err(Refusal::NotEditable { call: path.clone() });
+        }
+        if let Some(tool) = declared(frame, call) {
+            schemas
+                .check(&tool.parameters, arguments)
+                .map_err(|reason| Refusal::Misfit { what: format!("the edited arguments of `{path}`"), reason })?;
+        }
+    }
+    let body = Body::LoopApprovalDecided {
+        decision: Decision::Approved,
+        arguments: arguments.filter(|arguments| **arguments != *call.arguments).cloned(),
+        reason: None,
+        signal: signal.id.clone(),
+        actor: signal.actor.clone(),
+    };
+    Ok(vec![Draft::new(path.clone(), body)])
+}
+
+fn reject(
+    state: &RunState,
+    signal: &Signal,
+    path: &Path,
+    reason: Option<&String>,
+    now: Timestamp,
+) -> Result<Vec<Draft>, Refusal> {
+    pending_call(state, path, now)?;
+    let decided = Body::LoopApprovalDecided {
+        decision: Decision::Rejected,
+        arguments: None,
+        reason: reason.cloned(),
+        signal: signal.id.clone(),
+        actor: signal.actor.clone(),
+    };
+    let result = ToolResult::Denied { reason: reason.cloned(), by: signal.actor.by.clone() };
+    Ok(vec![
+        Draft::new(path.clone(), decided),
+        Draft::new(path.clone(), Body::LoopToolResult { result, duration: None, change: None }),
+    ])
+}
+
+fn pending_call<'a>(state: &'a RunState, path: &Path, now: Timestamp) -> Result<(&'a LoopFrame, &'a Call), Refusal> {
+    let found = state.looped(path).zip(state.call(path));
+    let Some((frame, call)) = found else { return Err(no_such_call(state, path)) };
+    match &call.phase {
+        CallPhase::Pending { expires: Some(expires), .. } if *expires <= now => {
+            Err(Refusal::Expired { call: path.clone() })
+        }
+        CallPhase::Pending { .. } => Ok((frame, call)),
+        CallPhase::Done(result) => {
+            let how = match result {
+                ToolResult::Success { .. } => "it ran and succeeded",
+                ToolResult::Error { .. } => "it ran and failed",
+                ToolResult::Denied { .. } => "it was denied",
+                ToolResult::Skipped { .. } => "it was skipped",
+                ToolResult::Interrupted { .. } => "it was interrupted",
+            };
+            Err(Refusal::Decided { call: path.clone(), how: how.to_owned() })
+        }
+        CallPhase::Open(_) | CallPhase::Brain(_) | CallPhase::Waiting { .. } | CallPhase::Resumed { .. } => {
+            let how = if call.gate.is_some() { "it was approved and runs" } else { "it needs no approval" };
+            Err(Refusal::Decided { call: path.clone(), how: how.to_owned() })
+        }
+        CallPhase::Gated => Err(no_such_call(state, path)),
+    }
+}
+
+fn declared<'a>(frame: &'a LoopFrame, call: &Call) -> Option<&'a ToolDecl> {
+    frame.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool)
+}
+
+fn no_such_call(state: &RunState, call: &Path) -> Refusal {
+    let open: Vec<_> = pending(state).iter().map(|pending| format!("`{}`", pending.call)).collect();
+    let open = if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) };
+    Refusal::NoSuchCall { call: call.clone(), open }
+}
+
+type Waiting = (usize, crate::record::WaitSpec);
+
+fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
+    pending(state).into_iter().flat_map(|pending| {
+        let waits = match pending.kind {
+            PendingKind::Answer { waits } => waits,
+            PendingKind::Approval { .. } => Vec::new(),
+        };
+        let call = pending.call;
+        waits.into_iter().enumerate().map(move |wait| (call.clone(), wait))
+    })
+}
+
+fn answer(
+    signal: &Signal,
+    call: &Path,
+    (index, wait): Waiting,
+    payload: &Value,
+    now: Timestamp,
+    schemas: &dyn Schemas,
+) -> Result<Vec<Draft>, Refusal> {
+    if wait.expires.is_some_and(|expires| expires <= now) {
+        return Err(Refusal::Expired { call: call.clone() });
+    }
+    schemas
+        .check(&wait.schema, payload)
+        .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}`"), reason })?;
+    let body = Body::LoopResume {
+        cause: ResumeCause::Answered,
+        wait: u32::try_from(index).unwrap_or(u32::MAX),
+        payload: payload.clone(),
+        signal: Some(signal.id.clone()),
+        actor: signal.actor.clone(),
+    };
+    Ok(vec![Draft::new(call.clone(), body)])
+}
+
+/// Finds the loop that hears a message: the named one, or the one open loop of the outermost brain that has one.
+fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
+    let hears = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_));
+    if let Some(path) = to {
+        return match state.looped(path) {
+            Some(frame) if frame.path == *path && hears(frame) => Ok(path.clone()),
+            _ => Err(Refusal::NoListener(format!("the run has no open loop `{path}`"))),
+        };
+    }
+    let mut brain = state.root.as_deref();
+    while let Some(frame) = brain {
+        match &frame.stage {
+            Stage::Loop(inner) if hears(inner) => return Ok(inner.path.clone()),
+            Stage::Brain(inner) => brain = Some(inner),
+            _ => break,
+        }
+    }
+    Err(Refusal::NoListener("no loop of the run is open, so nobody would hear the message".to_owned()))
+}

@@ -1,0 +1,36 @@
+//! The pure machine: what a log means, and what has to happen next.
+//!
+//! ```text
+//! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
+//! next(&state, now)            says which effects have to be in flight, and when to ask again
+//! decide(&state, signal, now)  turns what the outside says into events, or refuses it
+//! ```
+//!
+//! Nothing here does I/O, reads a clock or draws a random number: times and ids come in with the events. The
+//! [`runner`](crate::runner) performs the effects and appends their outcomes; since `next` depends on the state alone,
+//! a run goes on from its log as if nothing had happened.
+//!
+//! A run is a tree of frames. A [`BrainFrame`] is at one of its stages; a loop's [`LoopFrame`] has the calls of the
+//! current batch, and a [`Call`] can hold the frame of the brain that it runs. Only what is open has a frame.
+
+mod apply;
+mod apply_loop;
+mod batch;
+mod close;
+mod decide;
+mod next;
+mod state;
+mod status;
+
+pub use apply::IllegalEvent;
+pub use decide::{Refusal, Schemas, decide};
+pub use next::{Effect, Next, next};
+pub use state::{
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage,
+    StepFrame,
+};
+pub use status::{Pending, PendingKind, Status, pending, status};
+
+pub(crate) use apply::question_hash;
+pub(crate) use apply_loop::denial;
+pub(crate) use decide::REPLY;

@@ -1,0 +1,282 @@
+//! What has to happen next: a pure function of the state and the time.
+
+use crate::record::{Body, Draft, EndReason, Failure, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp};
+
+use super::batch;
+use super::close;
+use super::state::{BrainEnd, BrainFrame, Intent, LoopFrame, LoopPhase, RunState, Stage};
+
+/// What the state asks of its runner.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Next {
+    /// What has to be in flight. What is in flight already and has no intent in the log is named again.
+    pub effects: Vec<Effect>,
+    /// When to ask again at the latest, because then something is due.
+    pub wake: Option<Timestamp>,
+}
+
+/// Something that the outside world must do. Effects are told apart by their kind and path.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Appends events that follow from the state alone.
+    Append(Vec<Draft>),
+    /// Runs a step: `STEP_START`, then `STEP_COMPLETE`, `STEP_RETRY` or `BRAIN_ERROR`.
+    Step {
+        /// The step.
+        path: Path,
+        /// The try, from 0.
+        attempt: u32,
+    },
+    /// Runs a loop's configuration: `LOOP_START` at the first round, and `LOOP_ITERATION`.
+    Prepare {
+        /// The loop.
+        path: Path,
+        /// The round, from 0.
+        round: u32,
+    },
+    /// Asks the model: `LOOP_MODEL_CALL`, then `LOOP_MODEL_RESULT` with its calls, or `LOOP_MODEL_RETRY`.
+    Ask {
+        /// The round.
+        path: Path,
+        /// The try, from 0.
+        attempt: u32,
+    },
+    /// Executes a tool: `LOOP_TOOL_START`, then `LOOP_TOOL_RESULT`, `LOOP_TOOL_RETRY` or `LOOP_WAIT`.
+    Execute {
+        /// The call.
+        path: Path,
+        /// The try, from 0.
+        attempt: u32,
+    },
+    /// Makes the result of a call that has the answer it waited for: `LOOP_TOOL_RESULT`.
+    Resume {
+        /// The call.
+        path: Path,
+    },
+    /// Begins a nested brain: `BRAIN_START`, for a call after `LOOP_BRAIN_START`.
+    StartBrain {
+        /// The stage or the call.
+        path: Path,
+    },
+    /// Hands a nested brain's result to the brain around it: `STEP_COMPLETE`, or `LOOP_BRAIN_COMPLETE` and
+    /// `LOOP_TOOL_RESULT`.
+    FinishBrain {
+        /// The stage or the call.
+        path: Path,
+    },
+    /// Makes a brain's result: `BRAIN_COMPLETE`.
+    CompleteBrain {
+        /// The brain.
+        path: Path,
+    },
+    /// Ends a loop: `LOOP_COMPLETE`.
+    CloseLoop {
+        /// The loop.
+        path: Path,
+        /// How it ended.
+        outcome: LoopOutcome,
+    },
+}
+
+impl Effect {
+    /// Returns the place the effect works at, none for [`Effect::Append`].
+    #[must_use]
+    pub const fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Append(_) => None,
+            Self::Step { path, .. }
+            | Self::Prepare { path, .. }
+            | Self::Ask { path, .. }
+            | Self::Execute { path, .. }
+            | Self::Resume { path }
+            | Self::StartBrain { path }
+            | Self::FinishBrain { path }
+            | Self::CompleteBrain { path }
+            | Self::CloseLoop { path, .. } => Some(path),
+        }
+    }
+}
+
+/// Says what has to happen in this state at this time. Without effects and without anything in flight, the run is
+/// suspended or over.
+#[must_use]
+pub fn next(state: &RunState, now: Timestamp) -> Next {
+    let mut out = Next::default();
+    if let Some(root) = &state.root
+        && state.paused.is_none()
+        && root.end.is_none()
+    {
+        brain(root, now, &mut Around::default(), &mut out);
+    }
+    out
+}
+
+/// The loops around a frame, from the outside in: their limits bind everything below.
+#[derive(Default)]
+pub(super) struct Around<'a>(Vec<&'a LoopFrame>);
+
+impl<'a> Around<'a> {
+    pub(super) fn within<T>(&mut self, frame: &'a LoopFrame, f: impl FnOnce(&mut Self) -> T) -> T {
+        self.0.push(frame);
+        let result = f(self);
+        self.0.pop();
+        result
+    }
+
+    /// Says whether a limit of a loop around forbids the next model call.
+    fn exhausted(&self) -> bool {
+        self.0.iter().any(|frame| reached_limit(frame).is_some())
+    }
+}
+
+/// Walks one brain.
+pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+    let Some(path) = frame.current_path() else {
+        out.effects.push(Effect::CompleteBrain { path: frame.path.clone() });
+        return;
+    };
+    match &frame.stage {
+        Stage::Ready => match frame.current().map(|stage| stage.kind) {
+            Some(StageKind::Step) => out.effects.push(Effect::Step { path, attempt: 0 }),
+            Some(StageKind::Loop) if !around.exhausted() => {
+                out.effects.push(Effect::Prepare { path, round: 0 });
+            }
+            Some(StageKind::Brain) => out.effects.push(Effect::StartBrain { path }),
+            Some(StageKind::Loop) | None => {}
+        },
+        Stage::Step(step) => {
+            if startable(step.intent, now, out) {
+                out.effects.push(Effect::Step { path, attempt: step.attempt });
+            }
+        }
+        Stage::Loop(inner) => one_loop(inner, now, around, out),
+        Stage::Brain(inner) => match &inner.end {
+            None => brain(inner, now, around, out),
+            Some(BrainEnd::Completed(_)) => out.effects.push(Effect::FinishBrain { path }),
+            Some(BrainEnd::Failed(failure)) => fail(
+                frame,
+                Failure {
+                    code: EndReason::Brain,
+                    message: format!("the brain `{path}` failed: {}", failure.message),
+                    retryable: failure.retryable,
+                },
+                out,
+            ),
+            Some(BrainEnd::Cancelled) => {}
+        },
+        Stage::Failed(failure) => fail(frame, failure.clone(), out),
+    }
+}
+
+fn fail(frame: &BrainFrame, failure: Failure, out: &mut Next) {
+    out.effects.push(Effect::Append(vec![Draft::new(frame.path.clone(), Body::BrainError(failure))]));
+}
+
+/// Says whether an effect can start now, and notes when it can if that is later.
+pub(super) fn startable(intent: Intent, now: Timestamp, out: &mut Next) -> bool {
+    match intent {
+        Intent::Ready | Intent::Doubtful => true,
+        Intent::Running => false,
+        Intent::Backoff(due) if due <= now => true,
+        Intent::Backoff(due) => {
+            out.wake_at(due);
+            false
+        }
+    }
+}
+
+impl Next {
+    pub(super) fn wake_at(&mut self, due: Timestamp) {
+        self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
+    }
+}
+
+fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+    if may_end_by_limit(frame) && end_by_limit(frame, out) {
+        return;
+    }
+    match &frame.phase {
+        LoopPhase::Prepare => {
+            if let Some(limit) = frame.limits.max_iterations.filter(|limit| frame.round >= *limit) {
+                let reached = Draft::new(frame.path.clone(), Body::LoopMaxIterations { limit });
+                out.effects.push(Effect::Append(vec![reached]));
+            } else if !around.exhausted() {
+                out.effects.push(Effect::Prepare { path: frame.path.clone(), round: frame.round });
+            }
+        }
+        LoopPhase::Ask { attempt, intent } => {
+            if !around.exhausted() && startable(*intent, now, out) {
+                out.effects.push(Effect::Ask { path: frame.path.round(frame.round), attempt: *attempt });
+            }
+        }
+        LoopPhase::Answered => {
+            if frame.exits {
+                let nudge = Body::LoopMessage {
+                    text: nudge(frame),
+                    from: Speaker::Engine,
+                    signal: None,
+                    actor: crate::record::Actor::default(),
+                };
+                out.effects.push(Effect::Append(vec![Draft::new(frame.path.clone(), nudge)]));
+            } else {
+                let outcome = LoopOutcome::Answered;
+                out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome });
+            }
+        }
+        LoopPhase::Batch => {
+            let before = out.effects.len();
+            around.within(frame, |around| batch::next(frame, now, around, out));
+            if out.effects.len() == before && batch::is_held_by_limit(frame) {
+                end_by_limit(frame, out);
+            }
+        }
+        LoopPhase::Ending(outcome) => {
+            out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
+        }
+    }
+}
+
+/// What the model is told that answered with text where an exit tool has to end the loop.
+fn nudge(frame: &LoopFrame) -> String {
+    let exits: Vec<_> = frame
+        .prepared
+        .tools
+        .tools()
+        .iter()
+        .filter(|tool| tool.flags.exit)
+        .map(|tool| format!("`{}`", tool.id.wire_name()))
+        .collect();
+    format!("Go on with a tool call. When the work is done, call {}.", exits.join(" or "))
+}
+
+/// A limit binds before the next model call: what the model asked for and paid for is done first, so that an exit
+/// tool in the round that uses the last token still ends its loop.
+fn may_end_by_limit(frame: &LoopFrame) -> bool {
+    match &frame.phase {
+        LoopPhase::Prepare => true,
+        LoopPhase::Ask { intent, .. } => *intent != Intent::Running,
+        LoopPhase::Answered => frame.exits,
+        LoopPhase::Batch | LoopPhase::Ending(_) => false,
+    }
+}
+
+fn end_by_limit(frame: &LoopFrame, out: &mut Next) -> bool {
+    let Some((kind, limit, used)) = reached_limit(frame) else { return false };
+    let mut drafts = Vec::new();
+    let why = format!("the loop `{}` reached its limit of {}", frame.path, kind.noun());
+    close::calls(frame, &why, &mut drafts);
+    drafts.push(Draft::new(frame.path.clone(), Body::LoopLimit { kind, limit, used }));
+    out.effects.push(Effect::Append(drafts));
+    true
+}
+
+/// Returns the first limit that a loop has reached, with the limit and what was used.
+fn reached_limit(frame: &LoopFrame) -> Option<(LimitKind, u64, u64)> {
+    let tokens = frame.limits.max_tokens.filter(|limit| frame.usage.total() >= *limit);
+    let time = frame.limits.max_time.filter(|limit| frame.active >= *limit);
+    match (tokens, time) {
+        (Some(limit), _) => Some((LimitKind::Tokens, limit, frame.usage.total())),
+        (None, Some(limit)) => Some((LimitKind::Time, limit, frame.active)),
+        (None, None) => None,
+    }
+}

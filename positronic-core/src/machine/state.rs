@@ -1,0 +1,498 @@
+//! The frames of a run, and the way to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::record::{
+    CallFlags, CallState, ContentHash, ContextItem, Epoch, Failure, Gate, Limits, LoopOutcome, ModelRequest, Part,
+    Path, Segment, Seq, Settings, Shape, SignalId, StageKind, StageShape, Start, Timestamp, ToolDecl, ToolResult,
+    ToolSet, Transcript, Usage, WaitSpec,
+};
+
+/// Everything a run's log says about now. It is the fold of the log's events and never the only copy of anything.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunState {
+    /// The number that the next event gets.
+    pub next: Seq,
+    /// When the last event was appended.
+    pub at: Timestamp,
+    /// The last attachment of a worker.
+    pub claim: Option<Claim>,
+    /// How the run was started.
+    pub start: Start,
+    /// The event that paused the run, while it is paused.
+    pub paused: Option<Seq>,
+    /// The brain that the run runs; none before its first `BRAIN_START`.
+    pub root: Option<Box<BrainFrame>>,
+    /// The signals that were accepted, with the event that says so.
+    pub signals: BTreeMap<SignalId, Seq>,
+}
+
+/// A worker's attachment to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Counts the attachments.
+    pub epoch: Epoch,
+    /// The worker.
+    pub holder: String,
+    /// Whether it has let go.
+    pub released: bool,
+}
+
+/// A brain that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BrainFrame {
+    /// Its path: empty for the root, else that of the stage or the call that runs it.
+    pub path: Path,
+    /// Its title.
+    pub title: String,
+    /// The hash of what makes it the same brain.
+    pub fingerprint: ContentHash,
+    /// Its stages.
+    pub stages: Shape,
+    /// Its options.
+    pub options: Arc<Value>,
+    /// Its state, a canonical document.
+    pub state: Arc<Value>,
+    /// The event that changed the state last.
+    pub changed: Seq,
+    /// Which of the stages is the current one; the number of stages once all are done.
+    pub index: usize,
+    /// The current stage.
+    pub stage: Stage,
+    /// The tokens of this brain and all below it.
+    pub usage: Usage,
+    /// How it ended.
+    pub end: Option<BrainEnd>,
+}
+
+/// How a brain ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum BrainEnd {
+    /// Well, with what its callers get.
+    Completed(Value),
+    /// In failure.
+    Failed(Failure),
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// The current stage of a brain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Stage {
+    /// It has not begun.
+    Ready,
+    /// A step that has begun.
+    Step(StepFrame),
+    /// A loop that has begun.
+    Loop(Box<LoopFrame>),
+    /// A nested brain that has begun.
+    Brain(Box<BrainFrame>),
+    /// It ended in a way that fails the brain.
+    Failed(Failure),
+}
+
+/// Where an effect stands that is recorded before it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Intent {
+    /// It has not started.
+    Ready,
+    /// It is in flight.
+    Running,
+    /// It was in flight when its worker went away.
+    Doubtful,
+    /// It failed and starts again at this time.
+    Backoff(Timestamp),
+}
+
+/// A step that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepFrame {
+    /// The try, from 0.
+    pub attempt: u32,
+    /// Where it stands.
+    pub intent: Intent,
+    /// The questions it asked models.
+    pub asked: Vec<Asked>,
+}
+
+/// A question that a step asked a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The hash of the question.
+    pub hash: ContentHash,
+    /// The answer's parts, once there is one.
+    pub answer: Option<Vec<Part>>,
+}
+
+/// A loop that has begun.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoopFrame {
+    /// Its path.
+    pub path: Path,
+    /// The current round, from 0.
+    pub round: u32,
+    /// Where the round stands.
+    pub phase: LoopPhase,
+    /// The limits.
+    pub limits: Limits,
+    /// Whether an exit tool is among the tools.
+    pub exits: bool,
+    /// What the current round sends to the model.
+    pub prepared: Prepared,
+    /// The tokens of this loop and all below it.
+    pub usage: Usage,
+    /// The active time, in microseconds; counted only where it is limited.
+    pub active: u64,
+    /// The calls of the current batch, in order.
+    pub batch: Vec<Call>,
+    /// How many calls the batch has.
+    pub expected: u32,
+    /// Whether a message came that the model has not read.
+    pub unread: bool,
+    /// Rejected calls, as hashes of tool and arguments.
+    pub denials: BTreeSet<ContentHash>,
+    known: Known,
+}
+
+/// Where a round of a loop stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum LoopPhase {
+    /// The configuration closure and the plugins have to run.
+    Prepare,
+    /// The model has to answer.
+    Ask {
+        /// The try, from 0.
+        attempt: u32,
+        /// Where the request stands.
+        intent: Intent,
+    },
+    /// The model answered without a call.
+    Answered,
+    /// The calls have to get their results.
+    Batch,
+    /// The loop has to be closed.
+    Ending(LoopOutcome),
+}
+
+/// What one round sends to the model beside the messages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Prepared {
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The context items.
+    pub context: Arc<[ContextItem]>,
+    /// The tools.
+    pub tools: Arc<ToolSet>,
+    /// How the model is to answer.
+    pub settings: Arc<Settings>,
+}
+
+impl Prepared {
+    /// Makes the request of a round.
+    #[must_use]
+    pub fn request(&self, round: Path, attempt: u32, messages: Transcript) -> ModelRequest {
+        ModelRequest {
+            path: round,
+            attempt,
+            system: Arc::clone(&self.system),
+            context: Arc::clone(&self.context),
+            tools: Arc::clone(&self.tools),
+            messages,
+            settings: Arc::clone(&self.settings),
+        }
+    }
+}
+
+/// A call of the current batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Its path.
+    pub path: Path,
+    /// The tool.
+    pub tool: String,
+    /// The arguments that run: the proposed ones, or the edited ones.
+    pub arguments: Arc<Value>,
+    /// What the tool promises.
+    pub flags: CallFlags,
+    /// What it needs an approval for.
+    pub gate: Option<Gate>,
+    /// The try, from 0.
+    pub attempt: u32,
+    /// When the tool was started last.
+    pub started: Option<Timestamp>,
+    /// Where it stands.
+    pub phase: CallPhase,
+}
+
+/// Where a call stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum CallPhase {
+    /// It needs an approval that has not been asked for.
+    Gated,
+    /// A person is asked.
+    Pending {
+        /// The event that asked.
+        since: Seq,
+        /// When the question becomes void.
+        expires: Option<Timestamp>,
+    },
+    /// It may run.
+    Open(Intent),
+    /// It runs a brain.
+    Brain(Box<BrainFrame>),
+    /// It waits.
+    Waiting {
+        /// The event that began the wait.
+        since: Seq,
+        /// What it waits for.
+        waits: Vec<WaitSpec>,
+        /// What the tool returned before.
+        output: Value,
+    },
+    /// It has its answer and goes on.
+    Resumed {
+        /// Which of its waits was answered.
+        wait: u32,
+        /// The answer, or the result of the wait that was not answered.
+        payload: Value,
+        /// Whether an answer came.
+        answered: bool,
+        /// What the tool returned before.
+        output: Value,
+    },
+    /// It has its result.
+    Done(ToolResult),
+}
+
+impl Call {
+    /// Returns the result, once there is one.
+    #[must_use]
+    pub const fn result(&self) -> Option<&ToolResult> {
+        match &self.phase {
+            CallPhase::Done(result) => Some(result),
+            CallPhase::Gated
+            | CallPhase::Pending { .. }
+            | CallPhase::Open(_)
+            | CallPhase::Brain(_)
+            | CallPhase::Waiting { .. }
+            | CallPhase::Resumed { .. } => None,
+        }
+    }
+
+    /// Says whether something of it is in flight.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        match &self.phase {
+            CallPhase::Open(intent) => matches!(intent, Intent::Running),
+            CallPhase::Brain(_) | CallPhase::Resumed { .. } => true,
+            CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
+        }
+    }
+
+    /// Returns where it stands, for people.
+    #[must_use]
+    pub const fn state(&self) -> CallState {
+        match &self.phase {
+            CallPhase::Gated => CallState::Deferred,
+            CallPhase::Pending { .. } => CallState::Pending,
+            CallPhase::Open(Intent::Running) | CallPhase::Brain(_) | CallPhase::Resumed { .. } => CallState::Running,
+            CallPhase::Open(Intent::Ready | Intent::Doubtful | Intent::Backoff(_)) => CallState::Queued,
+            CallPhase::Waiting { .. } => CallState::Waiting,
+            CallPhase::Done(_) => CallState::Done,
+        }
+    }
+}
+
+/// The last contents that a loop's rounds brought, so that a hash alone can stand for them. It is bounded, so a loop
+/// whose prompt changes every round does not grow its state.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Known(std::collections::VecDeque<(ContentHash, Body)>);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Body {
+    Text(Arc<str>),
+    Item(ContextItem),
+    Tool(ToolDecl),
+    Settings(Arc<Settings>),
+}
+
+impl Known {
+    /// How many contents are remembered: room for the tools of a large loop in two modes.
+    const MOST: usize = 256;
+
+    pub(super) fn add(&mut self, hash: ContentHash, body: Body) {
+        if self.get(&hash).is_none() {
+            if self.0.len() == Self::MOST {
+                self.0.pop_front();
+            }
+            self.0.push_back((hash, body));
+        }
+    }
+
+    pub(super) fn get(&self, hash: &ContentHash) -> Option<&Body> {
+        self.0.iter().rev().find(|(known, _)| known == hash).map(|(_, body)| body)
+    }
+}
+
+impl LoopFrame {
+    pub(super) fn new(path: Path, limits: Limits) -> Self {
+        Self {
+            path,
+            round: 0,
+            phase: LoopPhase::Prepare,
+            limits,
+            exits: false,
+            prepared: Prepared::default(),
+            usage: Usage::default(),
+            active: 0,
+            batch: Vec::new(),
+            expected: 0,
+            unread: false,
+            denials: BTreeSet::new(),
+            known: Known::default(),
+        }
+    }
+
+    /// Says whether a hash alone stands for this content in the loop's next `LOOP_ITERATION`.
+    #[must_use]
+    pub fn knows(&self, hash: &ContentHash) -> bool {
+        self.known.get(hash).is_some()
+    }
+
+    pub(super) const fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
+    }
+
+    /// Finds the call at this place of the current batch.
+    #[must_use]
+    pub fn call(&self, round: u32, index: u32) -> Option<&Call> {
+        if round != self.round {
+            return None;
+        }
+        self.batch.get(usize::try_from(index).ok()?)
+    }
+
+    pub(super) fn call_mut(&mut self, round: u32, index: u32) -> Option<&mut Call> {
+        if round != self.round {
+            return None;
+        }
+        self.batch.get_mut(usize::try_from(index).ok()?)
+    }
+}
+
+impl BrainFrame {
+    /// Returns the shape of the current stage, none once all are done.
+    #[must_use]
+    pub fn current(&self) -> Option<&StageShape> {
+        self.stages.0.get(self.index)
+    }
+
+    /// Returns the path of the current stage.
+    #[must_use]
+    pub fn current_path(&self) -> Option<Path> {
+        self.current().map(|stage| self.path.stage(&stage.name))
+    }
+
+    pub(super) fn is_at(&self, name: &str, kind: StageKind) -> bool {
+        self.end.is_none() && self.current().is_some_and(|stage| stage.name == name && stage.kind == kind)
+    }
+}
+
+impl RunState {
+    /// Finds the brain with this path.
+    #[must_use]
+    pub fn brain(&self, path: &Path) -> Option<&BrainFrame> {
+        let mut brain = self.root.as_deref()?;
+        let mut segments = path.segments();
+        while let Some(segment) = segments.next() {
+            let Segment::Stage(name) = segment else { return None };
+            if brain.current().is_none_or(|stage| stage.name != name) {
+                return None;
+            }
+            brain = match &brain.stage {
+                Stage::Brain(inner) => inner,
+                Stage::Loop(frame) => {
+                    let Some(Segment::Call(round, index)) = segments.next() else { return None };
+                    match &frame.call(round, index)?.phase {
+                        CallPhase::Brain(inner) => inner,
+                        _ => return None,
+                    }
+                }
+                Stage::Ready | Stage::Step(_) | Stage::Failed(_) => return None,
+            };
+        }
+        Some(brain)
+    }
+
+    /// Finds the brain with this path, and shows `visit` every frame on the way, from the outside in.
+    pub(super) fn brain_mut(&mut self, path: &Path, mut visit: impl FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
+        let mut brain = self.root.as_deref_mut()?;
+        visit(Visit::Brain(brain));
+        let mut segments = path.segments();
+        while let Some(segment) = segments.next() {
+            let Segment::Stage(name) = segment else { return None };
+            if brain.current().is_none_or(|stage| stage.name != name) {
+                return None;
+            }
+            brain = match &mut brain.stage {
+                Stage::Brain(inner) => inner,
+                Stage::Loop(frame) => {
+                    visit(Visit::Loop(frame));
+                    let Some(Segment::Call(round, index)) = segments.next() else { return None };
+                    match &mut frame.call_mut(round, index)?.phase {
+                        CallPhase::Brain(inner) => inner,
+                        _ => return None,
+                    }
+                }
+                Stage::Ready | Stage::Step(_) | Stage::Failed(_) => return None,
+            };
+            visit(Visit::Brain(brain));
+        }
+        Some(brain)
+    }
+
+    /// Finds the brain whose stage, round or call this path names.
+    #[must_use]
+    pub fn owner(&self, path: &Path) -> Option<&BrainFrame> {
+        self.brain(&owner_path(path)?)
+    }
+
+    /// Finds the open loop with this path, or around this round or call.
+    #[must_use]
+    pub fn looped(&self, path: &Path) -> Option<&LoopFrame> {
+        match &self.owner(path)?.stage {
+            Stage::Loop(frame) if path.is_within(&frame.path) => Some(frame),
+            _ => None,
+        }
+    }
+
+    /// Finds the call with this path, while its batch is open.
+    #[must_use]
+    pub fn call(&self, path: &Path) -> Option<&Call> {
+        let Some(Segment::Call(round, index)) = path.last() else { return None };
+        self.looped(path)?.call(round, index)
+    }
+
+    /// Says whether the run has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.root.as_ref().is_some_and(|root| root.end.is_some())
+    }
+}
+
+pub(super) enum Visit<'a> {
+    Brain(&'a mut BrainFrame),
+    Loop(&'a mut LoopFrame),
+}
+
+/// Returns the path of the brain around a stage, a round or a call.
+pub(super) fn owner_path(path: &Path) -> Option<Path> {
+    match path.last()? {
+        Segment::Stage(_) => path.parent(),
+        Segment::Round(_) | Segment::Call(..) => path.parent()?.parent(),
+    }
+}

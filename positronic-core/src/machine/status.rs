@@ -1,0 +1,149 @@
+//! What a run is doing, and why it waits.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::record::{Gate, Path, Seq, Timestamp, WaitSpec};
+
+use super::next::next;
+use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, RunState, Stage};
+
+/// The one status of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Something is in flight or can start.
+    Running,
+    /// Nothing can happen until somebody answers.
+    Waiting,
+    /// A person paused it.
+    Paused,
+    /// It ended well.
+    Completed,
+    /// It ended in failure.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// Something that waits for somebody.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pending {
+    /// The call that waits.
+    pub call: Path,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Arc<Value>,
+    /// The event since which it waits.
+    pub since: Seq,
+    /// What it waits for.
+    pub kind: PendingKind,
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum PendingKind {
+    /// A person's approval.
+    Approval {
+        /// Why a person is asked, and whether the arguments may be edited.
+        gate: Gate,
+        /// When the question becomes void.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expires: Option<Timestamp>,
+    },
+    /// A webhook or a reply; the first that comes answers.
+    Answer {
+        /// What would answer it.
+        waits: Vec<WaitSpec>,
+    },
+}
+
+/// Returns the status of a run.
+#[must_use]
+pub fn status(state: &RunState) -> Status {
+    let Some(root) = &state.root else { return Status::Running };
+    match &root.end {
+        Some(BrainEnd::Completed(_)) => Status::Completed,
+        Some(BrainEnd::Failed(_)) => Status::Failed,
+        Some(BrainEnd::Cancelled) => Status::Cancelled,
+        None if state.paused.is_some() => Status::Paused,
+        None => {
+            let next = next(state, state.at);
+            if next.effects.is_empty() && !in_flight(root) && !pending(state).is_empty() {
+                Status::Waiting
+            } else {
+                Status::Running
+            }
+        }
+    }
+}
+
+/// Says whether the log holds an intent without its outcome, or a try that is put off.
+fn in_flight(brain: &BrainFrame) -> bool {
+    match &brain.stage {
+        Stage::Step(step) => is_busy(step.intent),
+        Stage::Brain(inner) => in_flight(inner),
+        Stage::Loop(frame) => match &frame.phase {
+            LoopPhase::Ask { intent, .. } => is_busy(*intent),
+            LoopPhase::Batch => frame.batch.iter().any(is_in_flight),
+            LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => false,
+        },
+        Stage::Ready | Stage::Failed(_) => false,
+    }
+}
+
+/// Says whether something of a call is in flight, or put off.
+pub(super) fn is_in_flight(call: &Call) -> bool {
+    match &call.phase {
+        CallPhase::Open(intent) => is_busy(*intent),
+        CallPhase::Brain(inner) => in_flight(inner),
+        CallPhase::Gated
+        | CallPhase::Pending { .. }
+        | CallPhase::Waiting { .. }
+        | CallPhase::Resumed { .. }
+        | CallPhase::Done(_) => false,
+    }
+}
+
+const fn is_busy(intent: Intent) -> bool {
+    matches!(intent, Intent::Running | Intent::Backoff(_))
+}
+
+/// Lists what waits for somebody, in path order, from any depth.
+#[must_use]
+pub fn pending(state: &RunState) -> Vec<Pending> {
+    let mut out = Vec::new();
+    if let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) {
+        collect(root, &mut out);
+    }
+    out
+}
+
+fn collect(brain: &BrainFrame, out: &mut Vec<Pending>) {
+    match &brain.stage {
+        Stage::Brain(inner) => collect(inner, out),
+        Stage::Loop(frame) => {
+            for call in &frame.batch {
+                let (since, kind) = match &call.phase {
+                    CallPhase::Pending { since, expires } => {
+                        let Some(gate) = call.gate.clone() else { continue };
+                        (*since, PendingKind::Approval { gate, expires: *expires })
+                    }
+                    CallPhase::Waiting { since, waits, .. } => (*since, PendingKind::Answer { waits: waits.clone() }),
+                    CallPhase::Brain(inner) => {
+                        collect(inner, out);
+                        continue;
+                    }
+                    CallPhase::Gated | CallPhase::Open(_) | CallPhase::Resumed { .. } | CallPhase::Done(_) => continue,
+                };
+                let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
+                out.push(Pending { call: call.path.clone(), tool, arguments, since, kind });
+            }
+        }
+        Stage::Ready | Stage::Step(_) | Stage::Failed(_) => {}
+    }
+}

@@ -1,0 +1,271 @@
+//! What an author's brain becomes: stages without types, called by path.
+//!
+//! The builders of [`dsl`](crate::dsl) know the author's types; here they are gone. A document goes in as JSON and comes
+//! out as JSON, and the typed closure in between is behind one of the traits of this module, each of them called by
+//! the [`runner`](crate::runner) alone.
+
+mod document;
+mod scope;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::record::{
+    ContentHash, ContextItem, Gate, Limits, LoopOutcome, Settings, Shape, StageKind, StageShape, ToolDecl, ToolId,
+};
+use crate::tools::Schema;
+
+pub use document::Document;
+pub(crate) use document::encode;
+pub use scope::{AnyServices, Link, Scope};
+
+/// A brain without its types.
+#[derive(Clone)]
+pub struct Plan {
+    /// The brain's title.
+    pub title: String,
+    /// What it does, for people and models.
+    pub description: String,
+    /// The author's version.
+    pub version: u32,
+    /// The schema of its options.
+    pub options: Arc<Schema>,
+    /// Checks options and fills in their defaults.
+    pub read_options: OptionsFn,
+    /// The state it begins with.
+    pub initial: Arc<Value>,
+    /// Its stages, in order.
+    pub stages: Vec<StagePlan>,
+    /// Makes what callers get from the final state.
+    pub result: Option<StateFn>,
+    /// Makes what outsiders may watch from the state.
+    pub public: Option<StateFn>,
+    /// Makes the services of this brain from those of the brain around it.
+    pub provide: Option<Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>>,
+}
+
+/// Checks options and fills in their defaults.
+pub type OptionsFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
+
+/// Makes a nested brain's options from the state around it and a call's arguments.
+pub type InputFn = Arc<dyn Fn(&Document, &Value) -> Result<Value> + Send + Sync>;
+
+/// Calls a tool's function with its arguments.
+pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<ToolReply>> + Send + Sync>;
+
+/// A function from one document to another.
+pub type StateFn = Arc<dyn Fn(&Document) -> Result<Value> + Send + Sync>;
+
+/// One stage of a plan.
+#[derive(Clone)]
+pub struct StagePlan {
+    /// The stage's name.
+    pub name: String,
+    /// What it does.
+    pub body: StageBody,
+}
+
+/// What a stage does.
+#[derive(Clone)]
+pub enum StageBody {
+    /// Makes the next state.
+    Step(Arc<dyn Fn(Scope) -> BoxFuture<'static, Result<Value>> + Send + Sync>),
+    /// Lets a model call tools.
+    Loop(Arc<dyn Fn(Scope) -> Result<LoopPlan> + Send + Sync>),
+    /// Runs another brain.
+    Brain(NestedPlan),
+}
+
+/// A brain inside a brain, with the maps in and out.
+#[derive(Clone)]
+pub struct NestedPlan {
+    /// The brain.
+    pub plan: Arc<Plan>,
+    /// Makes its options from the state around it and, for a tool, the arguments.
+    pub input: InputFn,
+    /// Makes the next state around it from that state and its result; none leaves the state as it is.
+    pub output: Option<OutputFn>,
+}
+
+/// Makes the next state from a state and a value that came in.
+pub type OutputFn = Arc<dyn Fn(&Document, &Value) -> Result<Value> + Send + Sync>;
+
+/// What a loop's closure yields for one round.
+pub struct LoopPlan {
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The opening user message; counts in the first round only.
+    pub input: Option<String>,
+    /// Further context, in order.
+    pub context: Vec<ContextItem>,
+    /// The tools, in order.
+    pub tools: IndexMap<ToolId, Arc<ToolPlan>>,
+    /// The limits.
+    pub limits: Limits,
+    /// How the model is to answer.
+    pub settings: Settings,
+    /// Makes the next state when the loop ends.
+    pub on_exit: Option<ExitFn>,
+}
+
+/// Makes the next state from a state and the outcome of a loop.
+pub type ExitFn = Arc<dyn Fn(&Document, &LoopOutcome) -> Result<Value> + Send + Sync>;
+
+/// A tool without its types.
+pub struct ToolPlan {
+    /// The tool as models and people see it.
+    pub decl: ToolDecl,
+    /// The schema of its arguments.
+    pub schema: Arc<Schema>,
+    /// How long one try may take.
+    pub timeout: Duration,
+    /// How often a transient failure is tried again.
+    pub retries: u32,
+    /// Says whether a call needs an approval.
+    pub gate: Option<GateFn>,
+    /// What it does.
+    pub body: ToolBody,
+}
+
+/// Says whether a call with these arguments needs an approval.
+pub type GateFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Option<Gate>>> + Send + Sync>;
+
+/// What a tool does.
+#[derive(Clone)]
+pub enum ToolBody {
+    /// Calls a function.
+    Function {
+        /// The function, with its waits.
+        execute: ToolFn,
+        /// Makes the next state from the payload that the call waited for.
+        on_resume: Option<OutputFn>,
+    },
+    /// Runs a brain.
+    Brain(NestedPlan),
+}
+
+/// What a tool's function returned.
+pub struct ToolReply {
+    /// The result that the model reads.
+    pub output: Value,
+    /// The changes of the state, in order.
+    pub updates: Vec<Update>,
+    /// What the call waits for before it has its result.
+    pub waits: Vec<PlannedWait>,
+}
+
+/// Something a call waits for, before it is known when its time is up.
+#[derive(Debug, Clone)]
+pub struct PlannedWait {
+    /// What it waits for; `expires` is not set yet.
+    pub spec: crate::record::WaitSpec,
+    /// How long it waits.
+    pub valid_for: Option<Duration>,
+}
+
+/// Makes the next state from a state.
+pub type Update = Box<dyn FnOnce(&Document) -> Result<Value> + Send>;
+
+impl Plan {
+    /// Returns the stages as a run's first event says them.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        Shape(
+            self.stages
+                .iter()
+                .map(|stage| {
+                    let (kind, brain) = match &stage.body {
+                        StageBody::Step(_) => (StageKind::Step, None),
+                        StageBody::Loop(_) => (StageKind::Loop, None),
+                        StageBody::Brain(nested) => (StageKind::Brain, Some(nested.plan.fingerprint())),
+                    };
+                    StageShape { name: stage.name.clone(), kind, brain }
+                })
+                .collect(),
+        )
+    }
+
+    /// Hashes what makes it the same brain.
+    #[must_use]
+    pub fn fingerprint(&self) -> ContentHash {
+        self.shape().fingerprint(&self.title, self.version, self.options.json())
+    }
+
+    /// Finds a stage by name.
+    #[must_use]
+    pub fn stage(&self, name: &str) -> Option<&StagePlan> {
+        self.stages.iter().find(|stage| stage.name == name)
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("title", &self.title).field("stages", &self.stages).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StagePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.body.kind(), self.name)
+    }
+}
+
+impl StageBody {
+    /// Returns the stage's kind in a word.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Step(_) => "step",
+            Self::Loop(_) => "loop",
+            Self::Brain(_) => "brain",
+        }
+    }
+}
+
+impl fmt::Debug for StageBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
+    }
+}
+
+impl fmt::Debug for NestedPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.plan.fmt(f)
+    }
+}
+
+impl fmt::Debug for LoopPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopPlan")
+            .field("system", &self.system)
+            .field("tools", &self.tools.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ToolPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolPlan").field("decl", &self.decl).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ToolBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Function { .. } => "function",
+            Self::Brain(_) => "brain",
+        })
+    }
+}
+
+impl fmt::Debug for ToolReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolReply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! What the runner hands to an author's code, and the way back.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::{Document, Plan};
+use crate::error::Result;
+use crate::record::{Body, ModelResponse, Path, Prompt, Question, RunId};
+
+/// The services of a brain, without their type.
+pub type AnyServices = Arc<dyn Any + Send + Sync>;
+
+/// Where author's code runs: the documents it sees, its services, and the run around it.
+#[derive(Clone)]
+pub struct Scope {
+    /// The state as of now.
+    pub state: Document,
+    /// The options of the brain.
+    pub options: Document,
+    /// The services of the brain.
+    pub services: AnyServices,
+    /// The run.
+    pub run: RunId,
+    /// Whom the run belongs to.
+    pub user: Option<Arc<str>>,
+    /// The stage, round or call.
+    pub path: Path,
+    /// The way back into the run.
+    pub link: Arc<dyn Link>,
+}
+
+/// The way from an author's code back into its run.
+pub trait Link: Send + Sync {
+    /// Records a file or a widget of a call.
+    fn output(&self, path: &Path, body: Body);
+
+    /// Shows what a running call says of itself; it is not recorded.
+    fn progress(&self, path: &Path, text: String);
+
+    /// Asks a model a question that is recorded.
+    fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>>;
+
+    /// Returns the record of a loop so far.
+    fn record(&self, path: &Path) -> Option<Prompt>;
+
+    /// Finds a brain of the project by its title.
+    fn brain(&self, title: &str) -> Option<Arc<Plan>>;
+
+    /// Lists the titles of the project's brains.
+    fn brains(&self) -> Vec<String>;
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("run", &self.run).field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,5 @@
+//! What tools need beside their functions: the schemas of arguments, and the check of values against them.
+
+mod schema;
+
+pub use schema::{JsonSchemas, Schema};

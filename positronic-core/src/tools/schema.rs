@@ -1,0 +1,126 @@
+//! JSON schemas, each made and compiled once.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use crate::machine::Schemas;
+
+/// A JSON schema with its validator, which is compiled when it is first needed and kept.
+///
+/// The schema of a type is kept for the life of the process, so that a loop's closure can build its tools anew in
+/// every round at no cost.
+pub struct Schema {
+    json: Arc<Value>,
+    validator: OnceLock<Result<jsonschema::Validator, String>>,
+}
+
+impl Schema {
+    /// Makes a schema from its JSON.
+    #[must_use]
+    pub fn new(json: Value) -> Self {
+        Self { json: Arc::new(json), validator: OnceLock::new() }
+    }
+
+    /// Returns the schema of a type.
+    #[must_use]
+    pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
+        static SCHEMAS: OnceLock<RwLock<HashMap<TypeId, Arc<Schema>>>> = OnceLock::new();
+        let schemas = SCHEMAS.get_or_init(RwLock::default);
+        let id = TypeId::of::<T>();
+        if let Some(known) = schemas.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Arc::clone(known);
+        }
+        let schema = SchemaSettings::draft2020_12()
+            .with(|settings| settings.meta_schema = None)
+            .into_generator()
+            .into_root_schema_for::<T>();
+        let mut json = schema.to_value();
+        if let Some(object) = json.as_object_mut() {
+            object.remove("title");
+        }
+        json.sort_all_objects();
+        let mut known = schemas.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(id).or_insert_with(|| Arc::new(Self::new(json))))
+    }
+
+    /// Returns the schema as JSON.
+    #[must_use]
+    pub const fn json(&self) -> &Arc<Value> {
+        &self.json
+    }
+
+    /// Checks a value.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names every place that does not fit, or says why the schema itself is none.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        let validator = self.validator.get_or_init(|| {
+            jsonschema::validator_for(&self.json).map_err(|error| format!("the schema itself is not valid: {error}"))
+        });
+        let validator = validator.as_ref().map_err(Clone::clone)?;
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        let problems: Vec<_> = validator
+            .iter_errors(value)
+            .map(|error| match error.instance_path().as_str() {
+                "" => error.to_string(),
+                place => format!("at `{place}`: {error}"),
+            })
+            .collect();
+        Err(problems.join("; "))
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.json, f)
+    }
+}
+
+/// Checks signals' values for the machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JsonSchemas;
+
+impl Schemas for JsonSchemas {
+    fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        Schema::new(schema.clone()).check(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is used")]
+    struct Refund {
+        /// The order to refund.
+        order: String,
+        amount: u32,
+    }
+
+    #[test]
+    fn a_type_has_one_schema_with_its_docs() {
+        let schema = Schema::of::<Refund>();
+
+        assert!(Arc::ptr_eq(&schema, &Schema::of::<Refund>()));
+        assert_eq!(schema.json()["properties"]["order"]["description"], "The order to refund.");
+    }
+
+    #[test]
+    fn says_every_place_that_does_not_fit() {
+        let error = Schema::of::<Refund>().check(&json!({"amount": "much"})).unwrap_err();
+
+        assert_eq!(error, "at `/amount`: \"much\" is not of type \"integer\"; \"order\" is a required property");
+    }
+}
