@@ -5,9 +5,11 @@
 //! move the author's tokens and keep each token's place, so compile errors, panics and an editor's completion point at
 //! what was written.
 //!
-//! ```ignore
-//! use positronic_core::prelude::*;
+//! ```
+//! use positronic_core::prelude::{Brain, Result};
 //! use positronic_macros::{brain, tool};
+//! # #[derive(Default, serde::Serialize, serde::Deserialize)]
+//! # pub struct Ticket;
 //!
 //! /// Searches the help documentation.
 //! #[tool(read_only)]
@@ -18,14 +20,17 @@
 //!     Ok(vec![format!("everything about {query}")])
 //! }
 //!
-//! pub fn support() -> Brain<(), Ticket, ()> {
+//! pub fn support() -> Brain<(), Ticket> {
 //!     brain! {
 //!         "Support Agent"
 //!         .step("Open", async |_| Ok(Ticket::default()))
 //!         .loop("Chat", |cx| cx.system("You are a support agent.").tools([search_docs()]))
 //!     }
 //! }
+//! # assert_eq!(support().title(), "Support Agent");
 //! ```
+//!
+//! The paths in what they write begin with `::positronic_core`, so that crate has to be a dependency under its own name.
 
 mod brain;
 mod tool;
@@ -38,22 +43,25 @@ use proc_macro::TokenStream;
 /// `.loop::<T>(…)`) becomes `.r#loop(…)`, at any depth; a loop expression (`loop { … }`, `0..loop { break 5 }`) and every
 /// other token stay as they are. The brain begins with its title:
 ///
-/// ```ignore
-/// brain! {
+/// ```
+/// # use positronic_macros::brain;
+/// let support = brain! {
 ///     "Support Agent"
 ///     .description("Answers a customer until the ticket is resolved")
-///     .step("Load customer", async |cx| Ok(Ticket::open(&cx.options.customer)))
-///     .loop("Chat", |cx| cx.system("You are a support agent."))
-/// }
+///     .step("Count", async |_| Ok(1))
+///     .loop("Chat", |cx| cx.system(format!("You have {} ticket.", cx.state)))
+/// };
+/// # let _ = support;
 /// ```
 ///
 /// That is, exactly:
 ///
-/// ```ignore
-/// ::positronic_core::prelude::brain("Support Agent")
+/// ```
+/// let support = ::positronic_core::prelude::brain("Support Agent")
 ///     .description("Answers a customer until the ticket is resolved")
-///     .step("Load customer", async |cx| Ok(Ticket::open(&cx.options.customer)))
-///     .r#loop("Chat", |cx| cx.system("You are a support agent."))
+///     .step("Count", async |_| Ok(1))
+///     .r#loop("Chat", |cx| cx.system(format!("You have {} ticket.", cx.state)));
+/// # let _ = support;
 /// ```
 ///
 /// The title is any expression up to the first dot; one with a dot of its own stands in parentheses:
@@ -74,7 +82,17 @@ pub fn brain(input: TokenStream) -> TokenStream {
 /// schema. What is left is a function of the same name and visibility that takes nothing and returns a
 /// `positronic_core::dsl::Tool`, ready for `.tools([search_docs(), refund()])`.
 ///
-/// ```ignore
+/// ```
+/// use positronic_core::prelude::{Result, ToolContext};
+/// use positronic_macros::tool;
+/// # #[derive(serde::Serialize, serde::Deserialize)]
+/// # struct Ticket { customer: String }
+/// # struct Acme { articles: Vec<String> }
+/// # impl Acme {
+/// #     async fn refund(&self, _: &str, order: String, _: u32, _: &str) -> Result<String> { Ok(order) }
+/// # }
+/// # fn ten() -> usize { 10 }
+///
 /// /// Searches the help documentation.
 /// ///
 /// /// Finds articles only, no tickets.
@@ -85,16 +103,18 @@ pub fn brain(input: TokenStream) -> TokenStream {
 ///     /// How many results at most.
 ///     #[serde(default = "ten")]
 ///     #[schemars(range(min = 1, max = 50))]
-///     limit: u32,
-/// ) -> Result<Vec<Doc>> {
-///     Ok(search(&query).take(limit))
+///     limit: usize,
+///     cx: ToolContext<(), Ticket, Acme>,
+/// ) -> Result<Vec<String>> {
+///     Ok(cx.services.articles.iter().filter(|text| text.contains(&query)).take(limit).cloned().collect())
 /// }
 ///
 /// /// Pays an order back.
 /// #[tool(name = "payment.refund", approval = "refunds need a person", destructive)]
-/// async fn refund(order: String, amount: u32, cx: ToolContext<SupportOptions, Ticket, Acme>) -> Result<Receipt> {
-///     cx.services.refund(&order, amount, cx.idempotency_key()).await
+/// async fn refund(order: String, amount: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<String> {
+///     cx.services.refund(&cx.state.customer, order, amount, cx.idempotency_key()).await
 /// }
+/// # let _ = [search_docs(), refund()];
 /// ```
 ///
 /// # Arguments

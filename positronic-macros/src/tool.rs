@@ -30,8 +30,9 @@ pub(crate) fn expand(flags: TokenStream, function: TokenStream) -> TokenStream {
         }
     };
     let description = function.check(&mut mistakes);
+    let id = flags.id(&function.signature.ident, &mut mistakes);
     let expanded = match Parameters::read(&function, &mut mistakes) {
-        Some(parameters) => expansion::tool(&function, &parameters, &flags, &description),
+        Some(parameters) => expansion::tool(&function, &parameters, &id, &flags, &description),
         None => expansion::placeholder(&function),
     };
     let mut tokens = mistakes.into_compile_errors();

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
-use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{Attribute, ConstParam, GenericParam, Generics, LitStr, ReturnType, Type, parse_quote};
 
@@ -20,7 +19,13 @@ use super::parameters::{Parameter, Parameters};
 const IMPOSED: [&str; 2] = ["unused_async", "needless_pass_by_value"];
 
 /// Writes the tool.
-pub(super) fn tool(function: &Function, parameters: &Parameters, flags: &Flags, description: &str) -> TokenStream {
+pub(super) fn tool(
+    function: &Function,
+    parameters: &Parameters,
+    id: &LitStr,
+    flags: &Flags,
+    description: &str,
+) -> TokenStream {
     let name = &function.signature.ident;
     let here = Span::call_site().located_at(name.span());
     let local = Span::mixed_site().located_at(name.span());
@@ -54,7 +59,6 @@ pub(super) fn tool(function: &Function, parameters: &Parameters, flags: &Flags, 
     let arguments_pattern = if parameters.arguments().next().is_some() { quote!(#arguments) } else { quote!(_) };
     let context_pattern = if parameters.context.is_some() { quote!(#context) } else { quote!(_) };
 
-    let id = flags.name.clone().unwrap_or_else(|| LitStr::new(&name.unraw().to_string(), name.span()));
     let description = (!description.is_empty()).then(|| quote_spanned!(here=> .description(#description)));
     let calls = flags.calls.iter().map(builder_call);
     let execute = Ident::new("execute", Span::call_site().located_at(result_span(function)));

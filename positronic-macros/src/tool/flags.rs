@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::ToTokens;
+use syn::ext::IdentExt as _;
 use syn::parse::Parser as _;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
@@ -18,8 +20,7 @@ const KNOWN: [&str; 10] =
 /// A tool's flags, in the order in which they were written.
 #[derive(Default)]
 pub(super) struct Flags {
-    /// The tool's id, where it is not the function's name.
-    pub(super) name: Option<LitStr>,
+    name: Option<LitStr>,
     /// The others: each is one call on the builder.
     pub(super) calls: Vec<Call>,
 }
@@ -62,6 +63,17 @@ impl Flags {
         flags
     }
 
+    /// Gives the tool's id: what `name` says, or the function's name.
+    pub(super) fn id(&self, function: &Ident, mistakes: &mut Mistakes) -> LitStr {
+        self.name.clone().unwrap_or_else(|| {
+            let name = function.unraw().to_string();
+            if let Err(error) = check_tool_name(&name, function) {
+                mistakes.add(error);
+            }
+            LitStr::new(&name, function.span())
+        })
+    }
+
     fn add(&mut self, name: &str, meta: &Meta) -> syn::Result<()> {
         let (method, value) = match name {
             "exit" => ("exit", nothing(meta)?),
@@ -87,7 +99,7 @@ impl Flags {
     }
 }
 
-fn error(tokens: impl quote::ToTokens, message: impl std::fmt::Display) -> syn::Error {
+fn error(tokens: impl ToTokens, message: impl std::fmt::Display) -> syn::Error {
     syn::Error::new_spanned(tokens, message)
 }
 
@@ -124,10 +136,17 @@ fn text(meta: &Meta, example: &str) -> syn::Result<LitStr> {
 
 fn tool_name(meta: &Meta) -> syn::Result<LitStr> {
     let name = text(meta, "payment.send")?;
-    if name.value().contains('/') {
-        return Err(error(name, "a tool's name holds no `/`, which divides the parts of a path: use a dot"));
-    }
+    check_tool_name(&name.value(), &name)?;
     Ok(name)
+}
+
+/// Refuses what `positronic_core::record::ToolId` refuses, before anything runs.
+fn check_tool_name(name: &str, written: impl ToTokens) -> syn::Result<()> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if (1..=64).contains(&name.len()) && name.bytes().all(fits) {
+        return Ok(());
+    }
+    Err(error(written, "a tool's name has 1 to 64 letters, digits, `_`, `-` and `.`: give it one with `name = \"…\"`"))
 }
 
 fn count(meta: &Meta) -> syn::Result<u32> {

@@ -88,7 +88,9 @@ fn flags_are_known_given_once_and_have_the_right_value() {
     refused("exit = true", a, "`exit` stands alone");
     refused("approval", a, "`approval` needs a text: `approval = \"Refunds need a person\"`");
     refused("title = \" \"", a, "`title` needs a text");
-    refused("name = \"a/b\"", a, "a tool's name holds no `/`");
+    refused("name = \"a/b\"", a, "a tool's name has 1 to 64 letters");
+    refused("", "/// A.\nasync fn größe() -> R { x }", "a tool's name has 1 to 64 letters");
+    assert_eq!(errors("name = \"size\"", "/// A.\nasync fn größe() -> R { x }"), [""; 0]);
     refused("retries = \"2\"", a, "`retries` needs a number");
     refused("timeout = 0", a, "`timeout` needs a time above zero");
     refused("timeout = \"soon\"", a, "`timeout` needs a time above zero");

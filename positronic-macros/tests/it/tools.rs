@@ -1,11 +1,14 @@
 //! What `#[tool]` makes of functions.
 
+use positronic_core::dsl::{Reply, State};
+use positronic_core::plan::Document;
+use positronic_core::prelude::*;
 use positronic_macros::tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::dsl::{Result, Tool, ToolContext};
+use crate::bench::{Bench, names, round, scope};
 
 /// Searches the help documentation.
 ///
@@ -30,7 +33,7 @@ fn ten() -> u32 {
     10
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Ticket {
     number: u32,
 }
@@ -55,11 +58,11 @@ async fn stop() -> Result<()> {
 
 /// Counts down.
 #[tool(timeout = "1500ms")]
-async fn countdown(from: u32, _: ToolContext<(), Ticket>) -> Result<Vec<u32>> {
+async fn countdown(from: u32, cx: ToolContext<(), Ticket>) -> Result<Vec<u32>> {
     match from.checked_sub(1) {
         Some(next) => {
             // The function's name means the function here, not the tool.
-            let mut rest = Box::pin(countdown(next, ToolContext::default())).await?;
+            let mut rest = Box::pin(countdown(next, cx)).await?;
             rest.insert(0, from);
             Ok(rest)
         }
@@ -67,120 +70,153 @@ async fn countdown(from: u32, _: ToolContext<(), Ticket>) -> Result<Vec<u32>> {
     }
 }
 
-fn call<O: Default, S: Default, V: Default>(tool: &Tool<O, S, V>, arguments: Value) -> Result<Value> {
-    tool.call(arguments, ToolContext { options: O::default(), state: S::default(), services: V::default() })
+/// Numbers the ticket.
+#[tool]
+async fn renumber(number: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<Reply<Ticket>> {
+    Ok(cx.result(number).update(move |ticket| ticket.number = number))
 }
 
 #[test]
-fn name_docs_and_flags_become_calls_on_the_builder() {
-    let tool = search_docs::<(), Ticket, Acme>();
-    assert_eq!(tool.id, "search_docs");
-    insta::assert_snapshot!(tool.said.join("\n"), @r"
-    description: Searches the help documentation.
-
-    Finds articles only:
-      - no tickets
-      - no people
-    read only
-    timeout: 10s
-    ");
-    let tool = refund();
-    assert_eq!(tool.id, "payment.refund");
-    insta::assert_snapshot!(tool.said.join("\n"), @r"
-    description: Pays an order back.
-    approval: refunds need a person
-    destructive
-    title: Refund
-    retries: 2
-    ");
-    insta::assert_snapshot!(stop::<(), (), ()>().said.join("\n"), @r"
-    description: Ends.
-    exit
-    idempotent
-    sequential
-    timeout: 90s
-    ");
-    insta::assert_snapshot!(countdown().said.join("\n"), @r"
-    description: Counts down.
-    timeout: 1.5s
-    ");
+fn tools_with_and_without_a_context_stand_in_one_loop() {
+    let support: Brain<(), Ticket, Acme> = positronic_macros::brain! {
+        "Support"
+        .services::<Acme>()
+        .step("Open", async |_| Ok(Ticket::default()))
+        .loop("Chat", |cx| cx.system("").tools([search_docs(), refund(), stop(), renumber()]))
+    };
+    let plan = round(support, Acme::default(), &scope(json!({"number": 0}), Acme::default()));
+    assert_eq!(names(&plan), ["search_docs", "payment.refund", "stop", "renumber"]);
 }
 
 #[test]
-fn arguments_become_the_schema() {
-    insta::assert_json_snapshot!(search_docs::<(), (), ()>().schema, @r#"
+fn name_docs_flags_and_arguments_become_the_declaration() {
+    let search = Bench::bare(search_docs());
+    insta::assert_json_snapshot!(search.tool.decl, @r#"
     {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
-      "additionalProperties": false,
-      "properties": {
-        "limit": {
-          "default": 10,
-          "description": "How many results\nat most.",
-          "format": "uint32",
-          "maximum": 50,
-          "minimum": 1,
-          "type": "integer"
+      "id": "search_docs",
+      "description": "Searches the help documentation.\n\nFinds articles only:\n  - no tickets\n  - no people",
+      "parameters": {
+        "additionalProperties": false,
+        "properties": {
+          "limit": {
+            "default": 10,
+            "description": "How many results\nat most.",
+            "format": "uint32",
+            "maximum": 50,
+            "minimum": 1,
+            "type": "integer"
+          },
+          "query": {
+            "description": "What to search for.",
+            "type": "string"
+          },
+          "type": {
+            "type": [
+              "string",
+              "null"
+            ]
+          }
         },
-        "query": {
-          "description": "What to search for.",
-          "type": "string"
-        },
-        "type": {
-          "type": [
-            "string",
-            "null"
-          ]
-        }
+        "required": [
+          "query"
+        ],
+        "type": "object"
       },
-      "required": [
-        "query"
-      ],
-      "title": "Arguments",
-      "type": "object"
+      "flags": {
+        "read_only": true
+      }
     }
     "#);
-    insta::assert_json_snapshot!(stop::<(), (), ()>().schema, @r#"
+    assert_eq!((search.tool.timeout.as_secs(), search.tool.retries, search.approval()), (10, 3, None));
+
+    let refund = Bench::with(Ticket::default(), Acme::default(), refund());
+    insta::assert_json_snapshot!(refund.tool.decl, @r#"
     {
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
-      "additionalProperties": false,
-      "title": "Arguments",
-      "type": "object"
+      "id": "payment.refund",
+      "title": "Refund",
+      "description": "Pays an order back.",
+      "parameters": {
+        "additionalProperties": false,
+        "properties": {
+          "amount": {
+            "format": "uint32",
+            "minimum": 0,
+            "type": "integer"
+          },
+          "order": {
+            "type": "string"
+          }
+        },
+        "required": [
+          "order",
+          "amount"
+        ],
+        "type": "object"
+      },
+      "flags": {
+        "destructive": true
+      }
     }
     "#);
+    assert_eq!((refund.tool.timeout.as_secs(), refund.tool.retries), (60, 2));
+    assert_eq!(refund.approval().as_deref(), Some("refunds need a person"));
+
+    let stop = Bench::bare(stop());
+    insta::assert_json_snapshot!(stop.tool.decl, @r#"
+    {
+      "id": "stop",
+      "description": "Ends.",
+      "parameters": {
+        "additionalProperties": false,
+        "type": "object"
+      },
+      "flags": {
+        "exit": true,
+        "idempotent": true,
+        "sequential": true
+      }
+    }
+    "#);
+    assert_eq!(stop.tool.timeout.as_secs(), 90);
+
+    assert_eq!(Bench::with(Ticket::default(), (), countdown()).tool.timeout.as_millis(), 1500);
 }
 
 #[test]
 fn arguments_are_decoded_by_name() {
-    let tool = search_docs::<(), (), ()>();
-    assert_eq!(
-        call(&tool, json!({"query": "x", "limit": 3, "type": "faq"})),
-        Ok(json!(["3 about x in Some(\"faq\")"]))
-    );
-    assert_eq!(call(&tool, json!({"query": "x"})), Ok(json!(["10 about x in None"])));
-    assert!(call(&tool, json!({"query": "x", "limt": 3})).unwrap_err().starts_with("unknown field `limt`"));
-    assert_eq!(call(&stop::<(), (), ()>(), json!({})), Ok(Value::Null));
-    assert_eq!(call(&countdown(), json!({"from": 2})), Ok(json!([2, 1, 0])));
+    let search = Bench::bare(search_docs());
+    assert_eq!(search.call(json!({"query": "x", "limit": 3, "type": "faq"})), json!(["3 about x in Some(\"faq\")"]));
+    assert_eq!(search.call(json!({"query": "x"})), json!(["10 about x in None"]));
+    assert!(search.refusal(&json!({"query": "x", "limt": 3})).contains("limt"));
+    assert!(search.refusal(&json!({"query": "x", "limit": 0})).contains("limit"));
+    assert_eq!(Bench::bare(stop()).call(json!({})), json!(null));
+    assert_eq!(Bench::with(Ticket::default(), (), countdown()).call(json!({"from": 2})), json!([2, 1, 0]));
 }
 
 #[test]
-fn a_context_stands_anywhere_and_fixes_the_types() {
-    let context = ToolContext { options: (), state: Ticket { number: 7 }, services: Acme { currency: "EUR" } };
-    let tool: Tool<(), Ticket, Acme> = refund();
-    assert_eq!(tool.call(json!({"order": "A1", "amount": 4}), context), Ok(json!("A1: 5 EUR for ticket 7")));
+fn a_context_stands_anywhere_and_changes_the_state() {
+    let refund = Bench::with(Ticket { number: 7 }, Acme { currency: "EUR" }, refund());
+    assert_eq!(refund.call(json!({"order": "A1", "amount": 4})), json!("A1: 5 EUR for ticket 7"));
+
+    let renumber = Bench::with(Ticket { number: 7 }, Acme::default(), renumber());
+    let reply = renumber.reply(json!({"number": 8})).unwrap();
+    let updated: Vec<_> =
+        reply.updates.into_iter().map(|update| update(&Document::new(json!({"number": 7}).into()))).collect();
+    assert_eq!((reply.output, updated[0].as_ref().unwrap()), (json!(8), &json!({"number": 8})));
 }
 
 #[test]
 fn generics_of_the_function_stay() {
     /// Echoes.
     #[tool]
-    async fn echo<T, const N: usize>(item: T, others: Vec<T>, cx: ToolContext<(), T>) -> Result<(T, usize)>
+    async fn echo<T, const N: usize>(item: T, others: Vec<T>, cx: ToolContext<(), T>) -> Result<(T, T, usize)>
     where
-        T: Serialize + for<'de> Deserialize<'de> + JsonSchema + 'static,
+        T: State + Clone + JsonSchema,
     {
-        drop(cx);
-        Ok((item, others.len() * N))
+        Ok((item, T::clone(&cx.state), others.len() * N))
     }
-    assert_eq!(call(&echo::<String, 2>(), json!({"item": "a", "others": ["b"]})), Ok(json!(["a", 2])));
+    let echo = Bench::with("b".to_owned(), (), echo::<String, 2>());
+    assert_eq!(echo.call(json!({"item": "a", "others": ["c"]})), json!(["a", "b", 2]));
 }
 
 #[test]
@@ -201,7 +237,7 @@ fn attributes_stay() {
     ) -> Result<u8> {
         Ok(unchanged)
     }
-    assert_eq!(call(&chosen::<(), (), ()>(), json!({"unchanged": 1})), Ok(json!(1)));
+    assert_eq!(Bench::bare(chosen()).call(json!({"unchanged": 1})), json!(1));
 }
 
 #[test]
@@ -215,7 +251,7 @@ fn a_flattened_argument_takes_what_is_left() {
     async fn find(query: String, #[serde(flatten)] filter: Filter) -> Result<String> {
         Ok(format!("{query} by {}", filter.author))
     }
-    assert_eq!(call(&find::<(), (), ()>(), json!({"query": "x", "author": "y"})), Ok(json!("x by y")));
+    assert_eq!(Bench::bare(find()).call(json!({"query": "x", "author": "y"})), json!("x by y"));
 }
 
 #[test]
@@ -229,5 +265,5 @@ fn names_of_the_author_never_meet_generated_ones() {
     async fn t(arguments: Arguments, cx: O, t: u8) -> Result<u8> {
         Ok(arguments.0 + cx.0 + t)
     }
-    assert_eq!(call(&t::<(), (), ()>(), json!({"arguments": 1, "cx": 2, "t": 3})), Ok(json!(6)));
+    assert_eq!(Bench::bare(t()).call(json!({"arguments": 1, "cx": 2, "t": 3})), json!(6));
 }
