@@ -104,6 +104,10 @@ CASES = {
         "/// Asks.\n#[positronic_macros::tool(nonsense)]\nasync fn ask(query: String) -> Result<u8> { query.$0 }",
         ["len", "trim"],
     ),
+    "#[tool], mistake in an argument, no doc comment, body: `query.`": (
+        "#[positronic_macros::tool]\nasync fn ask(query: &str) -> Result<u8> { query.$0 }",
+        ["len", "trim"],
+    ),
 }
 # A word that is asked for its definition, and the text of the line where that stands.
 DEFINITIONS = {

@@ -2,8 +2,8 @@
 //!
 //! The stages are the files in reading order: [`function`] parses all but the body, [`flags`] and [`parameters`] read
 //! what the author said, [`expansion`] writes the result. None of them stops at the first mistake; [`mistakes`] collects
-//! them. As long as the parameters are sound the tool is written beside the errors, so that the body is still checked
-//! and an editor still completes inside it.
+//! them. A function is written beside the errors in any case, so that the body is still checked and an editor still
+//! completes inside it.
 
 mod expansion;
 mod flags;
@@ -32,8 +32,8 @@ pub(crate) fn expand(flags: TokenStream, function: TokenStream) -> TokenStream {
     let description = function.check(&mut mistakes);
     let id = flags.id(&function.signature.ident, &mut mistakes);
     let expanded = match Parameters::read(&function, &mut mistakes) {
-        Some(parameters) => expansion::tool(&function, &parameters, &id, &flags, &description),
-        None => expansion::placeholder(&function),
+        Some(parameters) if function.has_result() => expansion::tool(&function, &parameters, &id, &flags, &description),
+        _ => expansion::placeholder(&function),
     };
     let mut tokens = mistakes.into_compile_errors();
     tokens.extend(expanded);

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{Attribute, ConstParam, GenericParam, Generics, LitStr, ReturnType, Type, parse_quote};
+use syn::{Attribute, ConstParam, FnArg, GenericParam, Generics, LitStr, ReturnType, Type, parse_quote};
 
 use super::flags::{Call, Flags, Value};
 use super::function::{Function, is_lint_level};
@@ -33,15 +33,12 @@ pub(super) fn tool(
         (Ident::new("arguments", local), Ident::new("cx", local), Ident::new("t", local));
 
     let header = Header::new(function, parameters.context.as_ref());
-    let work = work(function, parameters);
-    if matches!(function.signature.output, ReturnType::Default) {
-        return header.write(&quote!(#work ::core::unreachable!()));
-    }
+    let work = work(function);
     let arguments_type = header.names.free("Arguments", here);
     let arguments_generics = used_generics(&function.signature.generics, parameters);
     let (arguments_impl, arguments_of, _) = arguments_generics.split_for_impl();
     let fields = parameters.arguments().map(|argument| {
-        let (attributes, name, ty) = (&argument.field_attributes, &argument.name, argument.ty());
+        let (attributes, name, ty) = (&argument.field_attributes, &argument.name, &argument.ty);
         quote!(#(#attributes)* #name: #ty)
     });
     // `flatten` takes what the other fields leave, so serde refuses the two together.
@@ -54,7 +51,7 @@ pub(super) fn tool(
             let name = &argument.name;
             quote_spanned!(here=> #arguments.#name)
         }
-        Parameter::Context(_) => context.to_token_stream(),
+        Parameter::Context => context.to_token_stream(),
     });
     let arguments_pattern = if parameters.arguments().next().is_some() { quote!(#arguments) } else { quote!(_) };
     let context_pattern = if parameters.context.is_some() { quote!(#context) } else { quote!(_) };
@@ -79,10 +76,14 @@ pub(super) fn tool(
     })
 }
 
-/// Writes a function of the right type that is never called, where the parameters are wrong: the author reads about them
-/// and not about a missing function as well.
+/// Writes a function of the right type that is never called, where the signature is wrong: the author reads about that
+/// and not about a missing function as well. The author's function stays in it, unless it has a `self`.
 pub(super) fn placeholder(function: &Function) -> TokenStream {
-    Header::new(function, None).write(&quote!(::core::unreachable!()))
+    let work = function.signature.receiver().is_none().then(|| {
+        let work = work(function);
+        quote!(#[allow(dead_code, reason = "it is never called")] #work)
+    });
+    Header::new(function, None).write(&quote!(#work ::core::unreachable!()))
 }
 
 /// What stands before the generated function's body.
@@ -124,16 +125,13 @@ impl<'a> Header<'a> {
 }
 
 /// Writes the author's function, to stand inside the generated one.
-fn work(function: &Function, parameters: &Parameters) -> TokenStream {
+fn work(function: &Function) -> TokenStream {
     let mut signature = function.signature.clone();
-    signature.inputs = parameters
-        .list
-        .iter()
-        .map(|parameter| match parameter {
-            Parameter::Argument(argument) => argument.parameter.clone().into(),
-            Parameter::Context(context) => syn::FnArg::Typed(context.clone()),
-        })
-        .collect();
+    for input in &mut signature.inputs {
+        if let FnArg::Typed(parameter) = input {
+            parameter.attrs.retain(is_lint_level);
+        }
+    }
     // What is wrong here has been reported; set right, it brings no second error.
     signature.asyncness.get_or_insert_default();
     (signature.constness, signature.unsafety, signature.abi) = (None, None, None);
@@ -185,7 +183,7 @@ fn result_span(function: &Function) -> Span {
 /// Gives the generics that the arguments' types speak of, without bounds: the derives add theirs.
 fn used_generics(generics: &Generics, parameters: &Parameters) -> Generics {
     let used: HashSet<String> =
-        parameters.arguments().flat_map(|argument| words(argument.ty().to_token_stream())).collect();
+        parameters.arguments().flat_map(|argument| words(argument.ty.to_token_stream())).collect();
     let params = generics.params.iter().filter_map(|param| match param {
         GenericParam::Type(param) => Some(GenericParam::Type(param.ident.clone().into())),
         GenericParam::Const(param) => Some(GenericParam::Const(ConstParam { default: None, ..param.clone() })),

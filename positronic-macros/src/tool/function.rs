@@ -32,7 +32,7 @@ impl Parse for Function {
 impl Function {
     /// Checks what does not concern the parameters and gives the description, which is the doc comment.
     pub(super) fn check(&self, mistakes: &mut Mistakes) -> String {
-        let Signature { constness, asyncness, unsafety, abi, fn_token, ident, output, .. } = &self.signature;
+        let Signature { constness, asyncness, unsafety, abi, fn_token, ident, .. } = &self.signature;
         if asyncness.is_none() {
             mistakes.at(fn_token, "a tool is an async function: write `async fn`");
         }
@@ -44,7 +44,7 @@ impl Function {
         for qualifier in qualifiers.into_iter().flatten() {
             mistakes.at(qualifier, "a tool is a plain async function: neither const, unsafe nor extern");
         }
-        if matches!(output, ReturnType::Default) {
+        if !self.has_result() {
             mistakes.at(ident, "a tool returns a result that the model reads: add `-> Result<…>`");
         }
         let description = description(&self.attributes);
@@ -52,6 +52,10 @@ impl Function {
             mistakes.at(ident, "a tool needs a doc comment: the model reads it to know what the tool does");
         }
         description
+    }
+
+    pub(super) fn has_result(&self) -> bool {
+        matches!(self.signature.output, ReturnType::Type(..))
     }
 }
 

@@ -20,22 +20,15 @@ pub(super) struct Parameters {
 /// One parameter.
 pub(super) enum Parameter {
     Argument(Argument),
-    Context(PatType),
+    Context,
 }
 
 /// A parameter that the model fills in.
 pub(super) struct Argument {
     pub(super) name: Ident,
+    pub(super) ty: Box<Type>,
     /// Attributes for the field: its docs, `serde`, `schemars` and whatever else is not a lint level.
     pub(super) field_attributes: Vec<Attribute>,
-    /// The parameter as the function keeps it.
-    pub(super) parameter: PatType,
-}
-
-impl Argument {
-    pub(super) fn ty(&self) -> &Type {
-        &self.parameter.ty
-    }
 }
 
 impl Parameters {
@@ -76,7 +69,7 @@ impl Parameters {
     pub(super) fn arguments(&self) -> impl Iterator<Item = &Argument> {
         self.list.iter().filter_map(|parameter| match parameter {
             Parameter::Argument(argument) => Some(argument),
-            Parameter::Context(_) => None,
+            Parameter::Context => None,
         })
     }
 }
@@ -110,7 +103,7 @@ fn context_parameter(typed: &PatType) -> syn::Result<Parameter> {
             "the context is taken by value: write `ToolContext<…>` without the `&`",
         ));
     }
-    Ok(Parameter::Context(typed.clone()))
+    Ok(Parameter::Context)
 }
 
 fn argument(typed: &PatType) -> syn::Result<Parameter> {
@@ -130,9 +123,8 @@ fn argument(typed: &PatType) -> syn::Result<Parameter> {
         ));
     }
     check_owned(&typed.ty)?;
-    let (kept, field_attributes) = typed.attrs.iter().cloned().partition(is_lint_level);
-    let parameter = PatType { attrs: kept, ..typed.clone() };
-    Ok(Parameter::Argument(Argument { name, field_attributes, parameter }))
+    let field_attributes = typed.attrs.iter().filter(|attribute| !is_lint_level(attribute)).cloned().collect();
+    Ok(Parameter::Argument(Argument { name, ty: typed.ty.clone(), field_attributes }))
 }
 
 /// Refuses what cannot be decoded from JSON into a value of its own.

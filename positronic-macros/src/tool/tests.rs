@@ -112,4 +112,5 @@ fn an_unfinished_body_passes_through() {
 fn wrong_parameters_leave_a_function_of_the_same_name() {
     let expanded = expand("", "/// A.\npub async fn a(q: &str) -> R { x }").to_string();
     assert!(expanded.contains("pub fn a < O , S , V > ()"), "{expanded}");
+    assert!(expanded.contains("async fn a (q : & str) -> R { x }"), "{expanded}");
 }

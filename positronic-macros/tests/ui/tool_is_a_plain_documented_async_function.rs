@@ -1,21 +1,22 @@
 //! What a function lacks is said at the function.
 
+use positronic_core::Result;
 use positronic_macros::tool;
 
 /// Is not async.
 #[tool]
-fn waits_for_nothing() -> Result<(), String> {
+fn waits_for_nothing() -> Result<()> {
     Ok(())
 }
 
 /// Is more than async.
 #[tool]
-async unsafe fn dares() -> Result<(), String> {
+async unsafe fn dares() -> Result<()> {
     Ok(())
 }
 
 #[tool]
-async fn undocumented() -> Result<(), String> {
+async fn undocumented() -> Result<()> {
     Ok(())
 }
 
