@@ -11,7 +11,7 @@ use super::bounds::{Options, Services, State, ToolArgs};
 use super::brain::Brain;
 use super::reply::NoArgs;
 use super::tool::{RETRIES, TIMEOUT, Tool, decode, require_object};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::plan::{Document, GateFn, InputFn, NestedPlan, OutputFn, Plan, ToolBody, ToolPlan, encode};
 use crate::record::{CallFlags, Gate, ToolDecl, ToolId};
 use crate::tools::Schema;

@@ -104,6 +104,7 @@ impl RunState {
                     index: 0,
                     stage: Stage::Ready,
                     usage: crate::record::Usage::default(),
+                    began: event.at,
                     end: None,
                 };
                 if let Some(signal) = start.start.as_ref().and_then(|start| start.id.clone()) {
@@ -372,8 +373,8 @@ fn limit_failure(frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
     let what = match outcome {
         LoopOutcome::MaxIterations => format!("its {} rounds", frame.limits.max_iterations.unwrap_or(frame.round)),
         LoopOutcome::Limit { limit } => format!("its limit of {}", limit.noun()),
-        LoopOutcome::Failed { message } => {
-            return Some(Failure { code: EndReason::Model, message: message.clone(), retryable: false });
+        LoopOutcome::Failed { code, message } => {
+            return Some(Failure { code: *code, message: message.clone(), retryable: false });
         }
         LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
     };

@@ -154,7 +154,11 @@ fn one<'a>(
                         signal: None,
                         actor: crate::record::Actor::default(),
                     };
-                    out.effects.push(Effect::Append(vec![Draft::new(call.path.clone(), resume)]));
+                    let mut drafts = vec![Draft::new(call.path.clone(), resume)];
+                    if wait.otherwise.is_none() {
+                        drafts.push(result(call, ToolResult::error("nobody answered in time")));
+                    }
+                    out.effects.push(Effect::Append(drafts));
                 } else {
                     out.wake_at(expires);
                 }

@@ -65,6 +65,8 @@ pub struct BrainFrame {
     pub stage: Stage,
     /// The tokens of this brain and all below it.
     pub usage: Usage,
+    /// When it began.
+    pub began: Timestamp,
     /// How it ended.
     pub end: Option<BrainEnd>,
 }

@@ -2,11 +2,25 @@
 //!
 //! A [`Model`] gets a complete [`ModelRequest`] and gives a complete [`ModelResponse`]; while it answers, pieces
 //! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
-//! event and none is multiplied by another.
+//! event and none is multiplied by another; [`retry`] decides on them.
+//!
+//! `openai` speaks with servers, [`scripted`] says what a test tells it to, [`cassette`] records another model and replays
+//! it without a key.
+
+pub mod cassette;
+#[cfg(feature = "openai")]
+pub mod openai;
+mod plain;
+pub mod retry;
+pub mod scripted;
+
+mod retry;
 
 use std::fmt;
 
 use futures::future::BoxFuture;
+
+pub use retry::RetryPolicy;
 
 use crate::record::{DeltaKind, ModelError, ModelRequest, ModelResponse};
 
@@ -62,5 +76,23 @@ impl DeltaSink for NoDeltas {
 impl fmt::Debug for dyn Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
+    }
+}
+
+impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        (**self).call(request, deltas)
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        (**self).wire(request)
     }
 }

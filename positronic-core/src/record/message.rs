@@ -163,6 +163,13 @@ impl Transcript {
         self.len == 0
     }
 
+    /// Says whether this transcript is `earlier` with messages added, as far as that is known without reading them:
+    /// both share one list.
+    #[must_use]
+    pub fn extends(&self, earlier: &Self) -> bool {
+        Arc::ptr_eq(&self.entries, &earlier.entries) && self.len >= earlier.len
+    }
+
     /// Gives access to the messages for as long as the guard lives; do not hold it across an `await`.
     #[must_use]
     pub fn read(&self) -> TranscriptGuard<'_> {
@@ -223,7 +230,8 @@ mod tests {
 
         assert_eq!(request.messages(), [user("a")]);
         assert_eq!(transcript.messages(), [user("a"), user("b")]);
-        assert!(Arc::ptr_eq(&request.entries, &transcript.entries));
+        assert!(transcript.extends(&request));
+        assert!(!request.extends(&transcript));
     }
 
     #[test]

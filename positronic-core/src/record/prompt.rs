@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::CallState;
-use super::call::ToolId;
 use super::ids::{PublicId, Timestamp};
 use super::path::Path;
 use super::request::Tier;
@@ -96,8 +95,8 @@ pub enum OutputKind {
 pub struct ToolOutput {
     /// The call's path.
     pub path: Path,
-    /// The tool.
-    pub tool: ToolId,
+    /// The tool, or the name that the model wrote where there is no such tool.
+    pub tool: String,
     /// The arguments that the model proposed.
     pub arguments: Value,
     /// The arguments that ran, where a person edited them.

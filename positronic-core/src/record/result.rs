@@ -70,8 +70,10 @@ pub enum LoopOutcome {
         /// Which.
         limit: super::limits::LimitKind,
     },
-    /// The model could not be reached or gave nothing usable.
+    /// The model could not be reached, or the loop's configuration failed.
     Failed {
+        /// What kind of failure it is.
+        code: super::event_body::EndReason,
         /// A sentence that says why.
         message: String,
     },

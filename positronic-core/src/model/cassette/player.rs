@@ -1,0 +1,138 @@
+//! Finds the recorded answer to a request, and refuses a request that is another one.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::difference::difference;
+use super::scrub::Scrubber;
+use super::tape::{CassetteError, Exchange, RequestLine};
+use crate::record::{
+    ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Segment, Settings, ToolSet, Transcript,
+};
+
+type Outcome = Result<ModelResponse, ModelError>;
+
+/// The recorded exchanges, and how far each loop has been compared.
+#[derive(Debug, Default)]
+pub(super) struct Player {
+    exact: HashMap<(Path, u32), Recorded>,
+    order: Vec<(Path, u32)>,
+    used: HashSet<(Path, u32)>,
+    by_loop: HashMap<Path, VecDeque<Outcome>>,
+    anywhere: VecDeque<Outcome>,
+    compared: HashMap<Path, Compared>,
+}
+
+#[derive(Debug)]
+struct Recorded {
+    request: Option<ModelRequest>,
+    outcome: Outcome,
+}
+
+/// The last equal requests of a loop; what they begin with needs no second look.
+#[derive(Debug)]
+struct Compared {
+    recorded: Transcript,
+    attempted: Transcript,
+}
+
+impl Player {
+    pub(super) fn new(exchanges: Vec<(usize, Exchange)>) -> Result<Self, CassetteError> {
+        let mut player = Self::default();
+        let mut last: HashMap<Path, ModelRequest> = HashMap::new();
+        for (line, exchange) in exchanges {
+            let refuse = |reason: String| CassetteError::Line { line, reason };
+            let outcome = match (exchange.reply, exchange.error) {
+                (_, Some(error)) => Err(error),
+                (reply, None) => Ok(reply.unwrap_or_default().into()),
+            };
+            let Some(at) = exchange.at else {
+                player.anywhere.push_back(outcome);
+                continue;
+            };
+            let at = Path::parse(&at).map_err(|error| refuse(error.to_string()))?;
+            if exchange.request.is_none() && matches!(at.last(), Some(Segment::Stage(_))) {
+                player.by_loop.entry(at).or_default().push_back(outcome);
+                continue;
+            }
+            let asker = at.parent().unwrap_or_default();
+            let request = exchange.request.map(|new| rebuild(&at, exchange.attempt, new, last.get(&asker)));
+            let request = request.transpose().map_err(refuse)?;
+            if let Some(request) = &request {
+                last.insert(asker, request.clone());
+            }
+            let key = (at, exchange.attempt);
+            if player.exact.insert(key.clone(), Recorded { request, outcome }).is_some() {
+                return Err(refuse(format!("`{}` has an answer for attempt {} already", key.0, key.1)));
+            }
+            player.order.push(key);
+        }
+        Ok(player)
+    }
+
+    pub(super) fn answer(&mut self, request: &ModelRequest, scrubber: &Scrubber) -> Outcome {
+        let asker = request.path.parent().unwrap_or_default();
+        let key = (request.path.clone(), request.attempt);
+        if let Some(recorded) = self.exact.get(&key) {
+            if let Some(known) = &recorded.request {
+                let seen = self.compared.get(&asker);
+                let equal = seen
+                    .filter(|seen| known.messages.extends(&seen.recorded) && request.messages.extends(&seen.attempted));
+                let skip = equal.map_or(0, |seen| seen.recorded.len());
+                if let Some(difference) = difference(known, request, skip, scrubber) {
+                    let sentence = format!("the request at `{}` is not the recorded one: {difference}", request.path);
+                    return Err(ModelError::new(ModelErrorKind::Unscripted, sentence));
+                }
+                let compared = Compared { recorded: known.messages.clone(), attempted: request.messages.clone() };
+                self.compared.insert(asker, compared);
+            }
+            self.used.insert(key);
+            return recorded.outcome.clone();
+        }
+        let own = self.by_loop.get_mut(&asker).and_then(VecDeque::pop_front);
+        own.or_else(|| self.anywhere.pop_front()).unwrap_or_else(|| {
+            let sentence = format!("the cassette has no answer at `{}` for attempt {}", request.path, request.attempt);
+            Err(ModelError::new(ModelErrorKind::Unscripted, sentence))
+        })
+    }
+
+    pub(super) fn unused(&self) -> Vec<String> {
+        let exact = self.order.iter().filter(|key| !self.used.contains(*key)).map(|(path, _)| path.to_string());
+        let mut loops: Vec<_> = self.by_loop.iter().filter(|(_, replies)| !replies.is_empty()).collect();
+        loops.sort_by_key(|(path, _)| *path);
+        let loops = loops.into_iter().flat_map(|(path, replies)| replies.iter().map(|_| path.to_string()));
+        let anywhere = self.anywhere.iter().map(|_| "an exchange without a path".to_owned());
+        exact.chain(loops).chain(anywhere).collect()
+    }
+}
+
+/// Adds what is new to the request before.
+fn rebuild(at: &Path, attempt: u32, new: RequestLine, last: Option<&ModelRequest>) -> Result<ModelRequest, String> {
+    let mut messages = last.map(|last| last.messages.clone()).unwrap_or_default();
+    if let Some(from) = new.from.filter(|from| *from != messages.len()) {
+        if from > messages.len() {
+            return Err(format!("`from` is {from}, but only {} messages are known", messages.len()));
+        }
+        messages = Transcript::new(messages.messages().into_iter().take(from));
+    }
+    for message in new.messages {
+        messages.push(message);
+    }
+    Ok(ModelRequest {
+        path: at.clone(),
+        attempt,
+        system: new.system.map(Arc::from).or_else(|| last.map(|last| Arc::clone(&last.system))).unwrap_or_default(),
+        context: new.context.map(Arc::from).or_else(|| last.map(|last| Arc::clone(&last.context))).unwrap_or_default(),
+        tools: new
+            .tools
+            .map(|tools| Arc::new(ToolSet::new(tools)))
+            .or_else(|| last.map(|last| Arc::clone(&last.tools)))
+            .unwrap_or_default(),
+        messages,
+        settings: new
+            .settings
+            .map(Arc::new)
+            .or_else(|| last.map(|last| Arc::clone(&last.settings)))
+            .unwrap_or_else(|| Arc::new(Settings::default())),
+    })
+}

@@ -1,0 +1,67 @@
+//! Turns exchanges into lines, each with only what is new.
+
+use std::collections::HashMap;
+
+use super::scrub::Scrubber;
+use super::tape::{Exchange, ReplyLine, RequestLine, SignalLine, encode};
+use crate::record::{ModelError, ModelRequest, ModelResponse, Path, SignalKind, Transcript};
+
+/// What was recorded, and the last request of every loop.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    lines: Vec<String>,
+    last: HashMap<Path, ModelRequest>,
+}
+
+impl Recorder {
+    pub(super) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    pub(super) fn exchange(
+        &mut self,
+        request: &ModelRequest,
+        outcome: &Result<ModelResponse, ModelError>,
+        scrubber: &Scrubber,
+    ) {
+        let asker = request.path.parent().unwrap_or_default();
+        let line = Exchange {
+            at: Some(request.path.as_str().to_owned()),
+            attempt: request.attempt,
+            request: Some(new_in(request, self.last.get(&asker))),
+            reply: outcome.as_ref().ok().map(ReplyLine::from),
+            error: outcome.as_ref().err().cloned(),
+        };
+        self.lines.push(encode(&line, scrubber));
+        self.last.insert(asker, request.clone());
+    }
+
+    pub(super) fn signal(&mut self, after: &str, signal: &SignalKind, scrubber: &Scrubber) {
+        self.lines.push(encode(&SignalLine { after: after.to_owned(), signal: signal.clone() }, scrubber));
+    }
+}
+
+fn new_in(request: &ModelRequest, last: Option<&ModelRequest>) -> RequestLine {
+    let known = last.map_or(0, |last| common(&request.messages, &last.messages));
+    let expected = last.map_or(0, |last| last.messages.len());
+    let messages = request.messages.read();
+    RequestLine {
+        system: (last.map_or("", |last| &last.system) != &*request.system).then(|| request.system.to_string()),
+        context: (last.map_or(&[][..], |last| &last.context) != &*request.context).then(|| request.context.to_vec()),
+        tools: (last.map_or(&[][..], |last| last.tools.tools()) != request.tools.tools())
+            .then(|| request.tools.tools().to_vec()),
+        settings: (last.map(|last| (*last.settings).clone()).unwrap_or_default() != *request.settings)
+            .then(|| (*request.settings).clone()),
+        from: (known != expected).then_some(known),
+        messages: messages.iter().skip(known).map(|entry| entry.message.clone()).collect(),
+    }
+}
+
+/// Returns how many messages two transcripts begin with in common; where they share a list nothing is compared.
+pub(super) fn common(one: &Transcript, other: &Transcript) -> usize {
+    if one.extends(other) || other.extends(one) {
+        return one.len().min(other.len());
+    }
+    let (one, other) = (one.read(), other.read());
+    std::iter::zip(one.iter(), other.iter()).take_while(|(one, other)| one.message == other.message).count()
+}

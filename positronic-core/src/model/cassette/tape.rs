@@ -1,0 +1,244 @@
+//! The lines of a cassette.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::scrub::Scrubber;
+use crate::record::{
+    ContextItem, Finish, Message, ModelError, ModelFacts, ModelResponse, Part, ProposedCall, Settings, SignalKind,
+    ToolDecl, Usage,
+};
+
+/// The version of the format.
+const VERSION: u64 = 1;
+
+/// Says why a cassette cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CassetteError {
+    /// The first line is no header.
+    #[error("the first line is no cassette's header, such as {{\"cassette\": 1}}")]
+    NoHeader,
+    /// The format is of another version.
+    #[error("the cassette has format {0}, this version reads format {VERSION}")]
+    Version(u64),
+    /// A line cannot be read.
+    #[error("line {line} of the cassette cannot be read: {reason}")]
+    Line {
+        /// The line's number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl CassetteError {
+    pub(super) fn file(path: &std::path::Path, source: std::io::Error) -> Self {
+        Self::File { path: path.to_owned(), source }
+    }
+}
+
+/// What a cassette says of itself.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Header {
+    /// Where the recording comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The name of the recorded model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the run was asked to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Value>,
+    /// The options that the run was started with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<Value>,
+}
+
+/// A cassette's content.
+pub(super) struct Tape {
+    pub(super) header: Header,
+    pub(super) exchanges: Vec<(usize, Exchange)>,
+    pub(super) signals: Vec<SignalLine>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Exchange {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<String>,
+    #[serde(skip_serializing_if = "is_first")]
+    pub(super) attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) request: Option<RequestLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reply: Option<ReplyLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<ModelError>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_first(attempt: &u32) -> bool {
+    *attempt == 0
+}
+
+/// What is new in a request against the one before it in the same loop.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RequestLine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) system: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) context: Option<Vec<ContextItem>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<Vec<ToolDecl>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) settings: Option<Settings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) messages: Vec<Message>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ReplyLine {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Vec<Part>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<CallLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<ModelFacts>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallLine {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: String,
+    /// The arguments: a document, or a text that need not be JSON.
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<Value>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SignalLine {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) after: String,
+    pub(super) signal: SignalKind,
+}
+
+impl From<&ModelResponse> for ReplyLine {
+    fn from(response: &ModelResponse) -> Self {
+        let calls = response.calls.iter().map(|call| CallLine {
+            id: call.provider_id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone().into(),
+            data: call.data.clone(),
+        });
+        Self {
+            parts: Some(response.parts.clone()),
+            calls: calls.collect(),
+            facts: Some(response.facts.clone()),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<ReplyLine> for ModelResponse {
+    fn from(line: ReplyLine) -> Self {
+        let calls: Vec<_> = line.calls.into_iter().map(CallLine::into_call).collect();
+        let parts = line.parts.unwrap_or_else(|| {
+            let text = line.text.into_iter().map(|text| Part::Text { text });
+            text.chain((0..).zip(&calls).map(|(index, _)| Part::Call { index })).collect()
+        });
+        let plain = || ModelFacts {
+            provider: "cassette".to_owned(),
+            finish: if calls.is_empty() { Finish::Stop } else { Finish::Calls },
+            ..ModelFacts::default()
+        };
+        let mut facts = line.facts.unwrap_or_else(plain);
+        facts.usage = line.usage.unwrap_or(facts.usage);
+        Self { parts, calls, facts }
+    }
+}
+
+impl CallLine {
+    fn into_call(self) -> ProposedCall {
+        let arguments = match self.arguments {
+            Value::Null => "{}".to_owned(),
+            Value::String(text) => text,
+            document => document.to_string(),
+        };
+        ProposedCall { provider_id: self.id, name: self.name, arguments, data: self.data }
+    }
+}
+
+/// Reads a cassette's text.
+pub(super) fn read(text: &str) -> Result<Tape, CassetteError> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with("//"));
+    let first: Value = lines
+        .next()
+        .and_then(|(_, line)| serde_json::from_str(line).ok())
+        .filter(|first: &Value| first.get("cassette").is_some())
+        .ok_or(CassetteError::NoHeader)?;
+    match first.get("cassette").and_then(Value::as_u64) {
+        Some(VERSION) => {}
+        Some(version) => return Err(CassetteError::Version(version)),
+        None => return Err(CassetteError::NoHeader),
+    }
+    let header =
+        serde_json::from_value(first).map_err(|error| CassetteError::Line { line: 1, reason: error.to_string() })?;
+    let (mut exchanges, mut signals) = (Vec::new(), Vec::new());
+    for (line, text) in lines {
+        let refuse = |error: serde_json::Error| CassetteError::Line { line, reason: error.to_string() };
+        let document: Value = serde_json::from_str(text).map_err(refuse)?;
+        if document.get("signal").is_some() {
+            signals.push(serde_json::from_value(document).map_err(refuse)?);
+            continue;
+        }
+        let exchange: Exchange = serde_json::from_value(document).map_err(refuse)?;
+        if exchange.reply.is_some() == exchange.error.is_some() {
+            return Err(CassetteError::Line { line, reason: "it needs either a `reply` or an `error`".to_owned() });
+        }
+        exchanges.push((line, exchange));
+    }
+    Ok(Tape { header, exchanges, signals })
+}
+
+/// Encodes the first line.
+pub(super) fn header_line(header: &Header, scrubber: &Scrubber) -> String {
+    let mut line = serde_json::to_value(header).unwrap_or_default();
+    if let Value::Object(fields) = &mut line {
+        fields.insert("cassette".to_owned(), VERSION.into());
+    }
+    scrubber.scrub(&mut line);
+    line.to_string()
+}
+
+/// Encodes a line, without its secrets.
+pub(super) fn encode(line: &impl Serialize, scrubber: &Scrubber) -> String {
+    let mut line = serde_json::to_value(line).unwrap_or_default();
+    scrubber.scrub(&mut line);
+    line.to_string()
+}

@@ -1,0 +1,173 @@
+//! Recording and replaying.
+
+use serde_json::json;
+
+use super::*;
+use crate::model::NoDeltas;
+use crate::model::scripted::{Reply, ScriptedModel};
+use crate::record::{Message, ModelErrorKind, Path, Settings, ToolSet, Transcript};
+
+fn request(path: &str, messages: &Transcript) -> ModelRequest {
+    ModelRequest {
+        path: Path::parse(path).unwrap(),
+        attempt: 0,
+        system: "You help.".into(),
+        context: [].into(),
+        tools: Arc::new(ToolSet::default()),
+        messages: messages.clone(),
+        settings: Arc::new(Settings::default()),
+    }
+}
+
+fn user(text: &str) -> Message {
+    Message::User { text: text.to_owned() }
+}
+
+fn ask(model: &dyn Model, request: &ModelRequest) -> Result<ModelResponse, ModelError> {
+    futures::executor::block_on(model.call(request, &NoDeltas))
+}
+
+/// Three requests of two loops, one of which fails at first.
+fn run(model: &dyn Model) -> Vec<Result<ModelResponse, ModelError>> {
+    let (mut chat, inner) = (Transcript::new([user("one")]), Transcript::new([user("inner")]));
+    let mut outcomes = vec![ask(model, &request("Chat/0", &chat)), ask(model, &request("Chat/0.0/Ask/0", &inner))];
+    outcomes.push(ask(model, &ModelRequest { attempt: 1, ..request("Chat/0", &chat) }));
+    chat.push(user("two"));
+    outcomes.push(ask(model, &request("Chat/1", &chat)));
+    outcomes
+}
+
+fn recorded() -> Cassette {
+    let cassette = Cassette::record(Arc::new(ScriptedModel::new([
+        Reply::error(ModelError::new(ModelErrorKind::Server, "busy")),
+        Reply::text("inner answer"),
+        Reply::call("search", json!({"q": "x", "api_key": "k"})),
+        Reply::text("done"),
+    ])));
+    run(&cassette);
+    cassette
+        .record_signal("Chat/0.0", &SignalKind::Approve { call: Path::parse("Chat/0.0").unwrap(), arguments: None });
+    cassette
+}
+
+#[test]
+fn a_recording_is_linear_and_readable() {
+    insta::assert_snapshot!(recorded().to_text());
+}
+
+#[test]
+fn a_replay_gives_what_was_recorded_in_any_order() {
+    let replay = Cassette::replay(&recorded().to_text()).unwrap();
+    let outcomes = run(&replay);
+
+    assert_eq!(outcomes[0].as_ref().unwrap_err().message, "busy");
+    assert_eq!(outcomes[1].as_ref().unwrap().text(), "inner answer");
+    assert_eq!(outcomes[2].as_ref().unwrap().calls[0].arguments, "{\"api_key\":\"[hidden]\",\"q\":\"x\"}");
+    assert_eq!(outcomes[3].as_ref().unwrap().text(), "done");
+    assert_eq!(replay.unused(), ["a signal after `Chat/0.0`"]);
+    assert_eq!(replay.name(), "scripted/scripted");
+}
+
+#[test]
+fn a_request_that_differs_is_refused_with_the_difference() {
+    let replay = Cassette::replay(&recorded().to_text()).unwrap();
+    let chat = Transcript::new([user("one"), user("three")]);
+
+    let error = ask(&replay, &request("Chat/1", &chat)).unwrap_err();
+    insta::assert_snapshot!(error, @r#"
+    the request at `Chat/1` is not the recorded one: messages[1].text differs
+      recorded:  "two"
+      attempted: "three"
+    "#);
+    let error = ask(&replay, &request("Chat/1", &Transcript::new([user("one")]))).unwrap_err();
+    insta::assert_snapshot!(error, @r#"
+    the request at `Chat/1` is not the recorded one: messages[1] differs
+      recorded:  {"role":"user","text":"two"}
+      attempted: nothing
+    "#);
+    let error = ask(&replay, &request("Chat/2", &chat)).unwrap_err();
+    insta::assert_snapshot!(error, @"the cassette has no answer at `Chat/2` for attempt 0");
+    assert_eq!(error.kind, ModelErrorKind::Unscripted);
+}
+
+#[test]
+fn a_hidden_secret_makes_no_difference() {
+    let messages = Transcript::new([user("my pin is 4711")]);
+    let inner = Arc::new(ScriptedModel::new([Reply::text("I know 4711")]));
+    let recording = Cassette::record(inner).hide(["4711"]);
+    assert_eq!(ask(&recording, &request("Chat/0", &messages)).unwrap().text(), "I know 4711");
+
+    let text = recording.to_text();
+    assert!(!text.contains("4711"), "{text}");
+    let replay = Cassette::replay(&text).unwrap().hide(["4711"]);
+    assert_eq!(ask(&replay, &request("Chat/0", &messages)).unwrap().text(), "I know [hidden]");
+}
+
+#[test]
+fn a_cassette_can_be_written_by_hand() {
+    let replay = Cassette::replay(
+        r#"
+        // a refund
+        {"cassette": 1, "note": "written by hand", "goal": "Refund order 7"}
+        {"at": "Chat", "reply": {"text": "Let me see.", "calls": [{"name": "order", "arguments": {"id": 7}}, {"name": "list"}]}}
+        {"reply": {"text": "for whoever asks"}}
+        {"at": "Chat", "error": {"kind": "server", "message": "busy"}}
+        {"at": "Chat/9", "reply": {"text": "at its place", "usage": {"input": 5}}}
+        {"after": "Chat/0.0", "signal": {"type": "webhook", "name": "slack", "identifier": "t1", "payload": {"ok": true}}}
+        "#,
+    )
+    .unwrap();
+    let none = Transcript::default();
+
+    assert_eq!(ask(&replay, &request("Other/0", &none)).unwrap().text(), "for whoever asks");
+    let nine = ask(&replay, &request("Chat/9", &none)).unwrap();
+    assert_eq!((nine.text().as_str(), nine.facts.usage.input), ("at its place", 5));
+    let first = ask(&replay, &request("Chat/0", &none)).unwrap();
+    assert_eq!((first.parts.len(), first.calls[0].arguments.as_str()), (3, "{\"id\":7}"));
+    assert_eq!(first.calls[1].arguments, "{}");
+    assert_eq!(ask(&replay, &request("Chat/1", &none)).unwrap_err().message, "busy");
+    assert_eq!(replay.header().goal, Some(json!("Refund order 7")));
+    let asked = [Pending::Webhook { name: "slack", identifier: "t1" }];
+    assert!(matches!(replay.next_signal(&asked), Some(SignalKind::Webhook { .. })));
+    assert_eq!(replay.next_signal(&asked), None);
+}
+
+#[test]
+fn a_signal_is_given_when_what_it_answers_is_pending() {
+    let replay = Cassette::replay(&recorded().to_text()).unwrap();
+    let (call, other) = (Path::parse("Chat/0.0").unwrap(), Path::parse("Chat/0.1").unwrap());
+
+    assert_eq!(replay.next_signal(&[Pending::Approval(&other), Pending::Reply(&call)]), None);
+    let approve = SignalKind::Approve { call: call.clone(), arguments: None };
+    assert_eq!(replay.next_signal(&[Pending::Approval(&other), Pending::Approval(&call)]), Some(approve));
+}
+
+#[test]
+fn a_broken_cassette_says_where() {
+    let sentence = |text: &str| Cassette::replay(text).unwrap_err().to_string();
+
+    insta::assert_snapshot!(sentence(""), @r#"the first line is no cassette's header, such as {"cassette": 1}"#);
+    insta::assert_snapshot!(sentence("{\"cassette\":2}"), @"the cassette has format 2, this version reads format 1");
+    let line = |line: &str| sentence(&format!("{{\"cassette\":1}}\n\n{line}"));
+    insta::assert_snapshot!(line("{}"), @"line 3 of the cassette cannot be read: it needs either a `reply` or an `error`");
+    assert!(line("{\"at\":\"Chat/0\",\"reply\":{\"txt\":\"\"}}").contains("unknown field `txt`"));
+    assert!(line("{\"at\":\"Chat//0\",\"reply\":{}}").contains("is no path"));
+    assert!(line("{\"at\":\"Chat/0\",\"request\":{\"from\":3},\"reply\":{}}").contains("only 0 messages are known"));
+}
+
+#[test]
+fn a_long_recording_stays_linear() {
+    let cassette = Cassette::record(Arc::new(ScriptedModel::from_fn(|_| Reply::text("ok"))));
+    let mut messages = Transcript::default();
+    let mut sizes = Vec::new();
+    for round in 0..200 {
+        messages.push(user("again"));
+        ask(&cassette, &request(&format!("Chat/{round}"), &messages)).unwrap();
+        sizes.push(cassette.to_text().len());
+    }
+
+    let line = sizes[199] - sizes[198];
+    assert!(line < 2 * (sizes[11] - sizes[10]), "{line}");
+    let replay = Cassette::replay(&cassette.to_text()).unwrap();
+    assert!(ask(&replay, &request("Chat/199", &messages)).is_ok());
+}

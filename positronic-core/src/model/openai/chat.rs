@@ -1,0 +1,65 @@
+//! The adapter for chat completions, the dialect that most servers speak.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::chat_assembler::ChatAssembler;
+use super::chat_wire;
+use super::config::OpenAiConfig;
+use super::transport::{Api, Assemble, Transport};
+use crate::model::{DeltaSink, Model, Piece};
+use crate::record::{ModelError, ModelRequest, ModelResponse};
+
+/// Asks a server for chat completions.
+#[derive(Debug)]
+pub struct OpenAiChat {
+    transport: Transport,
+}
+
+impl OpenAiChat {
+    /// Makes an adapter.
+    ///
+    /// # Errors
+    ///
+    /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key, and
+    /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an address, that cannot be sent.
+    pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
+        Ok(Self { transport: Transport::new(config, Api::Chat)? })
+    }
+}
+
+impl Model for OpenAiChat {
+    fn name(&self) -> String {
+        self.transport.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        self.transport.send(request, self.wire(request), ChatAssembler::default(), deltas).boxed()
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        chat_wire::body(self.transport.config(), request)
+    }
+}
+
+impl Assemble for ChatAssembler {
+    fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
+        Self::feed(self, chunk)
+    }
+
+    fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+        Self::feed_whole(self, answer)
+    }
+
+    fn is_finished(&self) -> bool {
+        Self::is_finished(self)
+    }
+
+    fn finish(self) -> Result<ModelResponse, ModelError> {
+        Self::finish(self)
+    }
+}

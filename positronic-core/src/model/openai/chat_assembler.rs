@@ -1,0 +1,301 @@
+//! Puts a chat answer together from its chunks.
+//!
+//! Calls are told apart by their `index`, else by their `id`, else a piece belongs to the last one; a call whose index
+//! is taken but which brings its own id and name is a new one, since some servers give every call index 0. An answer is
+//! finished when a finish reason has come, whether or not `[DONE]` follows.
+
+use serde_json::{Map, Value, json};
+
+use super::chat_chunk::{CallDelta, ChatUsage, Choice, Chunk, Delta};
+use super::fault::{Fault, shorten};
+use super::lenient::not_empty;
+use super::wrapper::unwrap_parallel;
+use crate::model::Piece;
+use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall};
+
+/// Puts a chat answer together. It does no I/O: chunks go in, pieces and at last the answer come out.
+#[derive(Debug, Default)]
+pub struct ChatAssembler {
+    slots: Vec<Slot>,
+    calls: Vec<OpenCall>,
+    details: Vec<Value>,
+    extra: Option<Value>,
+    facts: ModelFacts,
+    finish: Option<Finish>,
+    answered: bool,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Text(String),
+    Reasoning { field: &'static str, text: String },
+    Call(usize),
+}
+
+#[derive(Debug, Default)]
+struct OpenCall {
+    index: Option<u64>,
+    id: Option<String>,
+    name: String,
+    arguments: String,
+    data: Option<Value>,
+    announced: bool,
+}
+
+impl ChatAssembler {
+    /// Takes one chunk and returns what it adds.
+    ///
+    /// # Errors
+    ///
+    /// A [`ModelError`] of the kind the server names where the chunk is an error object, and
+    /// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
+    pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
+        let document: Value = serde_json::from_str(chunk).map_err(|error| malformed(&error, chunk))?;
+        if let Some(fault) = Fault::read(&document) {
+            return Err(fault.into_error());
+        }
+        let chunk: Chunk = serde_json::from_value(document).map_err(|error| malformed(&error, chunk))?;
+        if let Some(id) = not_empty(chunk.id) {
+            self.facts.response_id.get_or_insert(id);
+        }
+        if let Some(model) = not_empty(chunk.model) {
+            self.facts.answered_by = Some(model);
+        }
+        let usage: Option<ChatUsage> = chunk.usage.or_else(|| chunk.x_groq.and_then(|extra| extra.usage));
+        if let Some(usage) = usage {
+            self.facts.usage = usage.into();
+        }
+        let mut pieces = Vec::new();
+        for choice in chunk.choices.unwrap_or_default() {
+            if choice.index.unwrap_or(0) == 0 {
+                self.choice(choice, &mut pieces);
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// Takes an answer that was not streamed, as if it were its only chunk.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChatAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) where there is no message in it.
+    pub fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+        let pieces = self.feed(answer)?;
+        if !self.answered {
+            let sentence = format!("the answer holds no message: {}", shorten(answer));
+            return Err(ModelError::new(ModelErrorKind::Malformed, sentence));
+        }
+        self.finish.get_or_insert(Finish::Stop);
+        Ok(pieces)
+    }
+
+    /// Says whether the model has said that it is done; a broken connection does no harm then.
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Ends the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Truncated`](ModelErrorKind::Truncated) when no finish reason has come.
+    pub fn finish(self) -> Result<ModelResponse, ModelError> {
+        let Some(finish) = self.finish else {
+            let sentence = "the stream ended before the answer was finished";
+            return Err(ModelError::new(ModelErrorKind::Truncated, sentence));
+        };
+        let mut details = Some(self.details).filter(|details| !details.is_empty());
+        let mut parts = Vec::with_capacity(self.slots.len());
+        for slot in self.slots {
+            parts.push(match slot {
+                Slot::Text(text) => Part::Text { text },
+                Slot::Reasoning { field, text } => {
+                    Part::Reasoning { text, data: Some(reasoning_data(field, details.take())) }
+                }
+                Slot::Call(index) => Part::Call { index: u32::try_from(index).unwrap_or(u32::MAX) },
+            });
+        }
+        if let Some(details) = details {
+            let data = Some(reasoning_data("reasoning", Some(details)));
+            parts.push(Part::Reasoning { text: String::new(), data });
+        }
+        if let Some(extra) = self.extra {
+            parts.push(Part::Opaque { data: json!({ "extra_content": extra }) });
+        }
+        let calls: Vec<_> = self.calls.into_iter().map(OpenCall::into_call).collect();
+        let finish = if finish == Finish::Stop && !calls.is_empty() { Finish::Calls } else { finish };
+        let facts = ModelFacts { finish, ..self.facts };
+        Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
+    }
+
+    fn choice(&mut self, choice: Choice, pieces: &mut Vec<Piece>) {
+        if let Some(delta) = choice.delta.or(choice.message) {
+            self.answered = true;
+            self.delta(delta, pieces);
+        }
+        if let Some(reason) = not_empty(choice.finish_reason) {
+            self.finish = Some(finish(reason));
+        }
+    }
+
+    fn delta(&mut self, delta: Delta, pieces: &mut Vec<Piece>) {
+        let content = delta.content();
+        // Some servers send one thought under both names.
+        match (not_empty(delta.reasoning_content), not_empty(delta.reasoning)) {
+            (Some(text), _) => self.reasoning("reasoning_content", &text, pieces),
+            (None, Some(text)) => self.reasoning("reasoning", &text, pieces),
+            (None, None) => {}
+        }
+        for detail in delta.reasoning_details.unwrap_or_default() {
+            merge_detail(&mut self.details, detail);
+        }
+        for (thought, text) in content {
+            if thought {
+                self.reasoning("content", &text, pieces);
+            } else {
+                self.text(&text, pieces);
+            }
+        }
+        if let Some(text) = delta.refusal {
+            self.text(&text, pieces);
+        }
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.call(call, pieces);
+        }
+        if delta.extra_content.is_some() {
+            self.extra = delta.extra_content;
+        }
+    }
+
+    fn text(&mut self, piece: &str, pieces: &mut Vec<Piece>) {
+        if piece.is_empty() {
+            return;
+        }
+        if let Some(Slot::Text(text)) = self.slots.last_mut() {
+            text.push_str(piece);
+        } else {
+            self.slots.push(Slot::Text(piece.to_owned()));
+        }
+        pieces.push(self.piece(DeltaKind::Text, piece));
+    }
+
+    fn reasoning(&mut self, name: &'static str, piece: &str, pieces: &mut Vec<Piece>) {
+        if piece.is_empty() {
+            return;
+        }
+        match self.slots.last_mut() {
+            Some(Slot::Reasoning { field, text }) if *field == name => text.push_str(piece),
+            _ => self.slots.push(Slot::Reasoning { field: name, text: piece.to_owned() }),
+        }
+        pieces.push(self.piece(DeltaKind::Reasoning, piece));
+    }
+
+    fn piece(&self, kind: DeltaKind, text: &str) -> Piece {
+        let part = u32::try_from(self.slots.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        Piece { part, kind, call: None, tool: None, text: text.to_owned() }
+    }
+
+    fn call(&mut self, delta: CallDelta, pieces: &mut Vec<Piece>) {
+        let id = not_empty(delta.id);
+        let function = delta.function.unwrap_or_default();
+        let text = function.text();
+        let name = not_empty(function.name);
+        let place = self.place(delta.index, id.as_deref(), name.is_some());
+        let Some(call) = self.calls.get_mut(place) else { return };
+        if call.id.is_none() {
+            call.id = id;
+        }
+        if let Some(name) = name.filter(|_| call.name.is_empty()) {
+            call.name = name;
+        }
+        call.arguments.push_str(&text);
+        if delta.extra_content.is_some() {
+            call.data = delta.extra_content.map(|extra| json!({ "extra_content": extra }));
+        }
+        let tool = (!call.announced && !call.name.is_empty()).then(|| call.name.clone());
+        call.announced |= tool.is_some();
+        if tool.is_none() && text.is_empty() {
+            return;
+        }
+        let part = self.slots.iter().position(|slot| matches!(slot, Slot::Call(known) if *known == place));
+        pieces.push(Piece {
+            part: part.and_then(|part| u32::try_from(part).ok()).unwrap_or(0),
+            kind: DeltaKind::Arguments,
+            call: u32::try_from(place).ok(),
+            tool,
+            text,
+        });
+    }
+
+    /// Finds the call that a piece belongs to, or opens a new one.
+    fn place(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> usize {
+        let another = |call: &OpenCall| named && id.is_some() && call.id.is_some() && call.id.as_deref() != id;
+        let known = match (index, id) {
+            (Some(_), _) => self.calls.iter().rposition(|call| call.index == index && !another(call)),
+            (None, Some(id)) => self
+                .calls
+                .iter()
+                .rposition(|call| call.id.as_deref() == Some(id))
+                .or_else(|| self.calls.len().checked_sub(1).filter(|_| !named)),
+            (None, None) => self.calls.len().checked_sub(1).filter(|_| !named),
+        };
+        known.unwrap_or_else(|| {
+            self.calls.push(OpenCall { index, ..OpenCall::default() });
+            self.slots.push(Slot::Call(self.calls.len() - 1));
+            self.calls.len() - 1
+        })
+    }
+}
+
+impl OpenCall {
+    fn into_call(self) -> ProposedCall {
+        let arguments = if self.arguments.trim().is_empty() { "{}".to_owned() } else { self.arguments };
+        ProposedCall { provider_id: self.id, name: self.name, arguments, data: self.data }
+    }
+}
+
+fn reasoning_data(field: &str, details: Option<Vec<Value>>) -> Value {
+    let mut data = Map::new();
+    data.insert("field".to_owned(), field.into());
+    if let Some(details) = details {
+        data.insert("details".to_owned(), details.into());
+    }
+    data.into()
+}
+
+/// Adds a piece of `reasoning_details`: pieces of one entry have the same index and type, and their texts follow each
+/// other.
+fn merge_detail(details: &mut Vec<Value>, piece: Value) {
+    let same = |one: &Value| ["index", "type"].iter().all(|name| one.get(name) == piece.get(name));
+    let open = details.last_mut().filter(|last| last.get("index").is_some_and(|index| !index.is_null()) && same(last));
+    let Some(Value::Object(open)) = open else { return details.push(piece) };
+    let Value::Object(piece) = piece else { return };
+    for (name, value) in piece {
+        match (open.get_mut(&name), value) {
+            (_, Value::Null) => {}
+            (Some(Value::String(text)), Value::String(more)) if ["text", "summary", "data"].contains(&&*name) => {
+                text.push_str(&more);
+            }
+            (_, value) => {
+                open.insert(name, value);
+            }
+        }
+    }
+}
+
+fn finish(reason: String) -> Finish {
+    match reason.as_str() {
+        "stop" | "end_turn" | "stop_sequence" | "eos" | "STOP" => Finish::Stop,
+        "tool_calls" | "tool_use" | "function_call" => Finish::Calls,
+        "length" | "max_tokens" | "model_length" | "MAX_TOKENS" => Finish::Length,
+        "content_filter" | "SAFETY" => Finish::Filtered,
+        _ => Finish::Other(reason),
+    }
+}
+
+/// Makes the error of a chunk that is no JSON, or not the expected one.
+pub(super) fn malformed(error: &serde_json::Error, text: &str) -> ModelError {
+    let sentence = format!("the server sent what is no answer ({error}): {}", shorten(text));
+    ModelError::new(ModelErrorKind::Malformed, sentence)
+}

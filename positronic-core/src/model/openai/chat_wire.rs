@@ -1,0 +1,184 @@
+//! Encodes requests in the chat dialect.
+//!
+//! The body begins with the model and the messages: one system message, which joins the system prompt and the context
+//! items, then the history. What changes from round to round stands at the end.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use super::body::{Body, is_strict, sendable_arguments, system_prompt};
+use super::config::{OpenAiConfig, ReasoningBack};
+use crate::record::{Assistant, Message, ModelRequest, OutputFormat, ToolChoice, ToolDecl};
+
+/// Encodes a request.
+pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
+    let settings = &*request.settings;
+    let back = config.reasoning_back;
+    let mut body = Body::begin(settings, &config.model);
+    body.list("messages", |message| {
+        let system = system_prompt(request);
+        if !system.is_empty() {
+            let prompt = WirePrompt { role: "system", content: &system };
+            message(to_raw_value(&prompt).unwrap_or_default().get());
+        }
+        for entry in request.messages.read().iter() {
+            message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
+        }
+    });
+    if !request.tools.tools().is_empty() {
+        body.raw("tools", request.tools.wire("openai-chat", encode_tools).get());
+        match settings.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::Required => body.field("tool_choice", "required"),
+            ToolChoice::None => body.field("tool_choice", "none"),
+        }
+        body.some("parallel_tool_calls", settings.parallel_tool_calls);
+    }
+    if let OutputFormat::JsonSchema { name, schema } = &settings.output {
+        let format = json!({ "name": name, "schema": schema, "strict": is_strict(schema) });
+        body.field("response_format", &json!({ "type": "json_schema", "json_schema": format }));
+    }
+    body.some("temperature", settings.temperature);
+    body.some(if config.max_tokens { "max_tokens" } else { "max_completion_tokens" }, settings.max_output_tokens);
+    body.field("stream", &config.stream);
+    if config.stream {
+        body.field("stream_options", &json!({ "include_usage": true }));
+    }
+    body.end()
+}
+
+const fn dialect(back: ReasoningBack) -> &'static str {
+    match back {
+        ReasoningBack::WithCalls => "openai-chat",
+        ReasoningBack::Always => "openai-chat with thoughts",
+        ReasoningBack::Never => "openai-chat without thoughts",
+    }
+}
+
+fn encode_message(back: ReasoningBack, message: &Message) -> Box<RawValue> {
+    let encoded = match message {
+        Message::User { text } => to_raw_value(&WirePrompt { role: "user", content: text }),
+        Message::Tool { call, text, .. } => {
+            to_raw_value(&WireResult { role: "tool", tool_call_id: call, content: text })
+        }
+        Message::Assistant { parts } => to_raw_value(&assistant(back, parts)),
+    };
+    encoded.unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct WirePrompt<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct WireResult<'a> {
+    role: &'static str,
+    tool_call_id: &'a str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct WireAssistant<'a> {
+    role: &'static str,
+    content: Option<String>,
+    #[serde(flatten)]
+    thoughts: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: WireFunction<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    arguments: Cow<'a, str>,
+}
+
+/// Merges the parts into the one message that the dialect has for them.
+fn assistant(back: ReasoningBack, parts: &[Assistant]) -> WireAssistant<'_> {
+    let mut content = String::new();
+    let mut tool_calls = Vec::new();
+    let mut thoughts = Map::new();
+    let mut extra_content = None;
+    for part in parts {
+        match part {
+            Assistant::Text { text } => content.push_str(text),
+            Assistant::Reasoning { text, data } => add_thought(&mut thoughts, text, data.as_ref()),
+            Assistant::Call { call, name, arguments, data } => tool_calls.push(WireCall {
+                id: call,
+                r#type: "function",
+                function: WireFunction { name, arguments: sendable_arguments(arguments) },
+                extra_content: data.as_ref().and_then(|data| data.get("extra_content")),
+            }),
+            Assistant::Opaque { data } => extra_content = data.get("extra_content").or(extra_content),
+        }
+    }
+    let wanted = match back {
+        ReasoningBack::WithCalls => !tool_calls.is_empty(),
+        ReasoningBack::Always => true,
+        ReasoningBack::Never => false,
+    };
+    let silent = content.is_empty() && !tool_calls.is_empty();
+    WireAssistant {
+        role: "assistant",
+        content: (!silent).then_some(content),
+        thoughts: wanted.then_some(thoughts),
+        tool_calls,
+        extra_content,
+    }
+}
+
+/// Puts a thought under the field in which it came; thoughts of other dialects have none and stay behind.
+fn add_thought(thoughts: &mut Map<String, Value>, text: &str, data: Option<&Value>) {
+    let Some(field) = data.and_then(|data| data.get("field")).and_then(Value::as_str) else { return };
+    if let Some(details) = data.and_then(|data| data.get("details")) {
+        thoughts.insert("reasoning_details".to_owned(), details.clone());
+    }
+    if !matches!(field, "reasoning" | "reasoning_content") || text.is_empty() {
+        return;
+    }
+    match thoughts.get_mut(field) {
+        Some(Value::String(known)) => known.push_str(text),
+        _ => {
+            thoughts.insert(field.to_owned(), text.into());
+        }
+    }
+}
+
+fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct WireTool<'a> {
+        r#type: &'static str,
+        function: Function<'a>,
+    }
+    #[derive(Serialize)]
+    struct Function<'a> {
+        name: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        description: &'a str,
+        parameters: &'a Value,
+    }
+    let names: Vec<_> = tools.iter().map(|tool| tool.id.wire_name()).collect();
+    let encoded: Vec<_> = std::iter::zip(tools, &names)
+        .map(|(tool, name)| WireTool {
+            r#type: "function",
+            function: Function { name, description: &tool.description, parameters: &tool.parameters },
+        })
+        .collect();
+    to_raw_value(&encoded).unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+//! How to reach a server, and what it can do.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Says where a server is and how to speak with it.
+///
+/// What a compatible server does differently from OpenAI's own is a field here; what only one request needs goes
+/// into [`Settings::extra`](crate::record::Settings).
+#[derive(Clone, typed_builder::TypedBuilder)]
+#[builder(field_defaults(setter(into)))]
+pub struct OpenAiConfig {
+    /// The address up to and including the version, such as `https://api.openai.com/v1`; a trailing slash is ignored.
+    #[builder(default = "https://api.openai.com/v1".to_owned())]
+    pub base_url: String,
+    /// The key; empty for servers that want none.
+    #[builder(default)]
+    pub api_key: String,
+    /// The model, where a request names no other.
+    pub model: String,
+    /// What events call the provider.
+    #[builder(default = "openai".to_owned())]
+    pub provider: String,
+    /// The organization that is billed.
+    #[builder(default, setter(strip_option))]
+    pub organization: Option<String>,
+    /// A proxy's address. Without it there is none: the environment is not read.
+    #[builder(default, setter(strip_option))]
+    pub proxy: Option<String>,
+    /// Whether the answer is streamed; some servers cannot.
+    #[builder(default = true)]
+    pub stream: bool,
+    /// How long to wait for what.
+    #[builder(default)]
+    pub timeouts: Timeouts,
+    /// Whether the chat dialect limits an answer with `max_tokens` rather than `max_completion_tokens`, which older
+    /// servers do not know.
+    #[builder(default)]
+    pub max_tokens: bool,
+    /// Which thoughts the chat dialect sends back.
+    #[builder(default)]
+    pub reasoning_back: ReasoningBack,
+    /// Whether the Responses dialect asks for encrypted thoughts; OpenAI refuses that for models that do not think.
+    #[builder(default = true)]
+    pub encrypted_reasoning: bool,
+}
+
+impl fmt::Debug for OpenAiConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiConfig")
+            .field("base_url", &self.base_url)
+            .field("model", &self.model)
+            .field("provider", &self.provider)
+            .field("stream", &self.stream)
+            .field("timeouts", &self.timeouts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which thoughts the chat dialect sends back, always under the field they came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReasoningBack {
+    /// Those of answers with calls: models that think between calls want them, and no server is known to refuse them.
+    #[default]
+    WithCalls,
+    /// All.
+    Always,
+    /// None.
+    Never,
+}
+
+/// How long a request may take. A request that outlasts one of them fails with
+/// [`Timeout`](crate::record::ModelErrorKind::Timeout).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
+pub struct Timeouts {
+    /// Until the connection stands; 10 s.
+    #[builder(default = Duration::from_secs(10))]
+    pub connect: Duration,
+    /// From the start to the first chunk, where the answer is streamed; 3 minutes.
+    #[builder(default = Duration::from_mins(3))]
+    pub first_chunk: Duration,
+    /// Between two chunks; 2 minutes.
+    #[builder(default = Duration::from_mins(2))]
+    pub idle: Duration,
+    /// From the start to the end; 15 minutes.
+    #[builder(default = Duration::from_mins(15))]
+    pub whole: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}

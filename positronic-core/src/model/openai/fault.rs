@@ -1,0 +1,233 @@
+//! Turns what servers say about a failure into a [`ModelError`].
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::record::{ModelError, ModelErrorKind};
+
+/// A failure in a server's own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fault {
+    message: String,
+    code: Option<String>,
+    kind: Option<String>,
+    status: Option<u16>,
+}
+
+impl Fault {
+    /// Reads the error object of a body or a chunk: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", …}`.
+    pub(super) fn read(document: &Value) -> Option<Self> {
+        let inner = match document.get("error") {
+            Some(error) if !error.is_null() => error,
+            _ if is_bare(document) => document,
+            _ => return None,
+        };
+        Some(Self::of(inner))
+    }
+
+    /// Reads an error object, or the text that stands in its place.
+    pub(super) fn of(error: &Value) -> Self {
+        let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
+        let code = error.get("code").or_else(|| error.get("status"));
+        let message = text("message").or_else(|| error.as_str().map(str::to_owned)).or_else(|| text("detail"));
+        Self {
+            message: message.unwrap_or_else(|| shorten(&error.to_string())),
+            code: code.and_then(|code| match code {
+                Value::String(code) => Some(code.clone()),
+                Value::Number(code) => Some(code.to_string()),
+                _ => None,
+            }),
+            kind: text("type").filter(|kind| kind != "error"),
+            status: code.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()),
+        }
+    }
+
+    /// Makes the error of a failure in the midst of an answer, whose HTTP status was that of a success.
+    pub(super) fn into_error(self) -> ModelError {
+        let kind = kind(self.status, &self);
+        ModelError { provider_code: self.code.or(self.kind), ..ModelError::new(kind, self.message) }
+    }
+}
+
+fn is_bare(document: &Value) -> bool {
+    let object = document.get("object").and_then(Value::as_str);
+    object == Some("error") || (object.is_none() && document.get("detail").is_some())
+}
+
+/// Makes the error of an answer with a failure's status.
+pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: Option<String>) -> ModelError {
+    let document: Option<Value> = serde_json::from_str(body).ok();
+    // Some servers wrap the object into a list.
+    let document = document.map(|document| document.get(0).cloned().unwrap_or(document));
+    let fault = document.as_ref().map_or_else(
+        || Fault { message: prose(status, body), ..Fault::default() },
+        |document| Fault::read(document).unwrap_or_else(|| Fault::of(document)),
+    );
+    ModelError {
+        kind: kind(Some(status), &fault),
+        retry_after: wait.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)),
+        status: Some(status),
+        provider_code: fault.code.or(fault.kind),
+        request_id,
+        message: fault.message,
+    }
+}
+
+/// Says what a body that is no JSON says.
+fn prose(status: u16, body: &str) -> String {
+    let body = body.trim();
+    if body.is_empty() {
+        return format!("the server answered {status} without a word");
+    }
+    if !is_web_page(body) {
+        return format!("the server answered {status}: {}", shorten(body));
+    }
+    let title =
+        body.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).map(|(title, _)| title.trim());
+    match title.filter(|title| !title.is_empty()) {
+        Some(title) => format!("the server answered {status} with a web page: {}", shorten(title)),
+        None => format!("the server answered {status} with a web page"),
+    }
+}
+
+/// Says whether a body is a web page, as gateways send it.
+pub(super) fn is_web_page(body: &str) -> bool {
+    let start = body.trim_start().get(..14).unwrap_or_default().to_ascii_lowercase();
+    start.starts_with("<!doctype html") || start.starts_with("<html")
+}
+
+/// Cuts a text to what fits into a sentence.
+pub(super) fn shorten(text: &str) -> String {
+    const LONGEST: usize = 300;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn kind(status: Option<u16>, fault: &Fault) -> ModelErrorKind {
+    let named = [fault.code.as_deref(), fault.kind.as_deref()].into_iter().flatten().find_map(kind_of_code);
+    named.or_else(|| kind_of_message(status, &fault.message)).unwrap_or_else(|| kind_of_status(status))
+}
+
+fn kind_of_code(code: &str) -> Option<ModelErrorKind> {
+    Some(match code {
+        "insufficient_quota" | "billing_hard_limit_reached" | "billing_not_active" | "insufficient_balance" => {
+            ModelErrorKind::QuotaExhausted
+        }
+        "rate_limit_exceeded" | "rate_limit_error" | "rate_limit_reached_error" | "rate_limited" => {
+            ModelErrorKind::RateLimited
+        }
+        "context_length_exceeded" | "exceed_context_size_error" | "context_window_exceeded" | "prompt_too_long" => {
+            ModelErrorKind::ContextTooLong
+        }
+        "content_filter" | "content_policy_violation" | "moderation_blocked" => ModelErrorKind::Filtered,
+        "invalid_api_key" | "authentication_error" | "permission_error" | "permission_denied" => ModelErrorKind::Auth,
+        "model_not_found" | "not_found_error" => ModelErrorKind::NotFound,
+        "server_error"
+        | "internal_error"
+        | "internal_server_error"
+        | "overloaded_error"
+        | "server_is_overloaded"
+        | "engine_overloaded"
+        | "service_unavailable"
+        | "unavailable_error"
+        | "slow_down" => ModelErrorKind::Server,
+        "invalid_prompt" => ModelErrorKind::BadRequest,
+        _ => return None,
+    })
+}
+
+/// Recognises a prompt that is too long, for which many servers have a sentence but no code.
+fn kind_of_message(status: Option<u16>, message: &str) -> Option<ModelErrorKind> {
+    let telling = ["maximum context length", "context window", "context size", "prompt is too long", "context length"];
+    let message = message.to_ascii_lowercase();
+    (matches!(status, Some(400 | 413 | 422) | None) && telling.iter().any(|words| message.contains(words)))
+        .then_some(ModelErrorKind::ContextTooLong)
+}
+
+const fn kind_of_status(status: Option<u16>) -> ModelErrorKind {
+    match status {
+        Some(429) => ModelErrorKind::RateLimited,
+        Some(402) => ModelErrorKind::QuotaExhausted,
+        Some(401 | 403) => ModelErrorKind::Auth,
+        Some(404) => ModelErrorKind::NotFound,
+        Some(408) => ModelErrorKind::Timeout,
+        Some(413) => ModelErrorKind::ContextTooLong,
+        Some(400..500) => ModelErrorKind::BadRequest,
+        _ => ModelErrorKind::Server,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind_of(status: u16, body: &str) -> ModelErrorKind {
+        http_error(status, body, None, None).kind
+    }
+
+    #[test]
+    fn tells_a_used_up_quota_from_too_many_requests() {
+        let quota = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+        let rate = r#"{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}"#;
+
+        assert_eq!(kind_of(429, quota), ModelErrorKind::QuotaExhausted);
+        assert_eq!(kind_of(429, rate), ModelErrorKind::RateLimited);
+        assert_eq!(kind_of(429, ""), ModelErrorKind::RateLimited);
+        assert_eq!(kind_of(402, r#"{"error":{"message":"Insufficient Balance"}}"#), ModelErrorKind::QuotaExhausted);
+    }
+
+    #[test]
+    fn recognises_a_prompt_that_is_too_long() {
+        let bodies = [
+            r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
+            r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":8192}}"#,
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
+        ];
+        for body in bodies {
+            assert_eq!(kind_of(400, body), ModelErrorKind::ContextTooLong, "{body}");
+        }
+    }
+
+    #[test]
+    fn goes_by_the_status_where_the_body_says_nothing() {
+        for (status, kind) in [
+            (400, ModelErrorKind::BadRequest),
+            (401, ModelErrorKind::Auth),
+            (403, ModelErrorKind::Auth),
+            (404, ModelErrorKind::NotFound),
+            (422, ModelErrorKind::BadRequest),
+            (500, ModelErrorKind::Server),
+            (529, ModelErrorKind::Server),
+        ] {
+            assert_eq!(kind_of(status, r#"{"error":{"message":"no"}}"#), kind, "{status}");
+        }
+    }
+
+    #[test]
+    fn reads_a_web_page_as_a_sentence() {
+        let page = "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head></html>";
+
+        let error = http_error(502, page, None, Some("req_1".to_owned()));
+
+        assert_eq!(error.message, "the server answered 502 with a web page: 502 Bad Gateway");
+        assert_eq!(error.kind, ModelErrorKind::Server);
+        assert_eq!(error.request_id.as_deref(), Some("req_1"));
+    }
+
+    #[test]
+    fn reads_every_form_of_an_error_object() {
+        let sentence = |document: Value| Fault::read(&document).map(|fault| fault.into_error().message);
+
+        assert_eq!(sentence(json!({"error": {"message": "a"}})).as_deref(), Some("a"));
+        assert_eq!(sentence(json!({"error": "b"})).as_deref(), Some("b"));
+        assert_eq!(sentence(json!({"object": "error", "message": "c"})).as_deref(), Some("c"));
+        assert_eq!(sentence(json!({"detail": "d"})).as_deref(), Some("d"));
+        assert_eq!(sentence(json!({"error": null, "choices": []})), None);
+        assert_eq!(http_error(400, r#"[{"error":{"message":"e"}}]"#, None, None).message, "e");
+    }
+}

@@ -1,0 +1,38 @@
+//! Adapters for servers that speak OpenAI's chat completions or its Responses API.
+//!
+//! A request's body is put together from fragments that were encoded once: `body` writes it, `chat_wire` and
+//! `responses_wire` know the dialects. `transport` sends it through `async-openai` and hands each chunk of the answer
+//! to an assembler, a pure value that tolerates what compatible servers send. `fault` names what went wrong.
+//!
+//! ```no_run
+//! use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
+//!
+//! let config = OpenAiConfig::builder().base_url("http://127.0.0.1:8080/v1").model("qwen3-8b").build();
+//! let model = OpenAiChat::new(config)?;
+//! # Ok::<(), positronic_core::record::ModelError>(())
+//! ```
+
+mod body;
+mod chat;
+mod chat_assembler;
+mod chat_chunk;
+mod chat_wire;
+mod config;
+mod fault;
+mod lenient;
+mod responses;
+mod responses_assembler;
+mod responses_item;
+mod responses_wire;
+mod retry_after;
+mod stopwatch;
+#[cfg(test)]
+mod tests;
+mod transport;
+mod wrapper;
+
+pub use chat::OpenAiChat;
+pub use chat_assembler::ChatAssembler;
+pub use config::{OpenAiConfig, ReasoningBack, Timeouts};
+pub use responses::OpenAiResponses;
+pub use responses_assembler::ResponsesAssembler;

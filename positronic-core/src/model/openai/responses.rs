@@ -1,0 +1,66 @@
+//! The adapter for OpenAI's Responses API, used without its memory: every request carries the whole history, and
+//! thoughts travel encrypted.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::config::OpenAiConfig;
+use super::responses_assembler::ResponsesAssembler;
+use super::responses_wire;
+use super::transport::{Api, Assemble, Transport};
+use crate::model::{DeltaSink, Model, Piece};
+use crate::record::{ModelError, ModelRequest, ModelResponse};
+
+/// Asks a server for responses.
+#[derive(Debug)]
+pub struct OpenAiResponses {
+    transport: Transport,
+}
+
+impl OpenAiResponses {
+    /// Makes an adapter.
+    ///
+    /// # Errors
+    ///
+    /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key, and
+    /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an address, that cannot be sent.
+    pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
+        Ok(Self { transport: Transport::new(config, Api::Responses)? })
+    }
+}
+
+impl Model for OpenAiResponses {
+    fn name(&self) -> String {
+        self.transport.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        self.transport.send(request, self.wire(request), ResponsesAssembler::default(), deltas).boxed()
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        responses_wire::body(self.transport.config(), request)
+    }
+}
+
+impl Assemble for ResponsesAssembler {
+    fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
+        Self::feed(self, chunk)
+    }
+
+    fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+        Self::feed_whole(self, answer)
+    }
+
+    fn is_finished(&self) -> bool {
+        Self::is_finished(self)
+    }
+
+    fn finish(self) -> Result<ModelResponse, ModelError> {
+        Self::finish(self)
+    }
+}

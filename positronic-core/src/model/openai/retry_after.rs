@@ -1,0 +1,81 @@
+//! Reads how long a server asks to wait.
+
+use std::time::Duration;
+
+/// Reads the headers that say when to try again: `retry-after-ms`, and `retry-after` in seconds or as a date. A date is
+/// measured from the answer's own `date`, so that no clock is read and the server's may be wrong.
+pub(super) fn retry_after<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
+    if let Some(millis) = header("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(millis / 1000.0).ok();
+    }
+    let text = header("retry-after")?.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let due = http_date(text)?;
+    let now = http_date(header("date")?.trim())?;
+    Some(Duration::from_secs(u64::try_from(due.saturating_sub(now)).unwrap_or(0)))
+}
+
+/// Reads a date such as `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970.
+fn http_date(text: &str) -> Option<i64> {
+    let mut words = text.split_once(", ")?.1.split_ascii_whitespace();
+    let day: i64 = words.next()?.parse().ok()?;
+    let month = match words.next()? {
+        "Jan" => 1,
+        "Feb" => 2,
+        "Mar" => 3,
+        "Apr" => 4,
+        "May" => 5,
+        "Jun" => 6,
+        "Jul" => 7,
+        "Aug" => 8,
+        "Sep" => 9,
+        "Oct" => 10,
+        "Nov" => 11,
+        "Dec" => 12,
+        _ => return None,
+    };
+    let year: i64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = words.next()?.split(':').map(|part| part.parse::<i64>().ok());
+    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
+    // Days since 0000-03-01, with years that begin in March, so that the leap day is a year's last.
+    let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = shifted_year / 4 - shifted_year / 100 + shifted_year / 400;
+    let days = shifted_year * 365 + leap_days + (shifted_month * 153 + 2) / 5 + day - 1 - 719_468;
+    Some(days * 86_400 + hours * 3600 + minutes * 60 + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(headers: &[(&str, &'static str)]) -> Option<Duration> {
+        retry_after(|name| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
+    }
+
+    #[test]
+    fn reads_seconds_milliseconds_and_dates() {
+        assert_eq!(read(&[("retry-after", "20")]), Some(Duration::from_secs(20)));
+        assert_eq!(read(&[("retry-after", "0.5")]), Some(Duration::from_millis(500)));
+        assert_eq!(read(&[("retry-after", "20"), ("retry-after-ms", "150")]), Some(Duration::from_millis(150)));
+        assert_eq!(
+            read(&[("retry-after", "Wed, 01 Mar 2028 00:00:30 GMT"), ("date", "Tue, 29 Feb 2028 23:59:30 GMT")]),
+            Some(Duration::from_mins(1))
+        );
+    }
+
+    #[test]
+    fn a_date_in_the_past_asks_for_no_wait_and_nonsense_for_nothing() {
+        let past = [("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), ("date", "Sun, 06 Nov 1994 08:49:38 GMT")];
+        assert_eq!(read(&past), Some(Duration::ZERO));
+        for text in ["soon", "-1", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 99999999999 08:49:37 GMT"] {
+            assert_eq!(read(&[("retry-after", text), ("date", "Sun, 06 Nov 1994 08:49:38 GMT")]), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_a_date() {
+        assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+    }
+}

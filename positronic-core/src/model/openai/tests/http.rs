@@ -1,0 +1,243 @@
+//! The adapters against a server.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::recorded::answers;
+use super::server::{Answer, End, Server};
+use super::{request, user};
+use crate::model::openai::{ChatAssembler, OpenAiChat, OpenAiConfig, OpenAiResponses, ResponsesAssembler, Timeouts};
+use crate::model::{DeltaSink, Model, NoDeltas, Piece};
+use crate::record::{ModelError, ModelErrorKind, ModelFacts, ModelResponse, Settings};
+
+const HELLO: &str = "data: {\"id\":\"r1\",\"model\":\"m-2026\",\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
+                     data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+fn config(server: &Server) -> OpenAiConfig {
+    OpenAiConfig::builder().base_url(server.address.clone()).api_key("sk-test").model("m").build()
+}
+
+fn ask(model: &dyn Model) -> Result<ModelResponse, ModelError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(model.call(&request([user("Hi")], Settings::default()), &NoDeltas))
+}
+
+fn ask_chat(answer: Answer) -> Result<ModelResponse, ModelError> {
+    let server = Server::start(vec![answer]);
+    ask(&OpenAiChat::new(config(&server)).unwrap())
+}
+
+#[test]
+fn sends_what_wire_returns_and_reports_what_is_known() {
+    let server = Server::start(vec![Answer::sse(format!("{HELLO}data: [DONE]\n\n"))]);
+    let model = OpenAiChat::new(config(&server)).unwrap();
+
+    let response = ask(&model).unwrap();
+
+    assert_eq!(server.bodies(), [model.wire(&request([user("Hi")], Settings::default()))]);
+    assert_eq!(model.name(), "openai/m");
+    assert_eq!(response.text(), "Hello");
+    let facts = response.facts;
+    assert_eq!((facts.provider.as_str(), facts.model.as_str()), ("openai", "m"));
+    assert_eq!(facts.answered_by.as_deref(), Some("m-2026"));
+    assert_eq!(facts.response_id.as_deref(), Some("r1"));
+    assert!(facts.first_chunk.is_some());
+}
+
+#[test]
+fn pieces_come_in_order() {
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+    impl DeltaSink for Kept {
+        fn piece(&self, piece: Piece) {
+            self.0.lock().unwrap().push(piece.text);
+        }
+    }
+    let body: String =
+        answers("chat/azure-model-router.1")[0].iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let server = Server::start(vec![Answer::sse(body)]);
+    let kept = Kept::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+
+    let model = OpenAiChat::new(config(&server)).unwrap();
+    let response = runtime.block_on(model.call(&request([user("Hi")], Settings::default()), &kept)).unwrap();
+
+    assert_eq!(kept.0.into_inner().unwrap().concat(), response.text());
+}
+
+#[test]
+fn a_missing_done_is_no_harm_but_a_missing_finish_is() {
+    let unfinished = HELLO.split_once("\n\n").unwrap().0;
+
+    assert!(ask_chat(Answer::sse(HELLO)).is_ok());
+    assert!(ask_chat(Answer::sse(HELLO).ending(End::Broken)).is_ok());
+    for (body, end, kind) in [
+        (format!("{unfinished}\n\n"), End::Whole, ModelErrorKind::Truncated),
+        (format!("{unfinished}\n\ndata: [DONE]\n\n"), End::Whole, ModelErrorKind::Truncated),
+        (format!("{unfinished}\n\n"), End::Broken, ModelErrorKind::Connection),
+        (String::new(), End::Whole, ModelErrorKind::Truncated),
+        ("data: {\"choices\": [\n\n".to_owned(), End::Whole, ModelErrorKind::Malformed),
+    ] {
+        let error = ask_chat(Answer::sse(body.clone()).ending(end)).unwrap_err();
+        assert_eq!(error.kind, kind, "{body}: {error}");
+        assert_eq!(error.request_id.as_deref(), Some("req_42"));
+    }
+}
+
+#[test]
+fn a_failure_has_its_kind_its_wait_and_the_requests_id() {
+    let body = json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}).to_string();
+    let answer = Answer::new(429, "application/json", body)
+        .with("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")
+        .with("date", "Wed, 21 Oct 2015 07:28:00 GMT");
+
+    let error = ask_chat(answer).unwrap_err();
+
+    assert_eq!(error.kind, ModelErrorKind::RateLimited);
+    assert_eq!(error.wait(), Some(Duration::from_secs(30)));
+    assert_eq!((error.status, error.request_id.as_deref()), (Some(429), Some("req_42")));
+    assert_eq!((error.message.as_str(), error.provider_code.as_deref()), ("slow down", Some("rate_limit_exceeded")));
+}
+
+#[test]
+fn nothing_is_sent_twice() {
+    let server = Server::start(vec![Answer::new(503, "text/plain", "busy")]);
+
+    let error = ask(&OpenAiChat::new(config(&server)).unwrap()).unwrap_err();
+
+    assert_eq!((error.kind, server.bodies().len()), (ModelErrorKind::Server, 1));
+}
+
+#[test]
+fn web_pages_are_no_answers() {
+    let page = "<!doctype html><html><head><title>Sorry</title></head></html>";
+
+    let limited = ask_chat(Answer::new(429, "text/html", page)).unwrap_err();
+    let wrong_address = ask_chat(Answer::new(200, "text/html", page)).unwrap_err();
+
+    assert_eq!(limited.kind, ModelErrorKind::RateLimited);
+    assert_eq!(limited.message, "the server answered 429 with a web page: Sorry");
+    assert_eq!(wrong_address.kind, ModelErrorKind::NotFound);
+}
+
+#[test]
+fn an_answer_that_is_not_streamed_is_read_too() {
+    let body = json!({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}).to_string();
+    let server = Server::start(vec![Answer::new(200, "application/json", body)]);
+    for stream in [true, false] {
+        let model = OpenAiChat::new(OpenAiConfig { stream, ..config(&server) }).unwrap();
+        assert_eq!(ask(&model).unwrap().text(), "Hello");
+    }
+    assert!(server.bodies()[1].contains("\"stream\":false"));
+    let error = ask_chat(Answer::new(200, "application/json", "{\"error\":{\"message\":\"no\"}}")).unwrap_err();
+    assert_eq!(error.message, "no");
+}
+
+#[test]
+fn a_server_that_falls_silent_is_left() {
+    let timeouts = Timeouts::builder().first_chunk(Duration::from_millis(80)).idle(Duration::from_millis(80)).build();
+    let start = HELLO.split_once("\n\n").unwrap().0;
+    for (body, sentence) in [
+        (String::new(), "the first chunk did not come within 80ms"),
+        (format!("{start}\n\n"), "the next chunk did not"),
+    ] {
+        let server = Server::start(vec![Answer::sse(body).ending(End::Silent)]);
+        let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap()).unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Timeout);
+        assert!(error.message.contains(sentence), "{error}");
+    }
+    let server = Server::start(vec![Answer::sse(HELLO).ending(End::Silent)]);
+    let finished = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap());
+    assert_eq!(finished.unwrap().text(), "Hello");
+    let whole = Timeouts::builder().whole(Duration::from_millis(80)).build();
+    let server = Server::start(vec![Answer::sse("").ending(End::Silent)]);
+    let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts: whole, ..config(&server) }).unwrap()).unwrap_err();
+    assert!(error.message.contains("the whole answer"), "{error}");
+}
+
+#[test]
+fn no_server_is_a_connection_error() {
+    let config = OpenAiConfig::builder().base_url("http://127.0.0.1:1/v1").model("m").build();
+
+    let error = ask(&OpenAiChat::new(config).unwrap()).unwrap_err();
+
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    assert!(error.message.to_lowercase().contains("refused"), "{error}");
+}
+
+#[test]
+fn a_broken_stream_does_not_hurt_the_next_request() {
+    let start = HELLO.split_once("\n\n").unwrap().0;
+    let broken = Answer::sse(format!("{start}\n\n")).ending(End::Broken);
+    let server = Server::start(vec![Answer::sse(HELLO), broken, Answer::sse(HELLO)]);
+    let model = OpenAiChat::new(config(&server)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+
+    let outcomes: Vec<_> = (0..3)
+        .map(|_| runtime.block_on(model.call(&request([user("Hi")], Settings::default()), &NoDeltas)).is_ok())
+        .collect();
+
+    assert_eq!(outcomes, [true, false, true]);
+}
+
+/// Cuts a stream at the given places, which are parts of its length in thousandths.
+fn cut(body: &[u8], places: &[usize]) -> Vec<Vec<u8>> {
+    let mut ends: Vec<_> = places.iter().map(|place| body.len() * place / 1000).collect();
+    ends.extend([0, body.len()]);
+    ends.sort_unstable();
+    ends.windows(2).map(|pair| body[pair[0]..pair[1]].to_vec()).collect()
+}
+
+fn without_measurements(response: ModelResponse) -> ModelResponse {
+    let facts = ModelFacts { first_chunk: None, ..response.facts };
+    ModelResponse { facts, ..response }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_does_not_matter_where_a_stream_is_cut(
+        places in prop::collection::vec(0_usize..1000, 0..60),
+        line_end in prop::sample::select(vec!["\n", "\r\n"]),
+        comments: bool,
+    ) {
+        let comment = if comments { format!(": keep-alive{line_end}{line_end}") } else { String::new() };
+        let stream = |chunks: &[String]| -> Vec<u8> {
+            chunks.iter().flat_map(|chunk| format!("{comment}data: {chunk}{line_end}{line_end}").into_bytes()).collect()
+        };
+        let served = |chunks: &[String]| {
+            let answer = Answer { chunks: cut(&stream(chunks), &places), ..Answer::sse("") };
+            Server::start(vec![answer])
+        };
+        for name in ["chat/deepseek-tool-call", "chat/mistral-incremental-tool-call"] {
+            let chunks = &answers(name)[0];
+            let mut assembler = ChatAssembler::default();
+            for chunk in chunks {
+                assembler.feed(chunk).unwrap();
+            }
+            let expected = assembler.finish().unwrap();
+            let model = OpenAiChat::new(OpenAiConfig {
+                provider: String::new(),
+                model: String::new(),
+                ..config(&served(chunks))
+            });
+            prop_assert_eq!(without_measurements(ask(&model.unwrap()).unwrap()), expected);
+        }
+        let events = &answers("responses/github-copilot-id-rotation.1")[0];
+        let mut assembler = ResponsesAssembler::default();
+        for event in events {
+            assembler.feed(event).unwrap();
+        }
+        let expected = assembler.finish().unwrap();
+        let model = OpenAiResponses::new(OpenAiConfig {
+            provider: String::new(),
+            model: String::new(),
+            ..config(&served(events))
+        });
+        prop_assert_eq!(without_measurements(ask(&model.unwrap()).unwrap()), expected);
+    }
+}

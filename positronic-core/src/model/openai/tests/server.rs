@@ -1,0 +1,129 @@
+//! A server that answers each request with what a test gives it, in the HTTP chunks that the test cuts.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// An answer: its head without the body's framing, and its chunks.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) chunks: Vec<Vec<u8>>,
+    pub(super) end: End,
+}
+
+/// How an answer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// As it should.
+    Whole,
+    /// The connection breaks before the body's end.
+    Broken,
+    /// Nothing more comes, until the client gives up.
+    Silent,
+}
+
+impl Answer {
+    pub(super) fn sse(body: impl Into<Vec<u8>>) -> Self {
+        Self::new(200, "text/event-stream", body)
+    }
+
+    pub(super) fn new(status: u16, media_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        let headers = vec![("content-type", media_type.to_owned()), ("x-request-id", "req_42".to_owned())];
+        Self { status, headers, chunks: vec![body.into()], end: End::Whole }
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    pub(super) fn ending(mut self, end: End) -> Self {
+        self.end = end;
+        self
+    }
+}
+
+/// A server on a port of its own. Its thread ends with the test.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) address: String,
+    bodies: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// Starts a server that gives the answers in turn, the last one for ever.
+    pub(super) fn start(answers: Vec<Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/v1", listener.local_addr().unwrap());
+        let bodies = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&bodies);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (answers, seen) = (answers.clone(), Arc::clone(&seen));
+                std::thread::spawn(move || serve(stream, &answers, &seen));
+            }
+        });
+        Self { address, bodies }
+    }
+
+    pub(super) fn bodies(&self) -> Vec<String> {
+        self.bodies.lock().unwrap().clone()
+    }
+}
+
+fn serve(mut stream: TcpStream, answers: &[Answer], seen: &Mutex<Vec<String>>) {
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    while let Some(body) = read_request(&mut stream) {
+        let number = {
+            let mut seen = seen.lock().unwrap();
+            seen.push(body);
+            seen.len() - 1
+        };
+        let answer = &answers[number.min(answers.len() - 1)];
+        if write_answer(&mut stream, answer).is_err() || answer.end == End::Broken {
+            return;
+        }
+        if answer.end == End::Silent {
+            // The client closes; until then there is nothing to say.
+            _ = stream.read(&mut [0]);
+            return;
+        }
+    }
+}
+
+fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()?;
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).ok()?;
+    String::from_utf8(body).ok()
+}
+
+fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
+    let mut out = format!("HTTP/1.1 {} X\r\ntransfer-encoding: chunked\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        out.extend([*name, ": ", value, "\r\n"]);
+    }
+    out.push_str("\r\n");
+    let mut out = out.into_bytes();
+    for chunk in answer.chunks.iter().filter(|chunk| !chunk.is_empty()) {
+        out.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+        out.extend(chunk);
+        out.extend(b"\r\n");
+    }
+    if answer.end == End::Whole {
+        out.extend(b"0\r\n\r\n");
+    }
+    stream.write_all(&out)?;
+    stream.flush()
+}

@@ -1,0 +1,52 @@
+//! What models without a provider have in common: a plain encoding of a request, and an answer given in pieces.
+
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{DeltaSink, Piece};
+use crate::record::{DeltaKind, ModelRequest, ModelResponse, Part};
+
+/// Encodes a request as the JSON of its parts.
+pub(super) fn plain_wire(request: &ModelRequest) -> String {
+    const DIALECT: &str = "plain";
+    let raw = |encoded: serde_json::Result<Box<RawValue>>| encoded.unwrap_or_default();
+    let mut out = String::from("{\"system\":");
+    out.push_str(raw(to_raw_value(&*request.system)).get());
+    out.push_str(",\"context\":");
+    out.push_str(raw(to_raw_value(&*request.context)).get());
+    out.push_str(",\"tools\":");
+    out.push_str(request.tools.wire(DIALECT, |tools| raw(to_raw_value(tools))).get());
+    out.push_str(",\"settings\":");
+    out.push_str(raw(to_raw_value(&*request.settings)).get());
+    out.push_str(",\"messages\":[");
+    for (index, entry) in request.messages.read().iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        out.push_str(entry.wire(DIALECT, |message| raw(to_raw_value(message))).get());
+    }
+    out.push_str("]}");
+    out
+}
+
+/// Gives an answer to the sink in pieces: its text word by word, each call as one.
+pub(super) fn give_pieces(response: &ModelResponse, deltas: &dyn DeltaSink) {
+    for (part, content) in (0..).zip(&response.parts) {
+        let words = |kind, text: &str| {
+            for word in text.split_inclusive(' ') {
+                deltas.piece(Piece { part, kind, call: None, tool: None, text: word.to_owned() });
+            }
+        };
+        match content {
+            Part::Text { text } => words(DeltaKind::Text, text),
+            Part::Reasoning { text, .. } => words(DeltaKind::Reasoning, text),
+            Part::Call { index } => {
+                let call = usize::try_from(*index).ok().and_then(|index| response.calls.get(index));
+                if let Some(call) = call {
+                    let (tool, text) = (Some(call.name.clone()), call.arguments.clone());
+                    deltas.piece(Piece { part, kind: DeltaKind::Arguments, call: Some(*index), tool, text });
+                }
+            }
+            Part::Opaque { .. } => {}
+        }
+    }
+}

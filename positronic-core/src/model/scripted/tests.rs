@@ -1,0 +1,87 @@
+//! The scripted model itself.
+
+use serde_json::json;
+
+use super::*;
+use crate::model::{NoDeltas, Piece};
+use crate::record::{Settings, ToolSet, Transcript};
+
+fn request(path: &str) -> ModelRequest {
+    ModelRequest {
+        path: Path::parse(path).unwrap(),
+        attempt: 0,
+        system: "".into(),
+        context: [].into(),
+        tools: std::sync::Arc::new(ToolSet::default()),
+        messages: Transcript::default(),
+        settings: std::sync::Arc::new(Settings::default()),
+    }
+}
+
+fn ask(model: &ScriptedModel, path: &str) -> Result<ModelResponse, ModelError> {
+    futures::executor::block_on(model.call(&request(path), &NoDeltas))
+}
+
+#[test]
+fn gives_a_loops_own_replies_and_the_others_in_order() {
+    let model = ScriptedModel::new([Reply::text("one"), Reply::text("two")]).on("Chat/0.1/Ask", [Reply::text("own")]);
+
+    let said: Vec<_> =
+        ["Chat/0", "Chat/0.1/Ask/0", "Chat/1"].iter().map(|path| ask(&model, path).unwrap().text()).collect();
+
+    assert_eq!(said, ["one", "own", "two"]);
+    assert_eq!(model.requests()[1].path.as_str(), "Chat/0.1/Ask/0");
+    model.assert_used();
+}
+
+#[test]
+fn streams_its_text_word_by_word() {
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<Piece>>);
+    impl DeltaSink for Kept {
+        fn piece(&self, piece: Piece) {
+            self.0.lock().unwrap().push(piece);
+        }
+    }
+    let model = ScriptedModel::new([Reply::call("search", json!({"q": 1})).and_text("Let me see.")]);
+    let kept = Kept::default();
+
+    let response = futures::executor::block_on(model.call(&request("Chat/0"), &kept)).unwrap();
+
+    let pieces = kept.0.into_inner().unwrap();
+    let shown: Vec<_> = pieces.iter().map(|piece| (piece.part, piece.text.as_str())).collect();
+    assert_eq!(shown, [(0, "Let "), (0, "me "), (0, "see."), (1, "{\"q\":1}")]);
+    assert_eq!(pieces[3].tool.as_deref(), Some("search"));
+    assert_eq!(response.facts.finish, Finish::Calls);
+}
+
+#[test]
+fn a_request_beyond_the_script_says_so() {
+    let error = ask(&ScriptedModel::new([]), "Chat/0").unwrap_err();
+
+    assert_eq!(error.kind, ModelErrorKind::Unscripted);
+    insta::assert_snapshot!(error, @"the script has no reply for request 1 (at `Chat/0`); add one to the scripted model");
+}
+
+#[test]
+#[should_panic(
+    expected = "2 replies left, the next is the text \"a\"; 1 reply for `Ask` left, the next is a call of f"
+)]
+fn a_reply_that_is_left_fails_the_test() {
+    drop(ScriptedModel::new([Reply::text("a"), Reply::text("b")]).on("Ask", [Reply::call("f", json!({}))]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_before_it_answers() {
+    let model = ScriptedModel::new([Reply::text("late").after(Duration::from_hours(1))]);
+
+    assert_eq!(model.call(&request("Chat/0"), &NoDeltas).await.unwrap().text(), "late");
+}
+
+#[test]
+fn a_function_can_answer_for_ever() {
+    let model = ScriptedModel::from_fn(|request| Reply::text(request.path.as_str()));
+
+    assert_eq!(ask(&model, "Chat/7").unwrap().text(), "Chat/7");
+    assert!(model.requests().is_empty());
+}

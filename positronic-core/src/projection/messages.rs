@@ -1,0 +1,140 @@
+//! From a loop's record to model messages: pure and lossy.
+//!
+//! | output | what the model reads |
+//! |---|---|
+//! | message | a user message |
+//! | text | an assistant message, with the calls of its round in it |
+//! | tool | a tool message with its result, paired with its call |
+//! | file | one line in the tool message of the call that made it |
+//! | widget | nothing |
+//!
+//! A file's line stands inside a tool message, since providers allow nothing between an assistant's calls and their
+//! results.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::record::{Assistant, FileOutput, Message, Output, OutputKind, Part, ToolId, ToolOutput, ToolResult};
+
+/// Makes messages from consecutive outputs. The outputs of one round have to be passed together.
+#[must_use]
+pub fn messages(outputs: &[Output]) -> Vec<Message> {
+    let mut messages = Vec::with_capacity(outputs.len());
+    let mut rest = outputs;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        match &first.kind {
+            OutputKind::Message { text, .. } => messages.push(Message::User { text: text.clone() }),
+            OutputKind::Text { parts, .. } => {
+                let of_round = after.iter().take_while(|output| is_of_batch(&output.kind)).count();
+                let (batch, after) = after.split_at(of_round);
+                rest = after;
+                messages.push(assistant(parts, batch));
+                tool_messages(batch, &mut messages);
+            }
+            // A call without the text of its round does not occur in a log; its result alone would be refused.
+            OutputKind::Tool(_) | OutputKind::File(_) | OutputKind::Widget(_) => {}
+        }
+    }
+    messages
+}
+
+const fn is_of_batch(kind: &OutputKind) -> bool {
+    matches!(kind, OutputKind::Tool(_) | OutputKind::File(_) | OutputKind::Widget(_))
+}
+
+fn assistant(parts: &[Part], batch: &[Output]) -> Message {
+    let calls: Vec<&ToolOutput> = batch.iter().filter_map(as_tool).collect();
+    let parts = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text { text } => Some(Assistant::Text { text: text.clone() }),
+            Part::Reasoning { text, data } => Some(Assistant::Reasoning { text: text.clone(), data: data.clone() }),
+            Part::Opaque { data } => Some(Assistant::Opaque { data: data.clone() }),
+            Part::Call { index } => {
+                let call = calls.get(usize::try_from(*index).ok()?)?;
+                Some(Assistant::Call {
+                    call: provider_id(call),
+                    name: wire_name(&call.tool),
+                    arguments: arguments_text(&call.arguments),
+                    data: call.data.clone(),
+                })
+            }
+        })
+        .collect();
+    Message::Assistant { parts }
+}
+
+fn as_tool(output: &Output) -> Option<&ToolOutput> {
+    match &output.kind {
+        OutputKind::Tool(tool) => Some(tool),
+        _ => None,
+    }
+}
+
+fn tool_messages(batch: &[Output], messages: &mut Vec<Message>) {
+    for output in batch {
+        match (&output.kind, messages.last_mut()) {
+            (OutputKind::Tool(tool), _) => messages.push(Message::Tool {
+                call: provider_id(tool),
+                name: wire_name(&tool.tool),
+                text: tool_text(tool),
+            }),
+            (OutputKind::File(file), Some(Message::Tool { text, .. })) => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&file_line(file));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the id by which the provider knows the call, or one of ours where it gave none.
+fn provider_id(call: &ToolOutput) -> String {
+    call.provider_id.clone().unwrap_or_else(|| call.path.public_id().as_str().to_owned())
+}
+
+fn wire_name(tool: &str) -> String {
+    ToolId::new(tool).map_or_else(|_| tool.to_owned(), |id| id.wire_name().into_owned())
+}
+
+/// Returns the arguments as JSON text. What the model wrote instead of JSON goes back inside an object, since some
+/// servers parse the arguments of earlier calls.
+fn arguments_text(arguments: &Value) -> String {
+    match arguments {
+        Value::String(raw) => serde_json::json!({ "not_json": raw }).to_string(),
+        other => other.to_string(),
+    }
+}
+
+fn tool_text(tool: &ToolOutput) -> String {
+    let mut text = String::new();
+    if let Some(edited) = &tool.edited {
+        _ = write!(text, "A person changed the arguments before the call ran: {edited}\n\n");
+    }
+    if let Some(result) = &tool.result {
+        text.push_str(&result_text(result));
+    }
+    text
+}
+
+/// Returns what the model reads of a result.
+#[must_use]
+pub fn result_text(result: &ToolResult) -> String {
+    match result {
+        ToolResult::Success { output: Value::String(text) } => text.clone(),
+        ToolResult::Success { output } => output.to_string(),
+        ToolResult::Error { message } => format!("Error: {message}"),
+        ToolResult::Denied { reason: Some(reason), .. } => format!("Denied: a person refused this call: {reason}"),
+        ToolResult::Denied { reason: None, .. } => "Denied: a person refused this call.".to_owned(),
+        ToolResult::Skipped { reason } => format!("Skipped: {reason}"),
+        ToolResult::Interrupted { reason } => format!("Interrupted: {reason}"),
+    }
+}
+
+fn file_line(file: &FileOutput) -> String {
+    format!("[file {}, {}, {} bytes]", file.name, file.media_type, file.size)
+}

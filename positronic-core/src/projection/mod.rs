@@ -1,0 +1,15 @@
+//! Reading a log: prompts, model messages, requests, and text for people.
+//!
+//! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
+//! from a record what a model reads; [`request_at`] rebuilds a request that was sent.
+
+mod messages;
+mod prompts;
+mod requests;
+mod transcript;
+
+pub use messages::{messages, result_text};
+pub use prompts::Prompts;
+pub(crate) use requests::question_request;
+pub use requests::{RequestError, request_at};
+pub use transcript::transcript;

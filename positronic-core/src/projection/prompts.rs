@@ -1,0 +1,230 @@
+//! The records of a run's loops, folded event by event.
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::messages::messages;
+use crate::record::{
+    Body, CallState, Decision, Event, Message, Output, OutputKind, Path, Prompt, PromptState, Segment, Settings,
+    Speaker, ToolCall, ToolOutput, Transcript, Usage,
+};
+
+/// The records of all loops of a run, with the messages that the open ones send.
+#[derive(Debug, Clone, Default)]
+pub struct Prompts {
+    user: Option<String>,
+    records: IndexMap<Path, Record>,
+}
+
+#[derive(Debug, Clone)]
+struct Record {
+    prompt: Prompt,
+    transcript: Transcript,
+    projected: usize,
+}
+
+impl Prompts {
+    /// Folds a whole log.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut prompts = Self::default();
+        for event in events {
+            prompts.apply(event);
+        }
+        prompts
+    }
+
+    /// Returns the record of the loop with this path.
+    #[must_use]
+    pub fn get(&self, path: &Path) -> Option<&Prompt> {
+        self.records.get(path).map(|record| &record.prompt)
+    }
+
+    /// Walks the records in the order in which the loops began.
+    pub fn iter(&self) -> impl Iterator<Item = &Prompt> {
+        self.records.values().map(|record| &record.prompt)
+    }
+
+    /// Returns the messages that the current round of a loop sends.
+    #[must_use]
+    pub fn transcript(&self, path: &Path) -> Transcript {
+        self.records.get(path).map(|record| record.transcript.clone()).unwrap_or_default()
+    }
+
+    /// Folds one event.
+    pub fn apply(&mut self, event: &Event) {
+        match &event.body {
+            Body::BrainStart(start) => {
+                if let Some(start) = &start.start {
+                    self.user.clone_from(&start.user);
+                }
+                return;
+            }
+            Body::LoopStart { input, .. } => {
+                let record = Record::new(event.path.clone(), self.user.clone(), input.clone());
+                self.records.insert(event.path.clone(), record);
+                return;
+            }
+            _ => {}
+        }
+        let path = match event.path.last() {
+            Some(Segment::Round(_) | Segment::Call(..)) => event.path.parent(),
+            Some(Segment::Stage(_)) => Some(event.path.clone()),
+            None => None,
+        };
+        if let Some(record) = path.and_then(|path| self.records.get_mut(&path)) {
+            record.apply(event);
+        }
+    }
+}
+
+impl Record {
+    fn new(path: Path, user: Option<String>, input: Option<String>) -> Self {
+        let opening = input.iter().map(|text| Message::User { text: text.clone() });
+        Self {
+            transcript: Transcript::new(opening),
+            projected: 0,
+            prompt: Prompt {
+                path,
+                user,
+                model: crate::record::Tier::Normal,
+                state: PromptState::Running,
+                input,
+                output: Vec::new(),
+                usage: Usage::default(),
+                outcome: None,
+            },
+        }
+    }
+
+    fn push(&mut self, event: &Event, kind: OutputKind) {
+        self.prompt.output.push(Output { at: event.at, kind });
+    }
+
+    fn tool(&mut self, path: &Path) -> Option<&mut ToolOutput> {
+        self.prompt.output.iter_mut().rev().find_map(|output| match &mut output.kind {
+            OutputKind::Tool(tool) if tool.path == *path => Some(tool),
+            _ => None,
+        })
+    }
+
+    fn set_call(&mut self, path: &Path, state: CallState) {
+        if let Some(tool) = self.tool(path) {
+            tool.state = state;
+        }
+        self.settle_state();
+    }
+
+    /// The prompt's state follows from the calls of its last round.
+    fn settle_state(&mut self) {
+        let last_round =
+            self.prompt.output.iter().rev().take_while(|output| !matches!(output.kind, OutputKind::Text { .. }));
+        let mut state = PromptState::Running;
+        for output in last_round {
+            if let OutputKind::Tool(tool) = &output.kind {
+                match tool.state {
+                    CallState::Pending => state = PromptState::WaitingForApproval,
+                    CallState::Waiting if state == PromptState::Running => state = PromptState::WaitingForWebhook,
+                    _ => {}
+                }
+            }
+        }
+        self.prompt.state = state;
+    }
+
+    fn apply(&mut self, event: &Event) {
+        let path = &event.path;
+        match &event.body {
+            Body::LoopIteration(iteration) => {
+                if let Some(settings) = iteration.settings.as_ref().and_then(|settings| settings.body.as_ref()) {
+                    let Settings { tier, .. } = settings;
+                    self.prompt.model = *tier;
+                }
+                let fresh = self.prompt.output.get(self.projected..).unwrap_or_default();
+                for message in messages(fresh) {
+                    self.transcript.push(message);
+                }
+                self.projected = self.prompt.output.len();
+            }
+            Body::LoopModelResult { parts, facts, .. } => {
+                let round = match path.last() {
+                    Some(Segment::Round(round)) => round,
+                    _ => 0,
+                };
+                self.push(event, OutputKind::Text { round, parts: parts.clone() });
+                self.prompt.usage += facts.usage;
+            }
+            Body::LoopToolCall(call) => self.push(event, OutputKind::Tool(proposed(path, call))),
+            Body::LoopToolStart { .. } | Body::LoopBrainStart { .. } | Body::LoopResume { .. } => {
+                self.set_call(path, CallState::Running);
+            }
+            Body::LoopToolRetry { .. } => self.set_call(path, CallState::Queued),
+            Body::LoopApprovalRequested { .. } => self.set_call(path, CallState::Pending),
+            Body::LoopApprovalDecided { decision, arguments, .. } => {
+                if let (Decision::Approved, Some(tool)) = (decision, self.tool(path)) {
+                    tool.edited.clone_from(arguments);
+                }
+                self.set_call(path, CallState::Queued);
+            }
+            Body::LoopWait { .. } => self.set_call(path, CallState::Waiting),
+            Body::LoopToolResult { result, duration, .. } => {
+                if let Some(tool) = self.tool(path) {
+                    tool.result = Some(result.clone());
+                    tool.duration = *duration;
+                }
+                self.set_call(path, CallState::Done);
+            }
+            Body::LoopOutput { file, widget, .. } => {
+                let file = file.clone().map(OutputKind::File);
+                let widget = widget.clone().map(OutputKind::Widget);
+                for kind in file.into_iter().chain(widget) {
+                    self.insert_after(path, Output { at: event.at, kind });
+                }
+            }
+            Body::LoopMessage { text, from, .. } => {
+                self.push(event, OutputKind::Message { text: text.clone(), engine: *from == Speaker::Engine });
+            }
+            Body::LoopCompacted { keep, summary } => self.compact(*keep, summary),
+            Body::LoopComplete { outcome, .. } => {
+                self.prompt.state = PromptState::Completed;
+                self.prompt.outcome = Some(outcome.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Puts a side output behind its tool's entry and the side outputs that are there already.
+    fn insert_after(&mut self, path: &Path, output: Output) {
+        let tool = self
+            .prompt
+            .output
+            .iter()
+            .rposition(|output| matches!(&output.kind, OutputKind::Tool(tool) if tool.path == *path));
+        let Some(tool) = tool else { return };
+        let after = self.prompt.output.iter().skip(tool + 1);
+        let aside =
+            after.take_while(|output| matches!(output.kind, OutputKind::File(_) | OutputKind::Widget(_))).count();
+        self.prompt.output.insert(tool + 1 + aside, output);
+    }
+
+    fn compact(&mut self, keep: u64, summary: &str) {
+        let messages = self.transcript.messages();
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        let kept = messages.len().saturating_sub(keep);
+        let opening = Message::User { text: summary.to_owned() };
+        self.transcript = Transcript::new(std::iter::once(opening).chain(messages.into_iter().skip(kept)));
+    }
+}
+
+fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
+    ToolOutput {
+        path: path.clone(),
+        tool: call.tool.clone(),
+        arguments: Value::clone(&call.arguments),
+        edited: None,
+        state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
+        result: None,
+        duration: None,
+        provider_id: call.provider_id.clone(),
+        data: call.data.clone(),
+    }
+}

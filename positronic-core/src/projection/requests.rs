@@ -1,0 +1,56 @@
+//! Requests, rebuilt from the log.
+
+use crate::machine::{IllegalEvent, RunState};
+use crate::record::{Body, Event, Message, ModelRequest, Path, Question, Seq, Transcript};
+
+use super::prompts::Prompts;
+
+/// Says why a request cannot be rebuilt.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The event sends no request.
+    #[error("event {seq} sends no request; a request is sent by a LOOP_MODEL_CALL")]
+    NoRequest {
+        /// The event.
+        seq: Seq,
+    },
+    /// The log does not hold together.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+}
+
+/// Rebuilds the request that the `LOOP_MODEL_CALL` with this number sent, as it was.
+///
+/// # Errors
+///
+/// [`RequestError::NoRequest`] when the event is another one, [`RequestError::Illegal`] when the log is damaged.
+pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> Result<ModelRequest, RequestError> {
+    let mut state = RunState::default();
+    let mut prompts = Prompts::default();
+    for event in events {
+        if event.seq == seq {
+            let Body::LoopModelCall { attempt, question, .. } = &event.body else { break };
+            let path = event.path.clone();
+            if let Some(question) = question {
+                return Ok(question_request(path, *attempt, question));
+            }
+            let Some(frame) = state.looped(&path) else { break };
+            let messages = prompts.transcript(&frame.path);
+            return Ok(frame.prepared.request(path, *attempt, messages));
+        }
+        state.apply(event)?;
+        prompts.apply(event);
+    }
+    Err(RequestError::NoRequest { seq })
+}
+
+/// Makes the request of a step's question.
+pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) -> ModelRequest {
+    let prepared = crate::machine::Prepared {
+        system: question.system.as_str().into(),
+        settings: std::sync::Arc::new(question.settings.clone()),
+        ..crate::machine::Prepared::default()
+    };
+    prepared.request(path, attempt, Transcript::new([Message::User { text: question.text.clone() }]))
+}

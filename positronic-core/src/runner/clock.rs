@@ -1,0 +1,62 @@
+//! Where time, ids and chance come in: nowhere else does the core read a clock or draw a number.
+
+use std::time::SystemTime;
+
+use crate::record::{RunId, SignalId, Timestamp};
+
+/// Tells the time.
+pub trait Clock: Send + Sync + 'static {
+    /// Returns the moment it is.
+    fn now(&self) -> Timestamp;
+}
+
+/// Gives ids, and chance.
+pub trait Ids: Send + Sync + 'static {
+    /// Returns a new run id.
+    fn run(&self) -> RunId;
+
+    /// Returns a new signal id.
+    fn signal(&self) -> SignalId;
+
+    /// Returns a number from 0 to 1 that spreads retries.
+    fn jitter(&self) -> f64;
+}
+
+/// The system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where time comes in")]
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Sortable UUIDs (version 7).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UuidIds;
+
+impl UuidIds {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where ids and chance come in")]
+    fn uuid() -> uuid::Uuid {
+        uuid::Uuid::now_v7()
+    }
+}
+
+impl Ids for UuidIds {
+    fn run(&self) -> RunId {
+        RunId::from(Self::uuid().to_string())
+    }
+
+    fn signal(&self) -> SignalId {
+        SignalId::from(Self::uuid().to_string())
+    }
+
+    fn jitter(&self) -> f64 {
+        // The last 32 bits of such a UUID are random.
+        let [.., a, b, c, d] = Self::uuid().into_bytes();
+        f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
+    }
+}

@@ -1,0 +1,302 @@
+//! Effects that take time: steps, model calls and tools, each in a task of its own.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use futures::FutureExt as _;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::worker::{Shared, Worker};
+use crate::error::{Error, Result};
+use crate::machine::Effect;
+use crate::model::{DeltaSink, Model, Piece};
+use crate::plan::{LoopPlan, Scope, StageBody, ToolBody, ToolReply};
+use crate::record::{
+    Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, ProposedCall, Question, Segment, Seq,
+    Timestamp, ToolCall, ToolSet,
+};
+
+/// What comes back to the worker.
+pub(super) enum Report {
+    /// A tool made a file or a widget.
+    Output { path: Path, body: Body },
+    /// A step asks a model.
+    Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
+    /// An effect is done.
+    Done { path: Path, outcome: Outcome },
+}
+
+impl Report {
+    pub(super) const fn path(&self) -> &Path {
+        match self {
+            Self::Output { path, .. } | Self::Question { path, .. } | Self::Done { path, .. } => path,
+        }
+    }
+}
+
+/// What came of an effect.
+pub(super) enum Outcome {
+    Step { result: Result<Value>, took: u64 },
+    Answer { result: Result<Answer, ModelError>, attempt: u32, took: u64 },
+    Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
+    Question { result: Result<ModelResponse, ModelError>, reply: oneshot::Sender<Result<ModelResponse>>, took: u64 },
+}
+
+/// A model's answer with its calls judged.
+pub(super) struct Answer {
+    pub(super) response: ModelResponse,
+    pub(super) calls: Vec<Judged>,
+}
+
+/// A call, and why it is refused if it is.
+pub(super) struct Judged {
+    pub(super) call: ToolCall,
+    pub(super) refused: Option<String>,
+}
+
+impl Worker {
+    /// Returns the event that has to be in the log before the effect starts.
+    pub(super) fn intent(&self, effect: &Effect) -> Option<Draft> {
+        let (path, body) = match effect {
+            Effect::Step { path, attempt } => (path, Body::StepStart { attempt: *attempt }),
+            Effect::Execute { path, attempt } => (path, Body::LoopToolStart { attempt: *attempt }),
+            Effect::Ask { path, attempt } => {
+                let tier = self.shared.state().looped(path)?.prepared.settings.tier;
+                let model = self.shared.runner.model_of(tier).name();
+                (path, Body::LoopModelCall { attempt: *attempt, model, question: None })
+            }
+            _ => return None,
+        };
+        Some(Draft::new(path.clone(), body))
+    }
+
+    /// Starts an effect whose intent is in the log.
+    pub(super) fn fly(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Step { path, .. } => self.fly_step(path),
+            Effect::Ask { path, attempt } => self.fly_ask(path, *attempt),
+            Effect::Execute { path, attempt } => self.fly_tool(path, *attempt),
+            _ => {}
+        }
+    }
+
+    fn fly_step(&mut self, path: &Path) {
+        self.answered.remove(path);
+        let Some(Segment::Stage(name)) = path.last() else { return };
+        let owner = path.parent().unwrap_or_default();
+        let step = match self.frames.stage(&owner, name) {
+            Some(StageBody::Step(step)) => Some(Arc::clone(step)),
+            _ => None,
+        };
+        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let shared = Arc::clone(&self.shared);
+        self.launch(path.clone(), true, async move {
+            let started = shared.now();
+            let result = match step {
+                Some(step) => caught(step(scope)).await,
+                None => Err(Error::new("the brain's code has no such step")),
+            };
+            Outcome::Step { result, took: took(&shared, started) }
+        });
+    }
+
+    fn fly_ask(&mut self, path: &Path, attempt: u32) {
+        let looped = path.parent().unwrap_or_default();
+        let (request, owner, after) = {
+            let state = self.shared.state();
+            let Some(frame) = state.looped(path) else { return };
+            let messages = self.shared.prompts().transcript(&looped);
+            let request = frame.prepared.request(path.clone(), attempt, messages);
+            (request, looped.parent().unwrap_or_default(), state.next)
+        };
+        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let plan = self.frames.looped(&looped).cloned();
+        let model = Arc::clone(self.shared.runner.model_of(request.settings.tier));
+        let shared = Arc::clone(&self.shared);
+        self.launch(path.clone(), true, async move {
+            let started = shared.now();
+            let asked = ask(&shared, &*model, &request, after).await;
+            let duration = took(&shared, started);
+            let result = match asked {
+                Ok(response) => {
+                    let calls = judge(&response.calls, &request, plan.as_deref(), &scope).await;
+                    Ok(Answer { response, calls })
+                }
+                Err(error) => Err(error),
+            };
+            Outcome::Answer { result, attempt, took: duration }
+        });
+    }
+
+    fn fly_tool(&mut self, path: &Path, attempt: u32) {
+        let Some((tool, arguments)) =
+            self.shared.state().call(path).map(|call| (call.tool.clone(), Arc::clone(&call.arguments)))
+        else {
+            return;
+        };
+        let owner = path.parent().and_then(|looped| looped.parent()).unwrap_or_default();
+        let plan = self.frames.tool(path, &tool).cloned();
+        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let shared = Arc::clone(&self.shared);
+        self.launch(path.clone(), true, async move {
+            let started = shared.now();
+            let result = match plan.as_ref().map(|plan| (&plan.body, plan.timeout)) {
+                Some((ToolBody::Function { execute, .. }, timeout)) => {
+                    let running = caught(execute(arguments, scope));
+                    tokio::time::timeout(timeout, running).await.unwrap_or_else(|_| {
+                        Err(Error::new(format!(
+                            "the tool took longer than {timeout:?}; whether it had its effect is unknown"
+                        )))
+                    })
+                }
+                Some((ToolBody::Brain(_), _)) | None => Err(Error::new(format!("there is no tool `{tool}` any more"))),
+            };
+            Outcome::Tool { result, attempt, took: took(&shared, started) }
+        });
+    }
+
+    /// Makes what author's code at `path`, in the brain `owner`, is handed.
+    pub(super) fn scope(&mut self, owner: &Path, path: Path) -> Option<Scope> {
+        let shared = Arc::clone(&self.shared);
+        let state = shared.state();
+        let brain = state.brain(owner)?;
+        Some(self.frames.scope(brain, path, &self.link))
+    }
+}
+
+pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
+    u64::try_from(shared.now().since(started).as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Awaits author's code and turns a panic into an error.
+pub(super) async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// Calls author's code and turns a panic into an error.
+pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Error::new(match said {
+        Some(said) => format!("it panicked: {said}"),
+        None => "it panicked".to_owned(),
+    })
+}
+
+/// Asks a model once, and shows the pieces of its answer live.
+pub(super) async fn ask(
+    shared: &Shared,
+    model: &dyn Model,
+    request: &ModelRequest,
+    after: Seq,
+) -> Result<ModelResponse, ModelError> {
+    let show = Show { shared, path: &request.path, attempt: request.attempt, after, n: AtomicU32::new(0) };
+    AssertUnwindSafe(model.call(request, &show)).catch_unwind().await.unwrap_or_else(|panic| {
+        let kind = crate::record::ModelErrorKind::BadRequest;
+        Err(ModelError::new(kind, format!("the model's adapter failed: {}", panicked(&*panic))))
+    })
+}
+
+struct Show<'a> {
+    shared: &'a Shared,
+    path: &'a Path,
+    attempt: u32,
+    after: Seq,
+    n: AtomicU32,
+}
+
+impl DeltaSink for Show<'_> {
+    fn piece(&self, piece: Piece) {
+        if self.shared.feeds.is_empty() {
+            return;
+        }
+        let delta = Delta {
+            path: self.path.clone(),
+            attempt: self.attempt,
+            part: piece.part,
+            kind: piece.kind,
+            call: piece.call,
+            tool: piece.tool,
+            n: self.n.fetch_add(1, Ordering::Relaxed),
+            text: piece.text,
+        };
+        for feed in &self.shared.feeds {
+            feed.delta(self.after, &delta);
+        }
+    }
+}
+
+/// Judges the calls of an answer: the tool, the arguments, and whether a person has to be asked.
+async fn judge(calls: &[ProposedCall], request: &ModelRequest, plan: Option<&LoopPlan>, scope: &Scope) -> Vec<Judged> {
+    let mut judged = Vec::with_capacity(calls.len());
+    let looped = request.path.parent().unwrap_or_default();
+    let round = match request.path.last() {
+        Some(Segment::Round(round)) => round,
+        _ => 0,
+    };
+    for (index, call) in (0..).zip(calls) {
+        let scope = Scope { path: looped.call(round, index), ..scope.clone() };
+        judged.push(judge_one(call, &request.tools, plan, scope).await);
+    }
+    judged
+}
+
+async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>, scope: Scope) -> Judged {
+    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+    let arguments: Result<Value, _> = serde_json::from_str(text);
+    let mut made = ToolCall {
+        tool: call.name.clone(),
+        arguments: arguments.as_ref().map_or_else(
+            |_| Value::String(call.arguments.clone()),
+            |json| {
+                let mut json = json.clone();
+                json.sort_all_objects();
+                json
+            },
+        ),
+        provider_id: call.provider_id.clone(),
+        data: call.data.clone(),
+        flags: crate::record::CallFlags::default(),
+        gate: None,
+    };
+    let decl = tools.find(&call.name);
+    let tool = decl.zip(plan).and_then(|(decl, plan)| plan.tools.get(&decl.id));
+    let Some(tool) = tool else {
+        let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
+        let refused = Some(format!("there is no tool `{}`; the tools are {}", call.name, known.join(", ")));
+        return Judged { call: made, refused };
+    };
+    made.tool = tool.decl.id.as_str().to_owned();
+    if let Err(error) = arguments {
+        return Judged { call: made, refused: Some(format!("the arguments are no JSON: {error}")) };
+    }
+    if let Err(reason) = tool.schema.check(&made.arguments) {
+        return Judged { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };
+    }
+    made.flags = tool.decl.flags;
+    let verdict: Result<Option<Gate>> = match &tool.gate {
+        Some(gate) => {
+            let arguments = Arc::new(made.arguments.clone());
+            match caught_now(|| Ok(gate(arguments, scope))) {
+                Ok(verdict) => caught(verdict).await,
+                Err(error) => Err(error),
+            }
+        }
+        None => Ok(None),
+    };
+    match verdict {
+        Ok(gate) => Judged { call: ToolCall { gate, ..made }, refused: None },
+        Err(error) => {
+            // Whether a person had to be asked is not known, so the call does not run.
+            Judged {
+                call: made,
+                refused: Some(format!("it could not be decided whether a person has to approve: {error}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What the open frames of a run need beside their state: plans, services, and what `prepare` yielded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::link::RunLink;
+use super::worker::Shared;
+use crate::machine::{BrainFrame, RunState, Stage};
+use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody, ToolPlan};
+use crate::record::{Path, RunId, Segment, Seq};
+
+/// The parts of open frames that are no data.
+pub(super) struct Frames {
+    run: RunId,
+    user: Option<Arc<str>>,
+    brains: HashMap<Path, Brain>,
+    loops: HashMap<Path, Arc<LoopPlan>>,
+}
+
+struct Brain {
+    plan: Arc<Plan>,
+    services: AnyServices,
+    options: Document,
+    state: (Seq, Document),
+}
+
+impl Frames {
+    pub(super) fn new(shared: &Shared) -> Self {
+        let state = shared.state();
+        let mut frames = Self {
+            run: shared.run.clone(),
+            user: state.start.user.as_deref().map(Arc::from),
+            brains: HashMap::new(),
+            loops: HashMap::new(),
+        };
+        if let Some(root) = &state.root {
+            frames.begin(root, Arc::clone(&shared.plan), Arc::new(()));
+        }
+        frames
+    }
+
+    /// Adds a brain that has begun, with the services of the brain around it.
+    pub(super) fn begin(&mut self, frame: &BrainFrame, plan: Arc<Plan>, around: AnyServices) {
+        let services = match &plan.provide {
+            Some(provide) => provide(around),
+            None => around,
+        };
+        let options = Document::new(Arc::clone(&frame.options));
+        let state = (frame.changed, Document::new(Arc::clone(&frame.state)));
+        self.brains.insert(frame.path.clone(), Brain { plan, services, options, state });
+    }
+
+    pub(super) fn plan(&self, brain: &Path) -> Option<&Arc<Plan>> {
+        self.brains.get(brain).map(|brain| &brain.plan)
+    }
+
+    pub(super) fn services(&self, brain: &Path) -> AnyServices {
+        self.brains.get(brain).map_or_else(|| Arc::new(()) as AnyServices, |brain| Arc::clone(&brain.services))
+    }
+
+    pub(super) fn stage(&self, brain: &Path, name: &str) -> Option<&StageBody> {
+        Some(&self.plan(brain)?.stage(name)?.body)
+    }
+
+    pub(super) fn set_loop(&mut self, path: Path, plan: Arc<LoopPlan>) {
+        self.loops.insert(path, plan);
+    }
+
+    pub(super) fn looped(&self, path: &Path) -> Option<&Arc<LoopPlan>> {
+        self.loops.get(path)
+    }
+
+    /// Finds the tool of a call, in the tool set of the call's own round.
+    pub(super) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolPlan>> {
+        let id = crate::record::ToolId::new(tool).ok()?;
+        self.loops.get(&call.parent()?)?.tools.get(&id)
+    }
+
+    /// Finds the brain that a stage or a call runs.
+    pub(super) fn nested(&self, state: &RunState, path: &Path) -> Option<NestedPlan> {
+        match path.last()? {
+            Segment::Stage(name) => match self.stage(&path.parent()?, name)? {
+                StageBody::Brain(nested) => Some(nested.clone()),
+                StageBody::Step(_) | StageBody::Loop(_) => None,
+            },
+            Segment::Call(..) => match &self.tool(path, &state.call(path)?.tool)?.body {
+                ToolBody::Brain(nested) => Some(nested.clone()),
+                ToolBody::Function { .. } => None,
+            },
+            Segment::Round(_) => None,
+        }
+    }
+
+    /// Returns the state of a brain as a document; what was decoded from it is kept until it changes.
+    pub(super) fn document(&mut self, frame: &BrainFrame) -> Document {
+        let fresh = || (frame.changed, Document::new(Arc::clone(&frame.state)));
+        match self.brains.get_mut(&frame.path) {
+            Some(brain) => {
+                if brain.state.0 != frame.changed {
+                    brain.state = fresh();
+                }
+                brain.state.1.clone()
+            }
+            None => fresh().1,
+        }
+    }
+
+    /// Makes what author's code at `path` is handed.
+    pub(super) fn scope(&mut self, frame: &BrainFrame, path: Path, link: &Arc<RunLink>) -> Scope {
+        let state = self.document(frame);
+        let brain = self.brains.get(&frame.path);
+        Scope {
+            state,
+            options: brain.map_or_else(|| Document::new(Arc::clone(&frame.options)), |brain| brain.options.clone()),
+            services: self.services(&frame.path),
+            run: self.run.clone(),
+            user: self.user.clone(),
+            path,
+            link: Arc::clone(link) as Arc<dyn crate::plan::Link>,
+        }
+    }
+
+    /// Drops what belongs to frames that are closed.
+    pub(super) fn forget_closed(&mut self, state: &RunState) {
+        if self.brains.len() > 1 {
+            self.brains.retain(|path, _| state.brain(path).is_some());
+        }
+        if !self.loops.is_empty() {
+            self.loops.retain(|path, _| {
+                path.parent()
+                    .and_then(|brain| state.brain(&brain))
+                    .is_none_or(|brain| matches!(&brain.stage, Stage::Loop(frame) if frame.path == *path))
+            });
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What the one who started a run holds: its outcome, its state, and the way to send it signals.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::worker::{Phase, Shared};
+use crate::machine::{BrainEnd, Pending, Refusal, RunState, Status, decide, pending, status};
+use crate::projection::Prompts;
+use crate::record::{Actor, Event, Failure, Path, RunId, Seq, Signal, SignalId, SignalKind};
+use crate::store::{Append, StoreError};
+use crate::tools::JsonSchemas;
+
+/// A run, as the one who started it holds it. Dropping it leaves the run running; `R` is what the brain's callers get.
+pub struct Run<R> {
+    shared: Arc<Shared>,
+    /// The number after the last signal that was sent from here, so that an answer of before it is not taken for one
+    /// after it.
+    sent: Arc<AtomicU64>,
+    result: PhantomData<fn() -> R>,
+}
+
+/// What a run came to, for now or for good.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    /// It ended well, with this result.
+    Completed(Value),
+    /// It ended in failure.
+    Failed(Failure),
+    /// It was cancelled.
+    Cancelled,
+    /// It waits for these.
+    Waiting(Vec<Pending>),
+    /// It is paused.
+    Paused,
+    /// Its worker had to stop, since the store failed; the log holds everything up to then.
+    Stopped(String),
+}
+
+/// Says why a run gave no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// It ended in failure.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// It was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// Its worker had to stop.
+    #[error("the run had to stop: {reason}; its log holds everything up to then")]
+    Stopped {
+        /// Why.
+        reason: String,
+    },
+    /// Its result is not what was expected.
+    #[error("the run's result is not of the expected type: {reason}")]
+    Result {
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+/// Says why a signal was not accepted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignalError {
+    /// It does not fit the run's state; nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl<R> Run<R> {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, sent: Arc::new(AtomicU64::new(0)), result: PhantomData }
+    }
+
+    pub(super) fn typed<T>(self) -> Run<T> {
+        Run { shared: self.shared, sent: self.sent, result: PhantomData }
+    }
+
+    /// Returns the run's id.
+    #[must_use]
+    pub fn id(&self) -> &RunId {
+        &self.shared.run
+    }
+
+    /// Returns the run's state as of now.
+    #[must_use]
+    pub fn state(&self) -> RunState {
+        self.shared.state().clone()
+    }
+
+    /// Returns the run's status as of now.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        status(&self.shared.state())
+    }
+
+    /// Returns what waits for somebody as of now.
+    #[must_use]
+    pub fn pending(&self) -> Vec<Pending> {
+        pending(&self.shared.state())
+    }
+
+    /// Returns the records of the run's loops as of now.
+    #[must_use]
+    pub fn prompts(&self) -> Prompts {
+        self.shared.prompts().clone()
+    }
+
+    /// Returns the state of the run's brain, as JSON.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        self.shared.state().root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
+    }
+
+    /// Reads the run's events from a number on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the store fails.
+    pub async fn events(&self, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
+        self.shared.runner.store.read(&self.shared.run, from, usize::MAX).await
+    }
+
+    /// Waits until the run has ended, or nothing can happen until somebody answers.
+    pub async fn settled(&self) -> Settled {
+        let sent = Seq(self.sent.load(Ordering::Acquire));
+        let mut watch = self.shared.settled.subscribe();
+        let phase = match watch.wait_for(|(phase, seq)| !matches!(phase, Phase::Working) && *seq >= sent).await {
+            Ok(reached) => reached.0.clone(),
+            Err(_) => Phase::Stopped("its worker is gone".to_owned()),
+        };
+        if let Phase::Stopped(reason) = phase {
+            return Settled::Stopped(reason);
+        }
+        let state = self.shared.state();
+        match state.root.as_ref().and_then(|root| root.end.as_ref()) {
+            Some(BrainEnd::Completed(result)) => Settled::Completed(result.clone()),
+            Some(BrainEnd::Failed(failure)) => Settled::Failed(failure.clone()),
+            Some(BrainEnd::Cancelled) => Settled::Cancelled,
+            None if state.paused.is_some() => Settled::Paused,
+            None => Settled::Waiting(pending(&state)),
+        }
+    }
+
+    /// Waits until every sink has taken what has happened so far, for at most `patience`. Says whether all have.
+    pub async fn flushed(&self, patience: Duration) -> bool {
+        let next = self.shared.state().next;
+        let all = futures::future::join_all(self.shared.feeds.iter().map(|feed| feed.reached(next)));
+        tokio::time::timeout(patience, all).await.is_ok()
+    }
+
+    /// Sends a signal under a new id.
+    ///
+    /// # Errors
+    ///
+    /// [`SignalError::Refused`] when it does not fit the run's state, [`SignalError::Store`] when the store fails.
+    pub async fn signal(&self, kind: SignalKind, actor: Actor) -> Result<Seq, SignalError> {
+        let id = self.shared.runner.ids.signal();
+        self.send(Signal { id, actor, kind }).await
+    }
+
+    /// Sends a signal that has an id of its own, and returns the number of the event that accepts it. The same id
+    /// twice gets the same number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn send(&self, signal: Signal) -> Result<Seq, SignalError> {
+        let Shared { runner, run, .. } = &*self.shared;
+        let mut state = self.shared.state().clone();
+        loop {
+            let now = runner.clock.now().max(state.at);
+            let drafts = match decide(&state, &signal, now, &JsonSchemas) {
+                Ok(drafts) => drafts,
+                Err(Refusal::Repeated { seq }) => return Ok(seq),
+                Err(refusal) => return Err(refusal.into()),
+            };
+            let events = super::commit::stamp(drafts, state.next, now, None);
+            let accepted = events.first().map_or(state.next, |event| event.seq);
+            let after = events.last().map_or(state.next, |event| event.seq.next());
+            let append = Append { expected: state.next, epoch: None, events };
+            match runner.store.append(run, append).await {
+                Ok(()) => {
+                    self.sent.fetch_max(after.0, Ordering::AcqRel);
+                    return Ok(accepted);
+                }
+                Err(StoreError::Conflict { .. }) => {
+                    for event in runner.store.read(run, state.next, usize::MAX).await? {
+                        // A log that does not hold together is the worker's to report.
+                        if state.apply(&event).is_err() {
+                            return Err(Refusal::Ended.into());
+                        }
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Lets a pending call run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn approve(&self, call: &Path, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Approve { call: call.clone(), arguments: None };
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Refuses a pending call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn reject(&self, call: &Path, reason: &str, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) };
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Delivers a webhook's payload.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn webhook(&self, name: &str, identifier: &str, payload: Value) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Webhook { name: name.to_owned(), identifier: identifier.to_owned(), payload };
+        self.signal(kind, Actor::default()).await
+    }
+
+    /// Answers a call that waits for a reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn reply(&self, call: &Path, payload: Value, by: &str) -> Result<Seq, SignalError> {
+        self.signal(SignalKind::Reply { call: call.clone(), payload }, Actor::builder().by(by).build()).await
+    }
+
+    /// Says something to the open loop.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn message(&self, text: &str, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Message { to: None, text: text.to_owned() };
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Stops starting new work; what is in flight runs to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn pause(&self) -> Result<Seq, SignalError> {
+        self.signal(SignalKind::Pause, Actor::default()).await
+    }
+
+    /// Goes on after a pause.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn resume(&self) -> Result<Seq, SignalError> {
+        self.signal(SignalKind::Resume, Actor::default()).await
+    }
+
+    /// Ends the run: what is in flight is aborted, and every open call gets a typed result.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn cancel(&self, reason: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Cancel { reason: Some(reason.to_owned()) };
+        self.signal(kind, Actor::default()).await
+    }
+
+    /// Returns a signal id that is not in use.
+    #[must_use]
+    pub fn new_signal_id(&self) -> SignalId {
+        self.shared.runner.ids.signal()
+    }
+}
+
+impl<R: DeserializeOwned> Run<R> {
+    /// Waits for the run's end, over all its waits, and returns its result.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] when the run failed, was cancelled or had to stop, or when its result is not an `R`.
+    pub async fn result(&self) -> Result<R, RunError> {
+        let mut watch = self.shared.settled.subscribe();
+        let phase = match watch.wait_for(|(phase, _)| matches!(phase, Phase::Ended | Phase::Stopped(_))).await {
+            Ok(reached) => reached.0.clone(),
+            Err(_) => Phase::Stopped("its worker is gone".to_owned()),
+        };
+        if let Phase::Stopped(reason) = phase {
+            return Err(RunError::Stopped { reason });
+        }
+        let result = match self.shared.state().root.as_ref().and_then(|root| root.end.clone()) {
+            Some(BrainEnd::Completed(result)) => result,
+            Some(BrainEnd::Failed(failure)) => return Err(RunError::Failed(failure)),
+            Some(BrainEnd::Cancelled) => return Err(RunError::Cancelled),
+            None => return Err(RunError::Stopped { reason: "it has no end".to_owned() }),
+        };
+        serde_json::from_value(result).map_err(|error| RunError::Result { reason: error.to_string() })
+    }
+}
+
+impl<R> Clone for Run<R> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), sent: Arc::clone(&self.sent), result: PhantomData }
+    }
+}
+
+impl<R> fmt::Debug for Run<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Run").field(&self.shared.run).finish()
+    }
+}

@@ -1,0 +1,259 @@
+//! Effects that are done at once: nested brains begin and end, loops close, calls go on.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::flight::{caught_now, took};
+use super::worker::{Stop, Worker};
+use crate::error::{Error, Result};
+use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage};
+use crate::plan::{Document, NestedPlan, ToolBody};
+use crate::record::{Body, BrainStart, Change, Draft, EndReason, Failure, LoopOutcome, Path, Segment, ToolResult};
+
+impl Worker {
+    /// Performs an effect that is done at once. Answers `false` when somebody else was first.
+    pub(super) async fn perform(&mut self, effect: Effect) -> Result<bool, Stop> {
+        match effect {
+            Effect::Prepare { path, round } => self.prepare(path, round).await,
+            Effect::StartBrain { path } => self.start_brain(path).await,
+            Effect::FinishBrain { path } => {
+                let drafts = self.finish_brain(&path);
+                self.append(drafts).await
+            }
+            Effect::CompleteBrain { path } => {
+                let drafts = self.complete_brain(path);
+                self.append(drafts).await
+            }
+            Effect::CloseLoop { path, outcome } => {
+                let drafts = self.close_loop(path, outcome);
+                self.append(drafts).await
+            }
+            Effect::Resume { path } => {
+                let drafts = self.resume_call(&path);
+                self.append(drafts).await
+            }
+            Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => Ok(true),
+        }
+    }
+
+    /// Returns the brain around a stage or a call, with its state as a document.
+    fn around<T>(&mut self, path: &Path, f: impl FnOnce(&RunState, &BrainFrame, Document) -> T) -> Option<T> {
+        let shared = Arc::clone(&self.shared);
+        let state = shared.state();
+        let brain = state.owner(path)?;
+        let document = self.frames.document(brain);
+        Some(f(&state, brain, document))
+    }
+
+    async fn start_brain(&mut self, path: Path) -> Result<bool, Stop> {
+        let nested = self.frames.nested(&self.shared.state(), &path);
+        let made = self.around(&path, |state, _, document| {
+            let arguments = state.call(&path).map(|call| Arc::clone(&call.arguments)).unwrap_or_default();
+            (document, arguments)
+        });
+        let (Some(nested), Some((document, arguments))) = (nested, made) else {
+            let drafts = failed_brain(&path, &Error::new("the brain's code has no such brain"));
+            return self.append(drafts).await;
+        };
+        let options = match caught_now(|| (nested.input)(&document, &arguments)) {
+            Ok(options) => options,
+            Err(error) => {
+                let drafts = failed_brain(&path, &error);
+                return self.append(drafts).await;
+            }
+        };
+        let drafts = begin_drafts(&path, &nested, options);
+        if !self.append(drafts).await? {
+            return Ok(false);
+        }
+        let around = path_of_owner(&path);
+        let services = self.frames.services(&around);
+        let shared = Arc::clone(&self.shared);
+        if let Some(frame) = shared.state().brain(&path) {
+            self.frames.begin(frame, nested.plan, services);
+        }
+        Ok(true)
+    }
+
+    fn finish_brain(&mut self, path: &Path) -> Vec<Draft> {
+        let nested = self.frames.nested(&self.shared.state(), path);
+        let now = Arc::clone(&self.shared);
+        let ended = |inner: &BrainFrame| (inner.end.clone(), took(&now, inner.began));
+        let found = self.around(path, |state, brain, document| {
+            let inner = match (&brain.stage, state.call(path).map(|call| &call.phase)) {
+                (Stage::Brain(inner), _) => ended(inner),
+                (_, Some(CallPhase::Brain(inner))) => ended(inner),
+                _ => (None, 0),
+            };
+            (inner, document)
+        });
+        let Some(((Some(end), duration), document)) = found else { return Vec::new() };
+        let is_call = matches!(path.last(), Some(Segment::Call(..)));
+        let mapped = match &end {
+            BrainEnd::Completed(result) => map_output(nested.as_ref(), &document, result),
+            BrainEnd::Failed(failure) => Err(Error::new(failure.message.clone())),
+            BrainEnd::Cancelled => Err(Error::new("it was cancelled")),
+        };
+        if is_call {
+            return finished_call(path, &end, mapped, duration);
+        }
+        let body = match mapped {
+            Ok(change) => Body::StepComplete { change, duration },
+            Err(error) => {
+                let message = format!("the result of the brain `{path}` could not be taken over: {error}");
+                let failure = Failure { code: EndReason::State, message, retryable: false };
+                return vec![Draft::new(path_of_owner(path), Body::BrainError(failure))];
+            }
+        };
+        vec![Draft::new(path.clone(), body)]
+    }
+
+    fn complete_brain(&mut self, path: Path) -> Vec<Draft> {
+        let made = {
+            let shared = Arc::clone(&self.shared);
+            let state = shared.state();
+            let document = state.brain(&path).map(|brain| self.frames.document(brain));
+            let plan = self.frames.plan(&path).cloned();
+            document.zip(plan)
+        };
+        let Some((document, plan)) = made else { return Vec::new() };
+        let result = match &plan.result {
+            Some(result) => caught_now(|| result(&document)),
+            None => Ok(Value::clone(document.json())),
+        };
+        let body = match result {
+            Ok(result) => Body::BrainComplete { result },
+            Err(error) => {
+                let message = format!("the result of `{}` could not be made: {error}", plan.title);
+                Body::BrainError(Failure { code: EndReason::State, message, retryable: false })
+            }
+        };
+        vec![Draft::new(path, body)]
+    }
+
+    fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<Draft> {
+        let on_exit = self.frames.looped(&path).and_then(|plan| plan.on_exit.clone());
+        let found = self.around(&path, |state, _, document| {
+            (document, state.looped(&path).map(|frame| frame.usage).unwrap_or_default())
+        });
+        let Some((document, usage)) = found else { return Vec::new() };
+        let next = on_exit.map(|on_exit| caught_now(|| on_exit(&document, &outcome))).transpose();
+        match next {
+            Ok(next) => {
+                let change = next.and_then(|next| Change::between(document.json(), &next));
+                vec![Draft::new(path, Body::LoopComplete { outcome, usage, change })]
+            }
+            Err(error) => {
+                let message = format!("`on_exit` of the loop `{path}` failed: {error}");
+                self.failed_loop(&path, EndReason::State, message)
+            }
+        }
+    }
+
+    fn resume_call(&mut self, path: &Path) -> Vec<Draft> {
+        let now = Arc::clone(&self.shared);
+        let found = self.around(path, |state, _, document| {
+            let call = state.call(path)?;
+            let CallPhase::Resumed { payload, answered, output, .. } = &call.phase else { return None };
+            let duration = call.started.map(|started| took(&now, started));
+            Some((call.tool.clone(), payload.clone(), *answered, output.clone(), duration, document))
+        });
+        let Some(Some((tool, payload, answered, output, duration, document))) = found else { return Vec::new() };
+        let on_resume = match self.frames.tool(path, &tool).map(|tool| tool.body.clone()) {
+            Some(ToolBody::Function { on_resume, .. }) if answered => on_resume,
+            _ => None,
+        };
+        let next = on_resume.map(|resume| caught_now(|| resume(&document, &payload))).transpose();
+        let (result, change) = match next {
+            Ok(next) => {
+                let output = match (output, answered) {
+                    (Value::Null, _) | (_, false) => payload,
+                    (output, true) => serde_json::json!({ "result": output, "answer": payload }),
+                };
+                (ToolResult::Success { output }, next.and_then(|next| Change::between(document.json(), &next)))
+            }
+            Err(error) => (
+                ToolResult::error(format!(
+                    "the answer {payload} came, but taking it into the state failed, so the state is as before: {error}"
+                )),
+                None,
+            ),
+        };
+        vec![Draft::new(path.clone(), Body::LoopToolResult { result, duration, change })]
+    }
+}
+
+fn path_of_owner(path: &Path) -> Path {
+    match path.last() {
+        Some(Segment::Call(..) | Segment::Round(_)) => path.parent().and_then(|path| path.parent()),
+        Some(Segment::Stage(_)) | None => path.parent(),
+    }
+    .unwrap_or_default()
+}
+
+fn failed_brain(path: &Path, error: &Error) -> Vec<Draft> {
+    if matches!(path.last(), Some(Segment::Call(..))) {
+        let result = ToolResult::error(format!("the brain could not be started: {error}"));
+        return vec![Draft::new(path.clone(), Body::LoopToolResult { result, duration: None, change: None })];
+    }
+    let message = format!("the brain `{path}` could not be started: {error}");
+    let failure = Failure { code: EndReason::Config, message, retryable: false };
+    vec![Draft::new(path_of_owner(path), Body::BrainError(failure))]
+}
+
+fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<Draft> {
+    let plan = &nested.plan;
+    let mut drafts = Vec::new();
+    let is_call = matches!(path.last(), Some(Segment::Call(..)));
+    if is_call {
+        let body = Body::LoopBrainStart { title: plan.title.clone(), options: options.clone() };
+        drafts.push(Draft::new(path.clone(), body));
+    }
+    let begin = BrainStart {
+        title: plan.title.clone(),
+        version: plan.version,
+        fingerprint: plan.fingerprint(),
+        stages: plan.shape(),
+        options,
+        state: Value::clone(&plan.initial),
+        start: None,
+    };
+    drafts.push(Draft::new(path.clone(), Body::BrainStart(Box::new(begin))));
+    drafts
+}
+
+fn map_output(nested: Option<&NestedPlan>, document: &Document, result: &Value) -> Result<Option<Change>> {
+    match nested.and_then(|nested| nested.output.as_ref()) {
+        Some(output) => {
+            let next = caught_now(|| output(document, result))?;
+            Ok(Change::between(document.json(), &next))
+        }
+        None => Ok(None),
+    }
+}
+
+fn finished_call(path: &Path, end: &BrainEnd, mapped: Result<Option<Change>>, duration: u64) -> Vec<Draft> {
+    let (complete, result, change) = match (end, mapped) {
+        (BrainEnd::Completed(output), Ok(change)) => {
+            let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };
+            (complete, ToolResult::Success { output: output.clone() }, change)
+        }
+        (BrainEnd::Completed(output), Err(error)) => {
+            let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };
+            let message = format!(
+                "the brain gave {output}, but taking it into the state failed, so the state is as before: {error}"
+            );
+            (complete, ToolResult::error(message), None)
+        }
+        (BrainEnd::Failed(_) | BrainEnd::Cancelled, mapped) => {
+            let why = mapped.err().map_or_else(String::new, |error| error.to_string());
+            let complete = Body::LoopBrainComplete { result: None, error: Some(why.clone()) };
+            (complete, ToolResult::error(why), None)
+        }
+    };
+    vec![
+        Draft::new(path.clone(), complete),
+        Draft::new(path.clone(), Body::LoopToolResult { result, duration: Some(duration), change }),
+    ]
+}

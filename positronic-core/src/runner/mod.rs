@@ -1,0 +1,190 @@
+//! Performs what the machine asks for, and appends what came of it.
+//!
+//! ```text
+//! start ─▶ worker ── next(state) ──▶ effects ──▶ author's code, models, tools
+//!            ▲                                        │
+//!            └── commit ◀── drafts ◀── settle ◀── outcomes (one channel, one committer)
+//! ```
+//!
+//! Each run has one worker, and only the worker appends outcomes: in order of completion, or in lockstep, where
+//! everything in flight is awaited and then appended in path order, so that snapshots are stable. Signals are appended
+//! by whoever sends them; the worker reads them from the store. The intent of an effect is in the store before the
+//! effect starts, its outcome before the next decision.
+
+mod clock;
+mod commit;
+mod feed;
+mod flight;
+mod frames;
+mod handle;
+mod inline;
+mod link;
+mod prepare;
+mod settle;
+mod worker;
+
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::dsl::Runnable;
+use crate::model::{Model, RetryPolicy};
+use crate::plan::{Plan, encode};
+use crate::record::{RunId, Start, Tier};
+use crate::sink::EventSink;
+use crate::store::{EventStore, MemoryStore, StoreError};
+
+pub use clock::{Clock, Ids, SystemClock, UuidIds};
+pub use handle::{Run, RunError, Settled, SignalError};
+
+/// Runs brains.
+///
+/// ```no_run
+/// # use positronic_core::model::Model;
+/// # async fn example(model: impl Model) -> Result<(), Box<dyn std::error::Error>> {
+/// use positronic_core::prelude::*;
+/// use positronic_core::runner::Runner;
+///
+/// let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet the user in one line.").input("Hello!"));
+/// let runner = Runner::builder().model(model).build();
+/// let run = runner.start(&greeter, ()).await?;
+/// run.result().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, typed_builder::TypedBuilder)]
+pub struct Runner {
+    /// The model for most work.
+    #[builder(setter(transform = |model: impl Model| Arc::new(model) as Arc<dyn Model>))]
+    model: Arc<dyn Model>,
+    /// The model for loops that ask for [`Tier::High`]; the other one where it is not given.
+    #[builder(default, setter(transform = |model: impl Model| Some(Arc::new(model) as Arc<dyn Model>)))]
+    high: Option<Arc<dyn Model>>,
+    /// Where the logs live; in memory where nothing is said.
+    #[builder(
+        default = Arc::new(MemoryStore::new()),
+        setter(transform = |store: impl EventStore| Arc::new(store) as Arc<dyn EventStore>)
+    )]
+    store: Arc<dyn EventStore>,
+    /// Where time comes from.
+    #[builder(
+        default = Arc::new(SystemClock),
+        setter(transform = |clock: impl Clock| Arc::new(clock) as Arc<dyn Clock>)
+    )]
+    clock: Arc<dyn Clock>,
+    /// Where ids come from.
+    #[builder(
+        default = Arc::new(UuidIds),
+        setter(transform = |ids: impl Ids| Arc::new(ids) as Arc<dyn Ids>)
+    )]
+    ids: Arc<dyn Ids>,
+    /// How often and how patiently a failed request is sent again.
+    #[builder(default)]
+    retry: RetryPolicy,
+    /// Whether everything in flight is awaited and appended in path order.
+    #[builder(default)]
+    lockstep: bool,
+    #[builder(default, setter(skip))]
+    sinks: Vec<Arc<dyn EventSink>>,
+    #[builder(default, setter(skip))]
+    brains: IndexMap<String, Arc<Plan>>,
+}
+
+/// Says why a run did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The options do not fit the brain.
+    #[error("the options do not fit `{brain}`: {reason}")]
+    Options {
+        /// The brain's title.
+        brain: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Runner {
+    /// Adds a sink for the events of every run.
+    #[must_use]
+    pub fn sink(mut self, sink: impl EventSink) -> Self {
+        self.sinks.push(Arc::new(sink));
+        self
+    }
+
+    /// Makes a brain known by its title to `cx.brains()`.
+    #[must_use]
+    pub fn brain(self, brain: impl Runnable) -> Self {
+        self.plan(brain.plan())
+    }
+
+    /// Makes a brain without its types known by its title to `cx.brains()`.
+    #[must_use]
+    pub fn plan(mut self, plan: Arc<Plan>) -> Self {
+        self.brains.insert(plan.title.clone(), plan);
+        self
+    }
+
+    /// Starts a run of a brain.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema,
+    /// [`StartError::Store`] when the store fails.
+    pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, StartError> {
+        self.start_with(brain, options, Start::default()).await
+    }
+
+    /// Starts a run of a brain, and records who started it. The same `start.id` starts the same run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::start`].
+    pub async fn start_with<B: Runnable>(
+        &self,
+        brain: B,
+        options: B::Options,
+        start: Start,
+    ) -> Result<Run<B::Result>, StartError> {
+        let plan = brain.plan();
+        let options = encode(&options)
+            .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
+        Ok(self.start_plan(plan, options, start).await?.typed())
+    }
+
+    /// Starts a run of a brain without its types; its options and its result are JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::start`].
+    pub async fn start_plan(&self, plan: Arc<Plan>, options: Value, start: Start) -> Result<Run<Value>, StartError> {
+        let options = (plan.read_options)(&options)
+            .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
+        let run = match &start.id {
+            Some(id) => RunId::new(id.as_str()),
+            None => self.ids.run(),
+        };
+        Ok(worker::start(self.clone(), run, plan, options, start).await?)
+    }
+
+    fn model_of(&self, tier: Tier) -> &Arc<dyn Model> {
+        match tier {
+            Tier::Normal => &self.model,
+            Tier::High => self.high.as_ref().unwrap_or(&self.model),
+        }
+    }
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("model", &self.model)
+            .field("brains", &self.brains.keys())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! What a round yields, and how little of it has to be said again.
+
+use std::sync::Arc;
+
+use super::flight::caught_now;
+use super::worker::{Stop, Worker};
+use crate::machine::{LoopFrame, Prepared};
+use crate::plan::{LoopPlan, StageBody};
+use crate::record::{
+    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Path, Segment, ToolDecl, ToolEntry,
+    ToolSet, hash_json, hash_text,
+};
+
+impl Worker {
+    /// Runs a loop's configuration and begins its round.
+    pub(super) async fn prepare(&mut self, path: Path, round: u32) -> Result<bool, Stop> {
+        let owner = path.parent().unwrap_or_default();
+        let yielded = self.yielded(&owner, &path);
+        let plan = match yielded.and_then(checked) {
+            Ok(plan) => plan,
+            Err(error) => {
+                let message = format!("the loop `{path}` cannot be configured: {error}");
+                return self.append(self.failed_loop(&path, EndReason::Config, message)).await;
+            }
+        };
+        let mut drafts = Vec::new();
+        let iteration = {
+            let state = self.shared.state();
+            let frame = state.looped(&path).filter(|frame| frame.path == path);
+            if frame.is_none() {
+                drafts.push(Draft::new(
+                    path.clone(),
+                    Body::LoopStart { input: plan.input.clone(), message_id: None, limits: plan.limits.clone() },
+                ));
+            }
+            iteration(frame, &plan)
+        };
+        drafts.push(Draft::new(path.round(round), Body::LoopIteration(Box::new(iteration))));
+        let appended = self.append(drafts).await?;
+        if appended {
+            self.frames.set_loop(path, Arc::new(plan));
+        }
+        Ok(appended)
+    }
+
+    fn yielded(&mut self, owner: &Path, path: &Path) -> crate::Result<LoopPlan> {
+        let missing = || crate::Error::new("the brain's code has no such loop");
+        let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
+        let scope = self.scope(owner, path.clone()).ok_or_else(missing)?;
+        match self.frames.stage(owner, name) {
+            Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)),
+            _ => Err(missing()),
+        }
+    }
+
+    /// Ends a loop, or a brain whose loop has not begun, in failure.
+    pub(super) fn failed_loop(&self, path: &Path, code: EndReason, message: String) -> Vec<Draft> {
+        let usage = self.shared.state().looped(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
+        match usage {
+            Some(usage) => {
+                let outcome = LoopOutcome::Failed { code, message };
+                vec![Draft::new(path.clone(), Body::LoopComplete { outcome, usage, change: None })]
+            }
+            None => {
+                let failure = Failure { code, message, retryable: false };
+                vec![Draft::new(path.parent().unwrap_or_default(), Body::BrainError(failure))]
+            }
+        }
+    }
+}
+
+fn checked(plan: LoopPlan) -> crate::Result<LoopPlan> {
+    let tools = ToolSet::new(plan.tools.values().map(|tool| tool.decl.clone()).collect());
+    match tools.collision() {
+        Some((one, other)) => Err(crate::Error::new(format!(
+            "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
+        ))),
+        None => Ok(plan),
+    }
+}
+
+/// Says what has changed against the round before.
+fn iteration(frame: Option<&LoopFrame>, plan: &LoopPlan) -> Iteration {
+    let first = Prepared::default();
+    let before = frame.map_or(&first, |frame| &frame.prepared);
+    let knows = |hash: &ContentHash| frame.is_some_and(|frame| frame.knows(hash));
+    let mut iteration = Iteration::default();
+    if before.system != plan.system {
+        iteration.system = Some(content(hash_text(&plan.system), &plan.system, knows));
+    }
+    if *before.context != *plan.context {
+        let items = plan.context.iter();
+        iteration.context = Some(items.map(|item| content(hash_of(item), item, knows)).collect());
+    }
+    let tools = || plan.tools.values().map(|tool| &tool.decl);
+    if !before.tools.tools().iter().eq(tools()) {
+        iteration.tools = Some(tools().map(|tool| entry(tool, knows)).collect());
+    }
+    if *before.settings != plan.settings {
+        iteration.settings = Some(content(hash_of(&plan.settings), &plan.settings, knows));
+    }
+    if frame.is_some_and(|frame| frame.limits != plan.limits) {
+        iteration.limits = Some(plan.limits.clone());
+    }
+    let exits = plan.tools.values().any(|tool| tool.decl.flags.exit);
+    if frame.map_or(exits, |frame| frame.exits != exits) {
+        iteration.exits = Some(exits);
+    }
+    iteration
+}
+
+fn content<T: Clone>(hash: ContentHash, body: &T, knows: impl Fn(&ContentHash) -> bool) -> Content<T> {
+    let body = (!knows(&hash)).then(|| body.clone());
+    Content { hash, body }
+}
+
+fn entry(tool: &ToolDecl, knows: impl Fn(&ContentHash) -> bool) -> ToolEntry {
+    let Content { hash, body } = content(hash_of(tool), tool, knows);
+    ToolEntry { id: tool.id.clone(), hash, body }
+}
+
+fn hash_of<T: serde::Serialize>(value: &T) -> ContentHash {
+    hash_json(&serde_json::to_value(value).unwrap_or_default())
+}

@@ -1,0 +1,292 @@
+//! Outcomes of effects, turned into events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::flight::{Answer, Judged, Outcome, ask, caught_now, took};
+use super::worker::{Stop, Worker};
+use crate::error::{Error, Result};
+use crate::machine::{REPLY, Stage, denial, question_hash};
+use crate::plan::{Document, PlannedWait, ToolReply};
+use crate::projection::question_request;
+use crate::record::{
+    Body, CallFlags, Change, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelResponse, Part, Path,
+    Question, Segment, ToolResult, WaitSpec,
+};
+
+/// How often a step is tried again that failed transiently.
+const STEP_RETRIES: u32 = 3;
+
+impl Worker {
+    pub(super) async fn settle_outcome(&mut self, path: &Path, outcome: Outcome) -> Result<(), Stop> {
+        let drafts = match outcome {
+            Outcome::Step { result, took } => self.settle_step(path, result, took),
+            Outcome::Answer { result, attempt, took } => self.settle_answer(path, result, attempt, took),
+            Outcome::Tool { result, attempt, took } => self.settle_tool(path, result, attempt, took),
+            Outcome::Question { result, reply, took } => return self.settle_question(path, result, reply, took).await,
+        };
+        if !drafts.is_empty() {
+            self.append_if_fits(drafts).await?;
+        }
+        Ok(())
+    }
+
+    fn backoff(&self, attempt: u32, limit: u32) -> Option<Duration> {
+        let policy = crate::model::RetryPolicy { limit, ..self.shared.runner.retry };
+        let again = ModelError::new(ModelErrorKind::Server, "");
+        policy.delay(&again, attempt, self.shared.runner.ids.jitter())
+    }
+
+    fn settle_step(&self, path: &Path, result: Result<Value>, duration: u64) -> Vec<Draft> {
+        let state = self.shared.state();
+        let Some(brain) = state.owner(path) else { return Vec::new() };
+        let attempt = match &brain.stage {
+            Stage::Step(step) => step.attempt,
+            _ => 0,
+        };
+        let error = match result {
+            Ok(next) => {
+                let change = Change::between(&brain.state, &next);
+                return vec![Draft::new(path.clone(), Body::StepComplete { change, duration })];
+            }
+            Err(error) => error,
+        };
+        let again = error.is_transient().then(|| self.backoff(attempt, STEP_RETRIES)).flatten();
+        if let Some(pause) = again {
+            let due = self.shared.now().after(pause);
+            return vec![Draft::new(path.clone(), Body::StepRetry { attempt, message: error.to_string(), due })];
+        }
+        let failure = Failure {
+            code: EndReason::Step,
+            message: format!("the step `{path}` failed: {error}"),
+            retryable: error.is_transient(),
+        };
+        vec![Draft::new(brain.path.clone(), Body::BrainError(failure))]
+    }
+
+    fn settle_answer(
+        &self,
+        path: &Path,
+        result: Result<Answer, ModelError>,
+        attempt: u32,
+        duration: u64,
+    ) -> Vec<Draft> {
+        match result {
+            Ok(answer) => self.answered_drafts(path, answer, duration),
+            Err(error) => {
+                let runner = &self.shared.runner;
+                if let Some(pause) = runner.retry.delay(&error, attempt, runner.ids.jitter()) {
+                    let due = self.shared.now().after(pause);
+                    return vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
+                }
+                let looped = path.parent().unwrap_or_default();
+                let tries = attempt + 1;
+                let times = if tries == 1 { String::new() } else { format!(" {tries} times") };
+                let message = format!("the model of the loop `{looped}` failed{times}: {error}");
+                self.failed_loop(&looped, EndReason::Model, message)
+            }
+        }
+    }
+
+    fn answered_drafts(&self, path: &Path, answer: Answer, duration: u64) -> Vec<Draft> {
+        let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls } = answer;
+        let looped = path.parent().unwrap_or_default();
+        let round = match path.last() {
+            Some(Segment::Round(round)) => round,
+            _ => 0,
+        };
+        name_every_call(&mut parts, calls.len());
+        let mut drafts = Vec::with_capacity(1 + 2 * calls.len());
+        let mut results = Vec::new();
+        drafts.push(Draft::new(path.clone(), Body::LoopModelResult { parts, facts, duration }));
+        let state = self.shared.state();
+        for (index, Judged { call, refused }) in (0..).zip(calls) {
+            let path = looped.call(round, index);
+            let denied =
+                state.looped(&path).is_some_and(|frame| frame.denials.contains(&denial(&call.tool, &call.arguments)));
+            let result = match refused {
+                Some(message) => Some(ToolResult::Error { message }),
+                None if denied => Some(ToolResult::Denied {
+                    reason: Some("an identical call was refused before".to_owned()),
+                    by: None,
+                }),
+                None => None,
+            };
+            drafts.push(Draft::new(path.clone(), Body::LoopToolCall(Box::new(call))));
+            if let Some(result) = result {
+                results.push(Draft::new(path, Body::LoopToolResult { result, duration: None, change: None }));
+            }
+        }
+        drafts.extend(results);
+        drafts
+    }
+
+    fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<Draft> {
+        let found = {
+            let shared = Arc::clone(&self.shared);
+            let state = shared.state();
+            let call = state.call(path).map(|call| (call.tool.clone(), call.flags));
+            call.zip(state.owner(path).map(|brain| self.frames.document(brain)))
+        };
+        let Some(((tool, flags), document)) = found else { return Vec::new() };
+        let reply = match result {
+            Ok(reply) => reply,
+            Err(error) => return vec![self.failed_tool(path, &tool, flags, attempt, &error, duration)],
+        };
+        let body = match updated(&document, reply.updates) {
+            Err(error) => Body::LoopToolResult {
+                result: ToolResult::error(format!(
+                    "the tool did its work and gave {}, but its change of the state failed, so the state is as before: \
+                     {error}",
+                    reply.output
+                )),
+                duration: Some(duration),
+                change: None,
+            },
+            Ok(change) if reply.waits.is_empty() => Body::LoopToolResult {
+                result: ToolResult::Success { output: reply.output },
+                duration: Some(duration),
+                change,
+            },
+            Ok(change) => {
+                let waits = reply.waits.into_iter().map(|wait| self.absolute(path, wait)).collect();
+                Body::LoopWait { waits, output: reply.output, change }
+            }
+        };
+        vec![Draft::new(path.clone(), body)]
+    }
+
+    fn failed_tool(
+        &self,
+        path: &Path,
+        tool: &str,
+        flags: CallFlags,
+        attempt: u32,
+        error: &Error,
+        duration: u64,
+    ) -> Draft {
+        let retries = self.frames.tool(path, tool).map_or(0, |tool| tool.retries);
+        let may_try = error.is_transient() && flags.may_repeat();
+        let body = match may_try.then(|| self.backoff(attempt, retries)).flatten() {
+            Some(pause) => {
+                let due = self.shared.now().after(pause);
+                Body::LoopToolRetry { attempt, message: error.to_string(), due }
+            }
+            None => Body::LoopToolResult {
+                result: ToolResult::error(error.to_string()),
+                duration: Some(duration),
+                change: None,
+            },
+        };
+        Draft::new(path.clone(), body)
+    }
+
+    fn absolute(&self, call: &Path, wait: PlannedWait) -> WaitSpec {
+        let PlannedWait { mut spec, valid_for } = wait;
+        spec.expires = valid_for.map(|valid| self.shared.now().after(valid));
+        if spec.webhook == REPLY {
+            spec.identifier = call.as_str().to_owned();
+        }
+        spec
+    }
+
+    /// Answers a step's question: from the record if it was answered before, else by asking.
+    pub(super) async fn question(
+        &mut self,
+        step: Path,
+        question: Question,
+        reply: oneshot::Sender<Result<ModelResponse>>,
+    ) -> Result<(), Stop> {
+        let hash = question_hash(&question);
+        let used = self.answered.entry(step.clone()).or_default();
+        let (known, count) = {
+            let state = self.shared.state();
+            let asked = match state.owner(&step).map(|brain| &brain.stage) {
+                Some(Stage::Step(frame)) => frame.asked.as_slice(),
+                _ => &[],
+            };
+            let known = asked.iter().enumerate().find_map(|(index, asked)| {
+                let fits = asked.hash == hash && !used.contains(&index);
+                asked.answer.clone().filter(|_| fits).map(|parts| (index, parts))
+            });
+            (known, asked.len())
+        };
+        if let Some((index, parts)) = known {
+            used.insert(index);
+            _ = reply.send(Ok(ModelResponse { parts, ..ModelResponse::default() }));
+            return Ok(());
+        }
+        used.insert(count);
+        let path = step.round(u32::try_from(count).unwrap_or(u32::MAX));
+        let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
+        let request = question_request(path.clone(), 0, &question);
+        let intent = Body::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };
+        if !self.append_if_fits(vec![Draft::new(path.clone(), intent)]).await? {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        let after = shared.state().next;
+        self.launch(path, false, async move {
+            let started = shared.now();
+            let retry = shared.runner.retry;
+            let mut request = request;
+            let result = loop {
+                let result = ask(&shared, &*model, &request, after).await;
+                let Err(error) = &result else { break result };
+                let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
+                let Some(pause) = pause else { break result };
+                tokio::time::sleep(pause).await;
+                request.attempt += 1;
+            };
+            Outcome::Question { result, reply, took: took(&shared, started) }
+        });
+        Ok(())
+    }
+
+    async fn settle_question(
+        &mut self,
+        path: &Path,
+        result: Result<ModelResponse, ModelError>,
+        reply: oneshot::Sender<Result<ModelResponse>>,
+        duration: u64,
+    ) -> Result<(), Stop> {
+        let answer = match result {
+            Ok(response) => {
+                let (parts, facts) = (response.parts.clone(), response.facts.clone());
+                let body = Body::LoopModelResult { parts, facts, duration };
+                self.append_if_fits(vec![Draft::new(path.clone(), body)]).await?;
+                Ok(response)
+            }
+            Err(error) => Err(Error::new(format!("the model failed: {error}"))),
+        };
+        // A step that gave up waiting does not want the answer any more.
+        _ = reply.send(answer);
+        Ok(())
+    }
+}
+
+/// Applies a tool's updates one after the other, all or none.
+fn updated(document: &Document, updates: Vec<crate::plan::Update>) -> Result<Option<Change>> {
+    if updates.is_empty() {
+        return Ok(None);
+    }
+    let mut current = document.clone();
+    for update in updates {
+        let next = caught_now(|| update(&current))?;
+        current = Document::new(Arc::new(next));
+    }
+    Ok(Change::between(document.json(), current.json()))
+}
+
+/// Gives every call a part, where an adapter has left one out.
+fn name_every_call(parts: &mut Vec<Part>, calls: usize) {
+    for index in 0..u32::try_from(calls).unwrap_or(u32::MAX) {
+        if !parts.iter().any(|part| matches!(part, Part::Call { index: named } if *named == index)) {
+            parts.push(Part::Call { index });
+        }
+    }
+    parts.retain(|part| !matches!(part, Part::Call { index } if usize::try_from(*index).map_or(true, |i| i >= calls)));
+}

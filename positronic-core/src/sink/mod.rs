@@ -1,0 +1,40 @@
+//! Where events go as they happen.
+//!
+//! A sink sees every event of a run in order, without a gap. Each sink of a run is fed by a task of its own that reads
+//! the store from the sink's position, so a slow one delays nobody and needs no queue; one that fails is tried again
+//! at the same event, and given up after a while without harm to the run. Deltas are shown live and may be lost.
+
+mod channel;
+mod json_lines;
+mod log;
+mod recorder;
+
+use futures::future::BoxFuture;
+
+use crate::record::{Delta, Event, RunId};
+
+pub use channel::{ChannelSink, Live};
+pub use json_lines::JsonLines;
+pub use log::TracingSink;
+pub use recorder::Recorder;
+
+/// Takes a run's events as they happen.
+pub trait EventSink: Send + Sync + 'static {
+    /// Names the sink in warnings.
+    fn name(&self) -> &str;
+
+    /// Takes the next event of a run.
+    ///
+    /// # Errors
+    ///
+    /// [`SinkError`] when the event could not be taken; it is offered again.
+    fn event<'a>(&'a self, run: &'a RunId, event: &'a std::sync::Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>>;
+
+    /// Takes a piece of an answer while it streams. It must not block.
+    fn delta(&self, _run: &RunId, _delta: &Delta) {}
+}
+
+/// Says why a sink could not take an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SinkError(pub String);
