@@ -3,4 +3,5 @@
 
 mod bench;
 mod places;
+mod runs;
 mod tools;
