@@ -1,0 +1,44 @@
+//! `#[tool]`: reads an async function and writes a function that returns the tool.
+//!
+//! The stages are the files in reading order: [`function`] parses all but the body, [`flags`] and [`parameters`] read
+//! what the author said, [`expansion`] writes the result. None of them stops at the first mistake; [`mistakes`] collects
+//! them. A function is written beside the errors in any case, so that the body is still checked and an editor still
+//! completes inside it.
+
+mod expansion;
+mod flags;
+mod function;
+mod mistakes;
+mod parameters;
+
+use proc_macro2::TokenStream;
+
+use flags::Flags;
+use function::Function;
+use mistakes::Mistakes;
+use parameters::Parameters;
+
+/// Expands `#[tool(flags)] function`.
+pub(crate) fn expand(flags: TokenStream, function: TokenStream) -> TokenStream {
+    let mut mistakes = Mistakes::default();
+    let flags = Flags::read(flags, &mut mistakes);
+    let function = match syn::parse2::<Function>(function) {
+        Ok(function) => function,
+        Err(error) => {
+            mistakes.add(error);
+            return mistakes.into_compile_errors();
+        }
+    };
+    let description = function.check(&mut mistakes);
+    let id = flags.id(&function.signature.ident, &mut mistakes);
+    let expanded = match Parameters::read(&function, &mut mistakes) {
+        Some(parameters) if function.has_result() => expansion::tool(&function, &parameters, &id, &flags, &description),
+        _ => expansion::placeholder(&function),
+    };
+    let mut tokens = mistakes.into_compile_errors();
+    tokens.extend(expanded);
+    tokens
+}
+
+#[cfg(test)]
+mod tests;

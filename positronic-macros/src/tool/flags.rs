@@ -1,0 +1,199 @@
+//! What stands in the parentheses of `#[tool(…)]`.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::ToTokens;
+use syn::ext::IdentExt as _;
+use syn::parse::Parser as _;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned as _;
+use syn::{Expr, ExprLit, Lit, LitStr, Meta, Token};
+
+use super::mistakes::Mistakes;
+
+/// Every flag that there is, as the message about an unknown one lists them.
+const KNOWN: [&str; 10] =
+    ["exit", "read_only", "idempotent", "destructive", "sequential", "approval", "name", "title", "timeout", "retries"];
+
+/// A tool's flags, in the order in which they were written.
+#[derive(Default)]
+pub(super) struct Flags {
+    name: Option<LitStr>,
+    /// The others: each is one call on the builder.
+    pub(super) calls: Vec<Call>,
+}
+
+/// A call on the tool's builder, with the place of the flag that asked for it.
+pub(super) struct Call {
+    pub(super) method: &'static str,
+    pub(super) span: Span,
+    pub(super) value: Value,
+}
+
+/// What a flag's call is given.
+pub(super) enum Value {
+    Nothing,
+    Text(LitStr),
+    Duration(Duration),
+    Count(u32),
+}
+
+impl Flags {
+    /// Reads the flags. A wrong one is noted and left out.
+    pub(super) fn read(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
+        let mut flags = Self::default();
+        let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
+            Ok(metas) => metas,
+            Err(error) => {
+                mistakes.add(error);
+                return flags;
+            }
+        };
+        let mut seen = HashSet::new();
+        for meta in metas {
+            let name = meta.path().get_ident().map(ToString::to_string).unwrap_or_default();
+            if KNOWN.contains(&name.as_str()) && !seen.insert(name.clone()) {
+                mistakes.at(meta, format!("`{name}` is given twice"));
+            } else if let Err(error) = flags.add(&name, &meta) {
+                mistakes.add(error);
+            }
+        }
+        flags
+    }
+
+    /// Gives the tool's id: what `name` says, or the function's name.
+    pub(super) fn id(&self, function: &Ident, mistakes: &mut Mistakes) -> LitStr {
+        self.name.clone().unwrap_or_else(|| {
+            let name = function.unraw().to_string();
+            if let Err(error) = check_tool_name(&name, function) {
+                mistakes.add(error);
+            }
+            LitStr::new(&name, function.span())
+        })
+    }
+
+    fn add(&mut self, name: &str, meta: &Meta) -> syn::Result<()> {
+        let (method, value) = match name {
+            "exit" => ("exit", nothing(meta)?),
+            "read_only" => ("read_only", nothing(meta)?),
+            "idempotent" => ("idempotent", nothing(meta)?),
+            "destructive" => ("destructive", nothing(meta)?),
+            "sequential" => ("sequential", nothing(meta)?),
+            "approval" => ("requires_approval", Value::Text(text(meta, "Refunds need a person")?)),
+            "title" => ("title", Value::Text(text(meta, "Search the docs")?)),
+            "timeout" => ("timeout", Value::Duration(duration(meta)?)),
+            "retries" => ("retries", Value::Count(count(meta)?)),
+            "name" => {
+                self.name = Some(tool_name(meta)?);
+                return Ok(());
+            }
+            _ => {
+                let known = KNOWN.map(|name| format!("`{name}`")).join(", ");
+                return Err(error(meta.path(), format!("unknown flag: a tool knows {known}")));
+            }
+        };
+        self.calls.push(Call { method, span: meta.path().span(), value });
+        Ok(())
+    }
+}
+
+fn error(tokens: impl ToTokens, message: impl std::fmt::Display) -> syn::Error {
+    syn::Error::new_spanned(tokens, message)
+}
+
+/// Gives the literal of `name = literal`.
+fn literal(meta: &Meta) -> Option<&Lit> {
+    match meta {
+        Meta::NameValue(pair) => match &pair.value {
+            Expr::Lit(ExprLit { lit, .. }) => Some(lit),
+            _ => None,
+        },
+        Meta::Path(_) | Meta::List(_) => None,
+    }
+}
+
+fn name_of(meta: &Meta) -> String {
+    meta.path().get_ident().map(ToString::to_string).unwrap_or_default()
+}
+
+fn nothing(meta: &Meta) -> syn::Result<Value> {
+    match meta {
+        Meta::Path(_) => Ok(Value::Nothing),
+        Meta::List(_) | Meta::NameValue(_) => {
+            Err(error(meta, format!("`{}` stands alone, without a value", name_of(meta))))
+        }
+    }
+}
+
+fn text(meta: &Meta, example: &str) -> syn::Result<LitStr> {
+    match literal(meta) {
+        Some(Lit::Str(text)) if !text.value().trim().is_empty() => Ok(text.clone()),
+        _ => Err(error(meta, format!("`{name}` needs a text: `{name} = \"{example}\"`", name = name_of(meta)))),
+    }
+}
+
+fn tool_name(meta: &Meta) -> syn::Result<LitStr> {
+    let name = text(meta, "payment.send")?;
+    check_tool_name(&name.value(), &name)?;
+    Ok(name)
+}
+
+/// Refuses what `positronic_core::record::ToolId` refuses, before anything runs.
+fn check_tool_name(name: &str, written: impl ToTokens) -> syn::Result<()> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if (1..=64).contains(&name.len()) && name.bytes().all(fits) {
+        return Ok(());
+    }
+    Err(error(written, "a tool's name has 1 to 64 letters, digits, `_`, `-` and `.`: give it one with `name = \"…\"`"))
+}
+
+fn count(meta: &Meta) -> syn::Result<u32> {
+    match literal(meta) {
+        Some(Lit::Int(number)) => number.base10_parse(),
+        _ => Err(error(meta, format!("`{name}` needs a number: `{name} = 2`", name = name_of(meta)))),
+    }
+}
+
+fn duration(meta: &Meta) -> syn::Result<Duration> {
+    let duration = match literal(meta) {
+        Some(Lit::Int(seconds)) => Some(Duration::from_secs(seconds.base10_parse()?)),
+        Some(Lit::Str(text)) => parse_duration(&text.value()),
+        _ => None,
+    };
+    duration.filter(|duration| !duration.is_zero()).ok_or_else(|| {
+        error(meta, "`timeout` needs a time above zero: seconds, as in `timeout = 30`, or text, as in \"500ms\", \"30s\", \"5m\" or \"1h\"")
+    })
+}
+
+/// Reads a whole number with a unit, as in `500ms`, `30s`, `5m`, `1h`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let unit_at = text.find(|letter: char| !letter.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(unit_at)?;
+    let number: u64 = number.parse().ok()?;
+    match unit.trim_start() {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        "h" => Some(Duration::from_secs(number.checked_mul(3600)?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_a_number_with_a_unit() {
+        assert_eq!(parse_duration("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!(parse_duration(" 30 s "), Some(Duration::from_secs(30)));
+        assert_eq!(parse_duration("5m"), Some(Duration::from_secs(300)));
+        assert_eq!(parse_duration("1h"), Some(Duration::from_secs(3600)));
+        for wrong in ["", "30", "s", "1.5s", "30 days", "-1s", "99999999999999999999s"] {
+            assert_eq!(parse_duration(wrong), None, "{wrong:?}");
+        }
+    }
+}

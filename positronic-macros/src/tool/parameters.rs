@@ -1,0 +1,173 @@
+//! The function's parameters: arguments that the model fills in, and perhaps the context.
+
+use quote::ToTokens;
+use syn::visit::{self, Visit};
+use syn::{
+    Attribute, FnArg, GenericArgument, Ident, Lifetime, Pat, PatIdent, PatType, PathArguments, Type, TypeImplTrait,
+    TypeReference, parse_quote,
+};
+
+use super::function::{Function, is_lint_level};
+use super::mistakes::Mistakes;
+
+/// What the function takes, in its order.
+pub(super) struct Parameters {
+    pub(super) list: Vec<Parameter>,
+    /// Options, state and services of the context, where there is one.
+    pub(super) context: Option<[Type; 3]>,
+}
+
+/// One parameter.
+pub(super) enum Parameter {
+    Argument(Argument),
+    Context,
+}
+
+/// A parameter that the model fills in.
+pub(super) struct Argument {
+    pub(super) name: Ident,
+    pub(super) ty: Box<Type>,
+    /// Attributes for the field: its docs, `serde`, `schemars` and whatever else is not a lint level.
+    pub(super) field_attributes: Vec<Attribute>,
+}
+
+impl Parameters {
+    /// Reads the parameters, or notes what is wrong with them and gives `None`.
+    pub(super) fn read(function: &Function, mistakes: &mut Mistakes) -> Option<Self> {
+        let mut list = Vec::new();
+        let mut context = None;
+        let mut sound = true;
+        for input in &function.signature.inputs {
+            let parameter = match input {
+                FnArg::Receiver(receiver) => Err(syn::Error::new_spanned(
+                    receiver,
+                    "a tool is a free function: what it needs comes from `cx.services`, not from `self`",
+                )),
+                FnArg::Typed(typed) => match context_types(&typed.ty) {
+                    Some(_) if context.is_some() => {
+                        Err(syn::Error::new_spanned(typed, "a tool has one context, and this is a second"))
+                    }
+                    Some(types) => {
+                        context = Some(types);
+                        context_parameter(typed)
+                    }
+                    None => argument(typed),
+                },
+            };
+            match parameter {
+                Ok(parameter) => list.push(parameter),
+                Err(error) => {
+                    mistakes.add(error);
+                    sound = false;
+                }
+            }
+        }
+        sound.then_some(Self { list, context })
+    }
+
+    /// Iterates over what the model fills in.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        self.list.iter().filter_map(|parameter| match parameter {
+            Parameter::Argument(argument) => Some(argument),
+            Parameter::Context => None,
+        })
+    }
+}
+
+/// Gives the context's options, state and services where the type is a `ToolContext`, also behind a reference.
+fn context_types(ty: &Type) -> Option<[Type; 3]> {
+    let path = match ty {
+        Type::Reference(reference) => return context_types(&reference.elem),
+        Type::Group(group) => return context_types(&group.elem),
+        Type::Path(path) => &path.path,
+        _ => return None,
+    };
+    let segment = path.segments.last().filter(|segment| segment.ident == "ToolContext")?;
+    let mut types = match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => arguments.args.iter().collect(),
+        PathArguments::None | PathArguments::Parenthesized(_) => Vec::new(),
+    }
+    .into_iter()
+    .filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    });
+    let mut next = || types.next().unwrap_or_else(|| parse_quote!(()));
+    Some([next(), next(), next()])
+}
+
+fn context_parameter(typed: &PatType) -> syn::Result<Parameter> {
+    if let Type::Reference(reference) = &*typed.ty {
+        return Err(syn::Error::new_spanned(
+            reference,
+            "the context is taken by value: write `ToolContext<…>` without the `&`",
+        ));
+    }
+    Ok(Parameter::Context)
+}
+
+fn argument(typed: &PatType) -> syn::Result<Parameter> {
+    let name = match &*typed.pat {
+        Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => ident.clone(),
+        pattern => {
+            return Err(syn::Error::new_spanned(
+                pattern,
+                "an argument has a name, which becomes its name in the schema: take a pattern apart inside the function",
+            ));
+        }
+    };
+    if let Some(cfg) = typed.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
+        return Err(syn::Error::new_spanned(
+            cfg,
+            "an argument cannot be switched off: put the `cfg` on the whole tool",
+        ));
+    }
+    check_owned(&typed.ty)?;
+    let field_attributes = typed.attrs.iter().filter(|attribute| !is_lint_level(attribute)).cloned().collect();
+    Ok(Parameter::Argument(Argument { name, ty: typed.ty.clone(), field_attributes }))
+}
+
+/// Refuses what cannot be decoded from JSON into a value of its own.
+fn check_owned(ty: &Type) -> syn::Result<()> {
+    let mut search = Borrowed(None);
+    search.visit_type(ty);
+    search.0.map_or(Ok(()), Err)
+}
+
+/// Finds the first borrowed or unnamed type.
+struct Borrowed(Option<syn::Error>);
+
+impl Borrowed {
+    fn note(&mut self, tokens: impl ToTokens, message: &str) {
+        if self.0.is_none() {
+            self.0 = Some(syn::Error::new_spanned(tokens, message));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Borrowed {
+    fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
+        let owned = match &*reference.elem {
+            Type::Path(path) if path.path.is_ident("str") => "use `String`",
+            Type::Slice(_) => "use `Vec<…>`",
+            _ => "leave the `&` out",
+        };
+        self.note(reference, &format!("arguments are decoded from JSON and have to be owned: {owned}"));
+    }
+
+    fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
+        if lifetime.ident != "static" {
+            self.note(lifetime, "arguments are decoded from JSON and have to be owned: use a type without a lifetime");
+        }
+    }
+
+    fn visit_type_impl_trait(&mut self, ty: &'ast TypeImplTrait) {
+        self.note(ty, "arguments are decoded from JSON, which needs a type: name one instead of `impl …`");
+    }
+
+    fn visit_type(&mut self, ty: &'ast Type) {
+        if self.0.is_none() {
+            visit::visit_type(self, ty);
+        }
+    }
+}

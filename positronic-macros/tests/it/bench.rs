@@ -1,0 +1,106 @@
+//! Puts a tool into a brain's loop and calls it there, without a runner.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use positronic_core::Result;
+use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
+use positronic_core::plan::{Document, Link, LoopPlan, Plan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
+use positronic_core::record::{Body, ModelResponse, Path, Prompt, Question, RunId, ToolId};
+use serde_json::{Value, json};
+
+/// A tool in a loop, with what its brain has.
+pub(crate) struct Bench {
+    pub(crate) tool: Arc<ToolPlan>,
+    scope: Scope,
+}
+
+impl Bench {
+    /// Puts the tool on the bench of a brain with nothing.
+    pub(crate) fn bare(tool: Tool<(), (), ()>) -> Self {
+        Self::with((), (), tool)
+    }
+
+    /// Puts the tool on the bench of a brain with this state and these services.
+    pub(crate) fn with<S: State + Clone, V: Services + Clone>(state: S, services: V, tool: Tool<(), S, V>) -> Self {
+        let scope = scope(serde_json::to_value(&state).unwrap(), services.clone());
+        let brain = brain("Bench").services::<V>().state(state);
+        let plan = round(brain.r#loop("Loop", move |cx| cx.system("").tools([tool.clone()])), services, &scope);
+        Self { tool: Arc::clone(&plan.tools[0]), scope }
+    }
+
+    /// Calls the tool with arguments that fit its schema.
+    pub(crate) fn reply(&self, arguments: Value) -> Result<ToolReply> {
+        self.tool.schema.check(&arguments).unwrap();
+        let ToolBody::Function { execute, .. } = &self.tool.body else { panic!("no function") };
+        execute(Arc::new(arguments), self.scope.clone()).now_or_never().unwrap()
+    }
+
+    /// Calls the tool and gives what the model reads.
+    pub(crate) fn call(&self, arguments: Value) -> Value {
+        self.reply(arguments).unwrap().output
+    }
+
+    /// Says what is wrong with arguments.
+    pub(crate) fn refusal(&self, arguments: &Value) -> String {
+        self.tool.schema.check(arguments).unwrap_err()
+    }
+
+    /// Asks why a person has to approve.
+    pub(crate) fn approval(&self) -> Option<String> {
+        let gate = self.tool.gate.as_ref()?;
+        let verdict = gate(Arc::new(json!({})), self.scope.clone()).now_or_never().unwrap();
+        verdict.unwrap().map(|gate| gate.reason)
+    }
+}
+
+/// Prepares the first round of a brain's only loop.
+pub(crate) fn round<S: State, V: Services>(brain: Brain<(), S, V>, services: V, scope: &Scope) -> LoopPlan {
+    let plan = brain.bind(services).plan();
+    let StageBody::Loop(configure) = &plan.stages.last().unwrap().body else { panic!("no loop") };
+    configure(scope.clone()).unwrap()
+}
+
+/// Makes what a runner would hand to author's code.
+pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
+    Scope {
+        state: Document::new(Arc::new(state)),
+        options: Document::new(Arc::new(Value::Null)),
+        services: Arc::new(services),
+        run: RunId::new("run"),
+        user: None,
+        path: Path::root().stage("Loop").call(1, 0),
+        link: Arc::new(NoRun),
+    }
+}
+
+/// Lists the tools of a round.
+pub(crate) fn names(plan: &LoopPlan) -> Vec<&str> {
+    plan.tools.keys().map(ToolId::as_str).collect()
+}
+
+/// A link to no run at all.
+struct NoRun;
+
+impl Link for NoRun {
+    fn output(&self, _: &Path, _: Body) {}
+
+    fn progress(&self, _: &Path, _: String) {}
+
+    fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn record(&self, _: &Path) -> Option<Prompt> {
+        None
+    }
+
+    fn brain(&self, _: &str) -> Option<Arc<Plan>> {
+        None
+    }
+
+    fn brains(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,39 @@
+//! What is wrong with an argument is said at the argument.
+#![allow(unused_variables, reason = "the bodies are beside the point")]
+
+use positronic_core::prelude::*;
+use positronic_macros::tool;
+
+struct Query {
+    text: String,
+}
+
+/// Takes a pattern apart, and borrows.
+#[tool]
+async fn search(Query { text }: Query, order: &str, pages: Vec<&[u8]>) -> Result<()> {
+    Ok(())
+}
+
+/// Names no type.
+#[tool]
+async fn find(query: impl Into<String>) -> Result<()> {
+    Ok(())
+}
+
+struct Desk;
+
+impl Desk {
+    /// Has a self.
+    #[tool]
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Borrows its context, and has two.
+#[tool]
+async fn refund(cx: &ToolContext<(), ()>, other: ToolContext) -> Result<()> {
+    Ok(())
+}
+
+fn main() {}
