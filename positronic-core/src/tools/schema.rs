@@ -121,6 +121,6 @@ mod tests {
     fn says_every_place_that_does_not_fit() {
         let error = Schema::of::<Refund>().check(&json!({"amount": "much"})).unwrap_err();
 
-        assert_eq!(error, "at `/amount`: \"much\" is not of type \"integer\"; \"order\" is a required property");
+        assert_eq!(error, "\"order\" is a required property; at `/amount`: \"much\" is not of type \"integer\"");
     }
 }
