@@ -1,3 +1,4 @@
 //! The core from the outside.
 
 mod first;
+mod layers;
