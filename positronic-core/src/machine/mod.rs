@@ -23,7 +23,7 @@ mod state;
 mod status;
 
 pub use apply::IllegalEvent;
-pub use decide::{Refusal, Schemas, decide};
+pub use decide::{Refusal, Schemas, decide, decided};
 pub use next::{Effect, Next, next};
 pub use state::{
     Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage,
