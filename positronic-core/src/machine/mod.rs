@@ -33,4 +33,5 @@ pub use status::{Pending, PendingKind, Status, pending, status};
 
 pub(crate) use apply::question_hash;
 pub(crate) use apply_loop::denial;
+pub(crate) use batch::denied_before;
 pub(crate) use decide::REPLY;
