@@ -55,7 +55,9 @@ fn folders_know_only_what_the_map_says() {
             let named: BTreeSet<_> = code
                 .match_indices("crate::")
                 .filter_map(|(at, _)| code.get(at + 7..))
-                .map(|rest| rest.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_').next().unwrap_or_default())
+                .map(|rest| {
+                    rest.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_').next().unwrap_or_default()
+                })
                 .collect();
             for (other, _) in KNOWS {
                 let allowed = other == folder || *other == "record" || knows.contains(other);
