@@ -123,6 +123,18 @@ impl<R> Run<R> {
         self.shared.state().root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
     }
 
+    /// Returns what outsiders may watch of the run: what the brain's `.public(…)` makes of its state, `None` where the
+    /// brain shows nothing.
+    ///
+    /// # Errors
+    ///
+    /// What `.public(…)` answers, also in words where it panics.
+    pub fn public(&self) -> crate::Result<Option<Value>> {
+        let Some(public) = &self.shared.plan.public else { return Ok(None) };
+        let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
+        super::flight::caught_now(|| public(&crate::plan::Document::new(state))).map(Some)
+    }
+
     /// Reads the run's events from a number on.
     ///
     /// # Errors
