@@ -136,7 +136,13 @@ impl<R> Run<R> {
     pub async fn settled(&self) -> Settled {
         let sent = Seq(self.sent.load(Ordering::Acquire));
         let mut watch = self.shared.settled.subscribe();
-        let phase = match watch.wait_for(|(phase, seq)| !matches!(phase, Phase::Working) && *seq >= sent).await {
+        let settled = |(phase, seq): &(Phase, Seq)| match phase {
+            Phase::Working => false,
+            Phase::Suspended | Phase::Ended => *seq >= sent,
+            // A worker that has stopped takes no signal any more.
+            Phase::Stopped(_) => true,
+        };
+        let phase = match watch.wait_for(settled).await {
             Ok(reached) => reached.0.clone(),
             Err(_) => Phase::Stopped("its worker is gone".to_owned()),
         };
