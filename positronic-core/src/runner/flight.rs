@@ -12,7 +12,7 @@ use super::worker::{Shared, Worker};
 use crate::error::{Error, Result};
 use crate::machine::Effect;
 use crate::model::{DeltaSink, Model, Piece};
-use crate::plan::{LoopPlan, Scope, StageBody, ToolBody, ToolReply};
+use crate::plan::{LoopPlan, Scope, SideOutput, StageBody, ToolBody, ToolReply};
 use crate::record::{
     Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, ProposedCall, Question, Segment, Seq,
     Timestamp, ToolCall, ToolSet,
@@ -21,7 +21,7 @@ use crate::record::{
 /// What comes back to the worker.
 pub(super) enum Report {
     /// A tool made a file or a widget.
-    Output { path: Path, body: Body },
+    Output { path: Path, output: SideOutput },
     /// A step asks a model.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
     /// An effect is done.

@@ -15,7 +15,7 @@ use super::handle::Run;
 use super::link::RunLink;
 use super::{Runner, commit};
 use crate::machine::{Effect, RunState, next};
-use crate::plan::Plan;
+use crate::plan::{Plan, SideOutput};
 use crate::projection::Prompts;
 use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, Seq, Start, Timestamp};
 use crate::store::{Append, StoreError, Watcher};
@@ -313,13 +313,19 @@ impl Worker {
 
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
-            Report::Output { path, body } => {
-                self.append_if_fits(vec![Draft::new(path, body)]).await?;
+            Report::Output { path, output } => {
+                let id = path.output_id(self.shared.prompts().side_outputs(&path));
+                let (file, widget) = match output {
+                    SideOutput::File(file) => (Some(file), None),
+                    SideOutput::Widget(widget) => (None, Some(widget)),
+                };
+                self.append_if_fits(vec![Draft::new(path, Body::LoopOutput { id, file, widget })]).await?;
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,
             Report::Done { path, outcome } => {
                 self.settle_outcome(&path, outcome).await?;
                 self.flights.remove(&path);
+                self.link.forget(&path);
             }
         }
         Ok(())
