@@ -10,4 +10,7 @@
 
 mod batches;
 mod first;
+mod limits;
 mod support;
+mod tools;
+mod waits;

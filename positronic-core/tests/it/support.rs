@@ -1,6 +1,7 @@
 //! What the stories share: a workshop whose tools note what they do, and the checks that every log has to pass.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,9 +11,7 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, request_at};
-use positronic_core::record::{
-    Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, RunId, ToolOutput, ToolResult,
-};
+use positronic_core::record::{Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, ToolOutput, ToolResult};
 use positronic_core::runner::{Run, Runner, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use schemars::JsonSchema;
@@ -84,6 +83,11 @@ impl Play {
         let mut requests = self.asked.lock().unwrap().clone();
         requests.extend(self.model.requests());
         requests
+    }
+
+    /// Says whether a text stood in any request.
+    pub(crate) fn model_read(&self, text: &str) -> bool {
+        self.requests().iter().any(|request| self.model.wire(request).contains(text))
     }
 
     /// Returns what the model was asked last.
@@ -173,11 +177,16 @@ pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
 
 /// What the tools of a workshop did, in order. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Journal(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Journal(Arc<Mutex<Vec<String>>>, Arc<AtomicU32>);
 
 impl Journal {
     pub(crate) fn note(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
+    }
+
+    /// Counts, from 1.
+    pub(crate) fn count(&self) -> u32 {
+        self.1.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// Returns what was noted since the last time.
@@ -319,8 +328,4 @@ pub(crate) fn error_of(result: &ToolResult) -> &str {
 
 pub(crate) fn success(output: impl Into<Value>) -> ToolResult {
     ToolResult::Success { output: output.into() }
-}
-
-pub(crate) fn run_id() -> RunId {
-    RunId::from("run-1")
 }
