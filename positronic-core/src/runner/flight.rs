@@ -24,6 +24,8 @@ pub(super) enum Report {
     Output { path: Path, output: SideOutput },
     /// A step asks a model.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
+    /// A step's question failed and is asked again.
+    Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.
     Done { path: Path, outcome: Outcome },
 }
@@ -31,7 +33,10 @@ pub(super) enum Report {
 impl Report {
     pub(super) const fn path(&self) -> &Path {
         match self {
-            Self::Output { path, .. } | Self::Question { path, .. } | Self::Done { path, .. } => path,
+            Self::Output { path, .. }
+            | Self::Question { path, .. }
+            | Self::Retry { path, .. }
+            | Self::Done { path, .. } => path,
         }
     }
 }

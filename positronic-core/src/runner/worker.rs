@@ -290,7 +290,7 @@ impl Worker {
             return self.settle(report).await;
         }
         let at_once = match &report {
-            Report::Question { .. } => true,
+            Report::Question { .. } | Report::Retry { .. } => true,
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
@@ -322,6 +322,9 @@ impl Worker {
                 self.append_if_fits(vec![Draft::new(path, Body::LoopOutput { id, file, widget })]).await?;
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,
+            Report::Retry { path, attempt, error, due } => {
+                self.append_if_fits(vec![Draft::new(path, Body::LoopModelRetry { attempt, error, due })]).await?;
+            }
             Report::Done { path, outcome } => {
                 self.settle_outcome(&path, outcome).await?;
                 self.flights.remove(&path);
