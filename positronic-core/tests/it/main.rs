@@ -9,8 +9,11 @@
 )]
 
 mod batches;
+mod cancel;
 mod first;
 mod limits;
+mod nesting;
+mod steps;
 mod support;
 mod tools;
 mod waits;
