@@ -10,9 +10,11 @@
 
 mod batches;
 mod cancel;
+mod events;
 mod first;
 mod limits;
 mod nesting;
+mod sinks;
 mod steps;
 mod support;
 mod tools;
