@@ -256,6 +256,23 @@ async fn a_decision_during_a_pause_is_kept_and_a_paused_run_can_be_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn signals_in_quick_succession_are_judged_by_the_log() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("gated", "a")]), done()]);
+    let run = play.start(&workshop(&journal, tools), ()).await;
+    waits(&run).await;
+
+    run.pause().await.unwrap();
+    run.resume().await.unwrap();
+    run.pause().await.unwrap();
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    run.resume().await.unwrap();
+
+    play.story(&run).await;
+    assert_eq!(journal.take(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outcome_that_comes_too_late_changes_nothing() {
     let journal = Journal::default();
     let play = Play::free([slow_batch([("safe", "a", 1000)])]);

@@ -9,11 +9,13 @@
 )]
 
 mod batches;
+mod bfcl;
 mod cancel;
 mod events;
 mod first;
 mod limits;
 mod nesting;
+mod replay;
 mod sinks;
 mod steps;
 mod support;

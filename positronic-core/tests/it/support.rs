@@ -1,6 +1,6 @@
 //! What the stories share: a workshop whose tools note what they do, and the checks that every log has to pass.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,9 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, request_at};
-use positronic_core::record::{Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, ToolOutput, ToolResult};
+use positronic_core::record::{
+    Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, ToolOutput, ToolResult,
+};
 use positronic_core::runner::{Run, Runner, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use schemars::JsonSchema;
@@ -169,10 +171,29 @@ pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
         rebuilt.entry(event.path.clone()).or_default().push(model.wire(&request));
     }
     for request in sent {
+        check_pairs(&request.messages.messages());
         let wire = model.wire(request);
         let known = rebuilt.get(&request.path).unwrap_or_else(|| panic!("the log has no request at {}", request.path));
         assert!(known.contains(&wire), "the request at {} is rebuilt as {known:?}, not as {wire}", request.path);
     }
+}
+
+/// Checks that the results of an answer's calls stand right behind it, one for each, in call order.
+fn check_pairs(messages: &[Message]) {
+    let mut due: VecDeque<&String> = VecDeque::new();
+    for message in messages {
+        match message {
+            Message::Tool { call, .. } => assert_eq!(Some(call), due.pop_front(), "a result in its place"),
+            Message::Assistant { .. } | Message::User { .. } => assert!(due.is_empty(), "{due:?} have no result"),
+        }
+        if let Message::Assistant { parts } = message {
+            due.extend(parts.iter().filter_map(|part| match part {
+                Assistant::Call { call, .. } => Some(call),
+                _ => None,
+            }));
+        }
+    }
+    assert!(due.is_empty(), "{due:?} have no result");
 }
 
 /// What the tools of a workshop did, in order. Clones share it.
