@@ -13,8 +13,8 @@ use super::r#loop::Loop;
 use super::question::ModelCall;
 use super::reply::Reply;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Scope};
-use crate::record::{Body, FileOutput, Path, Prompt, RunId, Segment, WidgetOutput};
+use crate::plan::{Plan, Provide, Scope, SideOutput};
+use crate::record::{FileOutput, Path, Prompt, RunId, Segment, WidgetOutput};
 
 macro_rules! shared_methods {
     ($context:ident<$($param:ident),*>) => {
@@ -223,15 +223,13 @@ impl<O, S, V> ToolContext<O, S, V> {
             fallback: fallback.into(),
             replaces: None,
         };
-        let body = Body::LoopOutput { id: self.scope.path.public_id(), file: None, widget: Some(widget) };
-        self.scope.link.output(&self.scope.path, body);
+        self.scope.link.output(&self.scope.path, SideOutput::Widget(widget));
         Ok(())
     }
 
     /// Records a file that the tool made; the model reads one line about it.
     pub fn add_file(&self, file: FileOutput) {
-        let body = Body::LoopOutput { id: self.scope.path.public_id(), file: Some(file), widget: None };
-        self.scope.link.output(&self.scope.path, body);
+        self.scope.link.output(&self.scope.path, SideOutput::File(file));
     }
 
     /// Shows how far the tool is. It is live only, never recorded.
@@ -255,8 +253,9 @@ impl Brains<'_> {
             let known = self.titles().join("`, `");
             Error::new(format!("the project has no brain `{title}`; it has `{known}`"))
         })?;
-        // A registered brain is bound to its services, so whatever the brain around it has is not handed on.
-        let bound = Plan { provide: plan.provide.clone(), ..Plan::clone(&plan) };
+        // A registered brain is bound to its services or has none, so those of the brain around are not handed on.
+        let nothing: Provide = Arc::new(|_| Arc::new(()));
+        let bound = Plan { provide: Some(plan.provide.clone().unwrap_or(nothing)), ..Plan::clone(&plan) };
         Ok(Brain { plan: Arc::new(bound), types: PhantomData })
     }
 

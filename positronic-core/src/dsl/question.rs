@@ -56,13 +56,14 @@ impl ModelCall {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the model cannot be reached, or when its answer does not fit the schema.
+    /// An [`Error`] when the model cannot be reached, or when its answer does not fit the schema. It is permanent, since
+    /// a later try of the step would get the recorded answer.
     pub async fn ask_for<T: DeserializeOwned + JsonSchema + 'static>(mut self, text: impl Into<String>) -> Result<T> {
         let schema = Schema::of::<T>();
         let name = T::schema_name().into_owned();
         self.settings.output = OutputFormat::JsonSchema { name, schema: Arc::clone(schema.json()) };
         let text = self.answer(text).await?.text();
-        let misfit = |reason: String| Error::transient(format!("the model's answer does not fit: {reason}"));
+        let misfit = |reason: String| Error::new(format!("the model's answer does not fit: {reason}"));
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| misfit(error.to_string()))?;
         schema.check(&value).map_err(misfit)?;
         serde_json::from_value(value).map_err(|error| misfit(error.to_string()))

@@ -47,6 +47,36 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     }
 }
 
+impl<O: Options, S: State, V: Services> Tool<O, S, V> {
+    /// Makes a tool whose arguments have a schema but no type, for instance one that a server lists at run time. The
+    /// function gets the arguments as JSON, checked against the schema; flags and the like are said with
+    /// [`Tool::new`] and [`ToolBuilder::execute_json`].
+    ///
+    /// ```
+    /// use positronic_core::dsl::Tool;
+    /// use serde_json::json;
+    ///
+    /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    /// let weather: Tool<(), (), ()> = Tool::dynamic("weather", "Says the weather of a city", schema, async |arguments, _| {
+    ///     Ok(format!("It rains in {}.", arguments["city"]))
+    /// });
+    /// # let _ = weather;
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When `name` is no tool name, or when the schema describes no object.
+    #[track_caller]
+    pub fn dynamic<F, Fut, R>(name: &str, description: impl Into<String>, schema: Value, execute: F) -> Self
+    where
+        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+        R: IntoReply<S>,
+    {
+        ToolBuilder::new(name).description(description).execute_json(schema, execute)
+    }
+}
+
 impl<O, S, V> Clone for Tool<O, S, V> {
     fn clone(&self) -> Self {
         Self { plan: Arc::clone(&self.plan), types: PhantomData }
@@ -284,6 +314,44 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         R: IntoReply<S>,
     {
         require_object::<T>(&self.id);
+        self.made(Schema::of::<T>(), execute)
+    }
+
+    /// Makes the tool from a schema and a function that gets the arguments as JSON, checked against the schema.
+    ///
+    /// The schema is compiled once for each tool that is made, so a tool that is used in every round is best made once
+    /// and given to the loop with [`Loop::tools`](super::Loop::tools). Closures of the same tool, such as that of
+    /// [`ToolBuilder::approval`], take a [`Value`], too.
+    ///
+    /// # Panics
+    ///
+    /// When the schema describes no object, as providers demand.
+    #[track_caller]
+    pub fn execute_json<F, Fut, R>(self, schema: Value, execute: F) -> Tool<O, S, V>
+    where
+        A: Agrees<Value>,
+        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+        R: IntoReply<S>,
+    {
+        let mut schema = schema;
+        schema.sort_all_objects();
+        if !describes_object(&schema) {
+            mistake(&format!(
+                "the schema of the tool `{}` describes no object: give it `\"type\": \"object\"`",
+                self.id
+            ));
+        }
+        self.made(Arc::new(Schema::new(schema)), execute)
+    }
+
+    fn made<T, F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
+    where
+        T: ToolArgs,
+        F: Fn(T, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+        R: IntoReply<S>,
+    {
         let waits = self.waits;
         let execute = Arc::new(execute);
         let body = ToolBody::Function {
@@ -302,7 +370,6 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
             }),
             on_resume: self.on_resume,
         };
-        let schema = Schema::of::<T>();
         let plan = ToolPlan {
             decl: ToolDecl {
                 id: self.id,
@@ -335,13 +402,15 @@ pub(super) fn decode<T: DeserializeOwned>(arguments: &Value) -> Result<T> {
 /// Checks that a type's schema describes an object, as providers demand of a tool's parameters.
 #[track_caller]
 pub(super) fn require_object<T: JsonSchema + 'static>(id: &ToolId) {
-    let schema = Schema::of::<T>();
-    let is_object = schema.json().get("type").and_then(Value::as_str) == Some("object")
-        || ["oneOf", "anyOf", "$ref"].iter().any(|key| schema.json().get(*key).is_some());
-    if !is_object {
+    if !describes_object(Schema::of::<T>().json()) {
         mistake(&format!(
             "the arguments of the tool `{id}` are `{}`, which is no object; wrap them in a struct, or use `NoArgs`",
             std::any::type_name::<T>()
         ));
     }
+}
+
+fn describes_object(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("object")
+        || ["oneOf", "anyOf", "$ref"].iter().any(|key| schema.get(*key).is_some())
 }

@@ -72,9 +72,13 @@ impl RunState {
         if self.has_ended() && !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. }) {
             return Err("the run has ended".to_owned());
         }
+        // What passed until the event passed in the state before it.
         let claims = matches!(event.body, Body::RunClaimed { .. });
-        let idle = claims || self.paused.is_some();
-        let busy_since = (!idle).then_some(self.at);
+        let passed = u64::try_from(event.at.since(self.at).as_micros()).unwrap_or(u64::MAX);
+        let mut active = Vec::new();
+        if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && !claims && self.paused.is_none()) {
+            active_loops(root, &mut active);
+        }
         let applied = match &event.body {
             Body::RunClaimed { holder, .. } => {
                 let epoch = event.epoch.ok_or("it has no epoch")?;
@@ -209,10 +213,12 @@ impl RunState {
             | Body::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;
-        if let (Some(since), Some(root)) = (busy_since, &mut self.root) {
-            let passed = u64::try_from(event.at.since(since).as_micros()).unwrap_or(u64::MAX);
-            if passed > 0 {
-                count_active(root, passed);
+        for path in active {
+            let brain = owner_path(&path).and_then(|owner| self.brain_mut(&owner, |_| ()));
+            if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage)
+                && frame.path == path
+            {
+                frame.active = frame.active.saturating_add(passed);
             }
         }
         Ok(())
@@ -430,31 +436,32 @@ fn doubt(brain: &mut BrainFrame) {
     }
 }
 
-/// Adds the time that has passed to every loop that works, and says whether the brain does.
-fn count_active(brain: &mut BrainFrame, passed: u64) -> bool {
+/// Collects the loops with a limit of time that work, and says whether the brain does.
+fn active_loops(brain: &BrainFrame, active: &mut Vec<Path>) -> bool {
     if brain.end.is_some() {
         return true;
     }
-    match &mut brain.stage {
+    match &brain.stage {
         Stage::Ready | Stage::Step(_) | Stage::Failed(_) => true,
-        Stage::Brain(inner) => count_active(inner, passed),
+        Stage::Brain(inner) => active_loops(inner, active),
         Stage::Loop(frame) => {
             let mut busy = !matches!(frame.phase, LoopPhase::Batch);
-            for call in &mut frame.batch {
-                busy |= works(call, passed);
+            for call in &frame.batch {
+                busy |= works(call, active);
             }
             if busy && frame.limits.max_time.is_some() {
-                frame.active = frame.active.saturating_add(passed);
+                active.push(frame.path.clone());
             }
             busy
         }
     }
 }
 
-fn works(call: &mut Call, passed: u64) -> bool {
-    match &mut call.phase {
-        CallPhase::Brain(inner) => count_active(inner, passed),
-        CallPhase::Open(intent) => *intent == Intent::Running,
+/// A call that is put off works, too: nobody is waited for.
+fn works(call: &Call, active: &mut Vec<Path>) -> bool {
+    match &call.phase {
+        CallPhase::Brain(inner) => active_loops(inner, active),
+        CallPhase::Open(intent) => matches!(intent, Intent::Running | Intent::Backoff(_)),
         CallPhase::Resumed { .. } => true,
         CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
     }

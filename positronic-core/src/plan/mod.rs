@@ -23,7 +23,7 @@ use crate::tools::Schema;
 
 pub use document::Document;
 pub(crate) use document::encode;
-pub use scope::{AnyServices, Link, Scope};
+pub use scope::{AnyServices, Link, Scope, SideOutput};
 
 /// A brain without its types.
 #[derive(Clone)]
@@ -47,8 +47,11 @@ pub struct Plan {
     /// Makes what outsiders may watch from the state.
     pub public: Option<StateFn>,
     /// Makes the services of this brain from those of the brain around it.
-    pub provide: Option<Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>>,
+    pub provide: Option<Provide>,
 }
+
+/// Makes the services of a brain from those of the brain around it.
+pub type Provide = Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>;
 
 /// Checks options and fills in their defaults.
 pub type OptionsFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;

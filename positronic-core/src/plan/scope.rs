@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 
 use super::{Document, Plan};
 use crate::error::Result;
-use crate::record::{Body, ModelResponse, Path, Prompt, Question, RunId};
+use crate::record::{FileOutput, ModelResponse, Path, Prompt, Question, RunId, WidgetOutput};
 
 /// The services of a brain, without their type.
 pub type AnyServices = Arc<dyn Any + Send + Sync>;
@@ -32,10 +32,19 @@ pub struct Scope {
     pub link: Arc<dyn Link>,
 }
 
+/// What a call shows to people beside its result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SideOutput {
+    /// A file.
+    File(FileOutput),
+    /// A widget.
+    Widget(WidgetOutput),
+}
+
 /// The way from an author's code back into its run.
 pub trait Link: Send + Sync {
     /// Records a file or a widget of a call.
-    fn output(&self, path: &Path, body: Body);
+    fn output(&self, path: &Path, output: SideOutput);
 
     /// Shows what a running call says of itself; it is not recorded.
     fn progress(&self, path: &Path, text: String);

@@ -50,6 +50,13 @@ impl Prompts {
         self.records.get(path).map(|record| record.transcript.clone()).unwrap_or_default()
     }
 
+    /// Counts the files and widgets that a call has made so far.
+    #[must_use]
+    pub fn side_outputs(&self, call: &Path) -> usize {
+        let record = call.parent().and_then(|looped| self.records.get(&looped));
+        record.and_then(|record| record.place(call)).map_or(0, |(_, aside)| aside)
+    }
+
     /// Folds one event.
     pub fn apply(&mut self, event: &Event) {
         match &event.body {
@@ -194,16 +201,19 @@ impl Record {
 
     /// Puts a side output behind its tool's entry and the side outputs that are there already.
     fn insert_after(&mut self, path: &Path, output: Output) {
-        let tool = self
-            .prompt
-            .output
-            .iter()
-            .rposition(|output| matches!(&output.kind, OutputKind::Tool(tool) if tool.path == *path));
-        let Some(tool) = tool else { return };
-        let after = self.prompt.output.iter().skip(tool + 1);
-        let aside =
-            after.take_while(|output| matches!(output.kind, OutputKind::File(_) | OutputKind::Widget(_))).count();
-        self.prompt.output.insert(tool + 1 + aside, output);
+        if let Some((tool, aside)) = self.place(path) {
+            self.prompt.output.insert(tool + 1 + aside, output);
+        }
+    }
+
+    /// Finds a tool's entry, and how many side outputs stand behind it.
+    fn place(&self, path: &Path) -> Option<(usize, usize)> {
+        let outputs = &self.prompt.output;
+        let is_entry = |output: &Output| matches!(&output.kind, OutputKind::Tool(tool) if tool.path == *path);
+        let tool = outputs.iter().rposition(is_entry)?;
+        let after = outputs.iter().skip(tool + 1);
+        let aside = after.take_while(|output| matches!(output.kind, OutputKind::File(_) | OutputKind::Widget(_)));
+        Some((tool, aside.count()))
     }
 
     fn compact(&mut self, keep: u64, summary: &str) {

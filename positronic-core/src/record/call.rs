@@ -175,6 +175,6 @@ pub struct WaitSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// What the call results in when the wait ends without an answer; an error where it is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Value>,
 }

@@ -20,6 +20,11 @@ pub fn canonical<T: Serialize + ?Sized>(value: &T) -> Result<Value, serde_json::
     Ok(document)
 }
 
+/// Reads an optional document: `null` is a document, and only a field that is left out is none.
+pub(super) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
 /// The step from one document to the next: an RFC 6902 patch, or the whole document where that is smaller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -215,7 +215,7 @@ pub enum Body {
     /// A brain called as a tool ended, well or not.
     LoopBrainComplete {
         /// Its result.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
         /// Why it has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,7 +249,7 @@ pub enum Body {
         /// What was decided.
         decision: Decision,
         /// The arguments to run the call with, where they were edited.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
         /// Why it was rejected.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -463,7 +463,7 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     /// What the provider wants back unchanged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// What the tool promises.
     #[serde(default, skip_serializing_if = "is_plain")]

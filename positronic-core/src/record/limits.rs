@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// How many rounds the loop may have. The default is 50, as in the decision loop's design.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// How many rounds the loop may have. The default is 50, as in the decision loop's design; so no limit is written
+    /// as `null`.
     pub max_iterations: Option<u32>,
     /// How many tokens, input and output together, the loop and all below it may use.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,7 @@ pub enum Assistant {
         /// The thoughts as far as they are known.
         text: String,
         /// What the provider wants back unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A call.
@@ -61,7 +61,7 @@ pub enum Assistant {
         /// The arguments, encoded as JSON.
         arguments: String,
         /// What the provider wants back unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// An item only the provider understands.

@@ -134,17 +134,27 @@ impl Path {
     /// 65 bits of the path's SHA-256.
     #[must_use]
     pub fn public_id(&self) -> PublicId {
-        const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-        let digest = Sha256::digest(self.0.as_bytes());
-        let mut bits = digest.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
-        let mut text = String::with_capacity(13);
-        for _ in 0..13 {
-            let five = usize::try_from(bits >> 123).unwrap_or(0);
-            text.push(char::from(ALPHABET.get(five).copied().unwrap_or(b'0')));
-            bits <<= 5;
-        }
-        PublicId::from(text)
+        short_id(&self.0)
     }
+
+    /// Returns a short id for an output of this call, counted from 0; no call has it.
+    #[must_use]
+    pub fn output_id(&self, index: usize) -> PublicId {
+        short_id(&format!("{}#{index}", self.0))
+    }
+}
+
+fn short_id(text: &str) -> PublicId {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let digest = Sha256::digest(text.as_bytes());
+    let mut bits = digest.iter().take(16).fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
+    let mut id = String::with_capacity(13);
+    for _ in 0..13 {
+        let five = usize::try_from(bits >> 123).unwrap_or(0);
+        id.push(char::from(ALPHABET.get(five).copied().unwrap_or(b'0')));
+        bits <<= 5;
+    }
+    PublicId::from(id)
 }
 
 fn parse_segment(part: &str) -> Segment<'_> {

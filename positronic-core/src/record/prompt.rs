@@ -100,7 +100,7 @@ pub struct ToolOutput {
     /// The arguments that the model proposed.
     pub arguments: Value,
     /// The arguments that ran, where a person edited them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub edited: Option<Value>,
     /// Where the call stands.
     pub state: CallState,
@@ -114,7 +114,7 @@ pub struct ToolOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     /// What the provider wants back unchanged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 

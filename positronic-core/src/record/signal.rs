@@ -70,7 +70,7 @@ pub enum SignalKind {
         /// The call's path.
         call: Path,
         /// The arguments to run it with, where they differ from the proposed ones.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
     /// Refuses a pending call.

@@ -103,7 +103,7 @@ pub enum Part {
         /// The thoughts, or their summary, as far as the provider shows them.
         text: String,
         /// What the provider wants back unchanged: an encrypted item, a signature.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A call; its arguments stand in its `LOOP_TOOL_CALL`.
@@ -129,7 +129,7 @@ pub struct ProposedCall {
     /// The arguments as the model wrote them; JSON, if the model was right.
     pub arguments: String,
     /// What the provider wants back unchanged with this call, such as a thought signature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 

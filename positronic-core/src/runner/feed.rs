@@ -41,8 +41,9 @@ impl Feed {
         let bell = Arc::new(Bell(Notify::new()));
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
         store.watch(&run, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        let task = Task { sink, store, run, position: sender, next: Seq(0), ended: false };
-        tokio::spawn(task.work(receiver, Arc::clone(&bell)));
+        let (early, next, ended) = (None, Seq(0), false);
+        let task = Task { sink, store, run, position: sender, deltas: receiver, early, next, ended };
+        tokio::spawn(task.work(Arc::clone(&bell)));
         Self { deltas, position, bell }
     }
 
@@ -63,6 +64,9 @@ struct Task {
     store: Arc<dyn EventStore>,
     run: RunId,
     position: watch::Sender<Seq>,
+    deltas: mpsc::Receiver<(Seq, Delta)>,
+    /// A delta that came before its place in the log was reached.
+    early: Option<(Seq, Delta)>,
     next: Seq,
     ended: bool,
 }
@@ -71,31 +75,14 @@ struct Task {
 struct GivenUp;
 
 impl Task {
-    async fn work(mut self, mut deltas: mpsc::Receiver<(Seq, Delta)>, bell: Arc<Bell>) {
-        loop {
-            while let Ok((after, delta)) = deltas.try_recv() {
-                if self.deliver(Some(after)).await.is_err() {
-                    return;
-                }
-                self.sink.delta(&self.run, &delta);
-            }
-            if self.deliver(None).await.is_err() {
-                return;
-            }
-            if self.ended {
-                return;
-            }
+    async fn work(mut self, bell: Arc<Bell>) {
+        while self.deliver().await.is_ok() && !self.ended {
             tokio::select! {
                 biased;
-                delta = deltas.recv() => match delta {
-                    Some((after, delta)) => {
-                        if self.deliver(Some(after)).await.is_err() {
-                            return;
-                        }
-                        self.sink.delta(&self.run, &delta);
-                    }
+                delta = self.deltas.recv(), if self.early.is_none() => match delta {
+                    Some(delta) => self.early = Some(delta),
                     None => {
-                        _ = self.deliver(None).await;
+                        _ = self.deliver().await;
                         return;
                     }
                 },
@@ -104,11 +91,10 @@ impl Task {
         }
     }
 
-    /// Delivers the events before `until`, or all that there are.
-    async fn deliver(&mut self, until: Option<Seq>) -> Result<(), GivenUp> {
-        while until.is_none_or(|until| self.next < until) {
+    /// Delivers all events that there are, and the deltas in their places.
+    async fn deliver(&mut self) -> Result<(), GivenUp> {
+        loop {
             let events = match self.store.read(&self.run, self.next, CHUNK).await {
-                Ok(events) if events.is_empty() => break,
                 Ok(events) => events,
                 Err(error) => {
                     tracing::warn!(run = %self.run, sink = self.sink.name(), %error, "a sink cannot be fed");
@@ -116,9 +102,7 @@ impl Task {
                 }
             };
             for event in &events {
-                if until.is_some_and(|until| event.seq >= until) {
-                    return Ok(());
-                }
+                self.show(event.seq);
                 self.offer(event).await?;
                 self.next = event.seq.next();
                 self.ended |= event.path.is_root()
@@ -128,8 +112,23 @@ impl Task {
                     );
                 _ = self.position.send_replace(self.next);
             }
+            if events.is_empty() {
+                self.show(self.next);
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// Shows the deltas that stand before event `next`. A piece of an answer is sent before the event that holds the
+    /// answer is appended, so whoever has read that event finds the piece here.
+    fn show(&mut self, next: Seq) {
+        while let Some((after, delta)) = self.early.take().or_else(|| self.deltas.try_recv().ok()) {
+            if after > next {
+                self.early = Some((after, delta));
+                return;
+            }
+            self.sink.delta(&self.run, &delta);
+        }
     }
 
     async fn offer(&self, event: &Arc<crate::record::Event>) -> Result<(), GivenUp> {

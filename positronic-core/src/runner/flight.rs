@@ -12,7 +12,7 @@ use super::worker::{Shared, Worker};
 use crate::error::{Error, Result};
 use crate::machine::Effect;
 use crate::model::{DeltaSink, Model, Piece};
-use crate::plan::{LoopPlan, Scope, StageBody, ToolBody, ToolReply};
+use crate::plan::{LoopPlan, Scope, SideOutput, StageBody, ToolBody, ToolReply};
 use crate::record::{
     Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, ProposedCall, Question, Segment, Seq,
     Timestamp, ToolCall, ToolSet,
@@ -21,9 +21,11 @@ use crate::record::{
 /// What comes back to the worker.
 pub(super) enum Report {
     /// A tool made a file or a widget.
-    Output { path: Path, body: Body },
+    Output { path: Path, output: SideOutput },
     /// A step asks a model.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
+    /// A step's question failed and is asked again.
+    Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.
     Done { path: Path, outcome: Outcome },
 }
@@ -31,7 +33,10 @@ pub(super) enum Report {
 impl Report {
     pub(super) const fn path(&self) -> &Path {
         match self {
-            Self::Output { path, .. } | Self::Question { path, .. } | Self::Done { path, .. } => path,
+            Self::Output { path, .. }
+            | Self::Question { path, .. }
+            | Self::Retry { path, .. }
+            | Self::Done { path, .. } => path,
         }
     }
 }

@@ -148,7 +148,13 @@ impl<R> Run<R> {
     pub async fn settled(&self) -> Settled {
         let sent = Seq(self.sent.load(Ordering::Acquire));
         let mut watch = self.shared.settled.subscribe();
-        let phase = match watch.wait_for(|(phase, seq)| !matches!(phase, Phase::Working) && *seq >= sent).await {
+        let settled = |(phase, seq): &(Phase, Seq)| match phase {
+            Phase::Working => false,
+            Phase::Suspended | Phase::Ended => *seq >= sent,
+            // A worker that has stopped takes no signal any more.
+            Phase::Stopped(_) => true,
+        };
+        let phase = match watch.wait_for(settled).await {
             Ok(reached) => reached.0.clone(),
             Err(_) => Phase::Stopped("its worker is gone".to_owned()),
         };
@@ -196,6 +202,8 @@ impl<R> Run<R> {
             let drafts = match decide(&state, &signal, now, &JsonSchemas) {
                 Ok(drafts) => drafts,
                 Err(Refusal::Repeated { seq }) => return Ok(seq),
+                // What the worker has folded may lag behind the log, and only the log can refuse.
+                Err(_) if self.caught_up(&mut state).await? => continue,
                 Err(refusal) => return Err(self.told(refusal, &signal).await?.into()),
             };
             let events = super::commit::stamp(drafts, state.next, now, None);
@@ -208,16 +216,24 @@ impl<R> Run<R> {
                     return Ok(accepted);
                 }
                 Err(StoreError::Conflict { .. }) => {
-                    for event in runner.store.read(run, state.next, usize::MAX).await? {
-                        // A log that does not hold together is the worker's to report.
-                        if state.apply(&event).is_err() {
-                            return Err(Refusal::Ended.into());
-                        }
-                    }
+                    self.caught_up(&mut state).await?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Folds what the log has beyond a state, and says whether there was anything.
+    async fn caught_up(&self, state: &mut RunState) -> Result<bool, SignalError> {
+        let Shared { runner, run, .. } = &*self.shared;
+        let events = runner.store.read(run, state.next, usize::MAX).await?;
+        for event in &events {
+            // A log that does not hold together is the worker's to report.
+            if state.apply(event).is_err() {
+                return Err(Refusal::Ended.into());
+            }
+        }
+        Ok(!events.is_empty())
     }
 
     /// Makes the refusal of a decision say what was decided, also when the batch of the call, or the run, is over.

@@ -1,6 +1,7 @@
 //! The way from an author's code back into its run.
 
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -8,30 +9,46 @@ use tokio::sync::{mpsc, oneshot};
 use super::flight::Report;
 use super::worker::Shared;
 use crate::error::{Error, Result};
-use crate::plan::{Link, Plan};
-use crate::record::{Body, Delta, DeltaKind, ModelResponse, Path, Prompt, Question};
+use crate::plan::{Link, Plan, SideOutput};
+use crate::record::{Delta, DeltaKind, ModelResponse, Path, Prompt, Question};
 
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.
     shared: Weak<Shared>,
     reports: mpsc::UnboundedSender<Report>,
+    /// Counts what each running call has said of itself.
+    said: Mutex<HashMap<Path, u32>>,
 }
 
 impl RunLink {
     pub(super) fn new(shared: &Arc<Shared>, reports: mpsc::UnboundedSender<Report>) -> Self {
-        Self { shared: Arc::downgrade(shared), reports }
+        Self { shared: Arc::downgrade(shared), reports, said: Mutex::default() }
+    }
+
+    /// Forgets how often a call has spoken, since it has ended.
+    pub(super) fn forget(&self, call: &Path) {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
+    }
+
+    fn count(&self, call: &Path) -> u32 {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = said.entry(call.clone()).or_default();
+        let n = *next;
+        *next = next.saturating_add(1);
+        n
     }
 }
 
 impl Link for RunLink {
-    fn output(&self, path: &Path, body: Body) {
-        _ = self.reports.send(Report::Output { path: path.clone(), body });
+    fn output(&self, path: &Path, output: SideOutput) {
+        _ = self.reports.send(Report::Output { path: path.clone(), output });
     }
 
     fn progress(&self, path: &Path, text: String) {
         let Some(shared) = self.shared.upgrade() else { return };
+        let n = self.count(path);
         let (path, kind) = (path.clone(), DeltaKind::Progress);
-        let delta = Delta { path, attempt: 0, part: 0, kind, call: None, tool: None, n: 0, text };
+        let delta = Delta { path, attempt: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;
         for feed in &shared.feeds {
             feed.delta(after, &delta);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::flight::{Answer, Judged, Outcome, ask, caught_now, took};
+use super::flight::{Answer, Judged, Outcome, Report, ask, caught_now, took};
 use super::worker::{Stop, Worker};
 use crate::error::{Error, Result};
 use crate::machine::{REPLY, Stage, denial, denied_before, question_hash};
@@ -226,8 +226,9 @@ impl Worker {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
+        let reports = self.reports.clone();
         let after = shared.state().next;
-        self.launch(path, false, async move {
+        self.launch(path.clone(), false, async move {
             let started = shared.now();
             let retry = shared.runner.retry;
             let mut request = request;
@@ -236,6 +237,9 @@ impl Worker {
                 let Err(error) = &result else { break result };
                 let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
                 let Some(pause) = pause else { break result };
+                let (attempt, due) = (request.attempt, shared.now().after(pause));
+                // The worker is gone when the run was stopped; then nobody wants to know.
+                _ = reports.send(Report::Retry { path: path.clone(), attempt, error: error.clone(), due });
                 tokio::time::sleep(pause).await;
                 request.attempt += 1;
             };

@@ -15,7 +15,7 @@ use super::handle::Run;
 use super::link::RunLink;
 use super::{Runner, commit};
 use crate::machine::{Effect, RunState, next};
-use crate::plan::Plan;
+use crate::plan::{Plan, SideOutput};
 use crate::projection::Prompts;
 use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, Seq, Start, Timestamp};
 use crate::store::{Append, StoreError, Watcher};
@@ -290,7 +290,7 @@ impl Worker {
             return self.settle(report).await;
         }
         let at_once = match &report {
-            Report::Question { .. } => true,
+            Report::Question { .. } | Report::Retry { .. } => true,
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
@@ -313,14 +313,28 @@ impl Worker {
 
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
+<<<<<<< HEAD
             Report::Output { path, body } => {
                 let drafts = vec![Draft::new(path.clone(), body)];
                 self.append_outcome(&path, drafts).await?;
+=======
+            Report::Output { path, output } => {
+                let id = path.output_id(self.shared.prompts().side_outputs(&path));
+                let (file, widget) = match output {
+                    SideOutput::File(file) => (Some(file), None),
+                    SideOutput::Widget(widget) => (None, Some(widget)),
+                };
+                self.append_if_fits(vec![Draft::new(path, Body::LoopOutput { id, file, widget })]).await?;
+>>>>>>> tests
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,
+            Report::Retry { path, attempt, error, due } => {
+                self.append_if_fits(vec![Draft::new(path, Body::LoopModelRetry { attempt, error, due })]).await?;
+            }
             Report::Done { path, outcome } => {
                 self.settle_outcome(&path, outcome).await?;
                 self.flights.remove(&path);
+                self.link.forget(&path);
             }
         }
         Ok(())

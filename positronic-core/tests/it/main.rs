@@ -9,6 +9,16 @@
 )]
 
 mod batches;
+mod bfcl;
+mod cancel;
+mod events;
 mod first;
 mod layers;
+mod limits;
+mod nesting;
+mod replay;
+mod sinks;
+mod steps;
 mod support;
+mod tools;
+mod waits;

@@ -1,6 +1,7 @@
 //! What the stories share: a workshop whose tools note what they do, and the checks that every log has to pass.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, request_at};
 use positronic_core::record::{
-    Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, RunId, ToolOutput, ToolResult,
+    Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, ToolOutput, ToolResult,
 };
 use positronic_core::runner::{Run, Runner, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
@@ -84,6 +85,11 @@ impl Play {
         let mut requests = self.asked.lock().unwrap().clone();
         requests.extend(self.model.requests());
         requests
+    }
+
+    /// Says whether a text stood in any request.
+    pub(crate) fn model_read(&self, text: &str) -> bool {
+        self.requests().iter().any(|request| self.model.wire(request).contains(text))
     }
 
     /// Returns what the model was asked last.
@@ -165,19 +171,43 @@ pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
         rebuilt.entry(event.path.clone()).or_default().push(model.wire(&request));
     }
     for request in sent {
+        check_pairs(&request.messages.messages());
         let wire = model.wire(request);
         let known = rebuilt.get(&request.path).unwrap_or_else(|| panic!("the log has no request at {}", request.path));
         assert!(known.contains(&wire), "the request at {} is rebuilt as {known:?}, not as {wire}", request.path);
     }
 }
 
+/// Checks that the results of an answer's calls stand right behind it, one for each, in call order.
+fn check_pairs(messages: &[Message]) {
+    let mut due: VecDeque<&String> = VecDeque::new();
+    for message in messages {
+        match message {
+            Message::Tool { call, .. } => assert_eq!(Some(call), due.pop_front(), "a result in its place"),
+            Message::Assistant { .. } | Message::User { .. } => assert!(due.is_empty(), "{due:?} have no result"),
+        }
+        if let Message::Assistant { parts } = message {
+            due.extend(parts.iter().filter_map(|part| match part {
+                Assistant::Call { call, .. } => Some(call),
+                _ => None,
+            }));
+        }
+    }
+    assert!(due.is_empty(), "{due:?} have no result");
+}
+
 /// What the tools of a workshop did, in order. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Journal(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Journal(Arc<Mutex<Vec<String>>>, Arc<AtomicU32>);
 
 impl Journal {
     pub(crate) fn note(&self, what: impl Into<String>) {
         self.0.lock().unwrap().push(what.into());
+    }
+
+    /// Counts, from 1.
+    pub(crate) fn count(&self) -> u32 {
+        self.1.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// Returns what was noted since the last time.
@@ -319,8 +349,4 @@ pub(crate) fn error_of(result: &ToolResult) -> &str {
 
 pub(crate) fn success(output: impl Into<Value>) -> ToolResult {
     ToolResult::Success { output: output.into() }
-}
-
-pub(crate) fn run_id() -> RunId {
-    RunId::from("run-1")
 }

@@ -1,0 +1,215 @@
+//! The form of every event: one example of each, minimal and full, pinned and read back.
+
+use std::collections::BTreeSet;
+
+use positronic_core::record::{Body, Event, EventError};
+use serde_json::{Value, json};
+
+/// Bodies of every event, as they are stored; several where fields can be left out.
+fn examples() -> Vec<Value> {
+    let actor =
+        json!({"by": "ann", "channel": "cli", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
+    let hash = "00112233445566778899aabbccddeeff";
+    let decl = json!({
+        "id": "pay.send", "title": "Pay", "description": "Pays", "parameters": {"type": "object"},
+        "flags": {"exit": true, "read_only": true, "idempotent": true, "sequential": true, "destructive": true, "brain": true}
+    });
+    let usage = json!({"input": 9, "output": 8, "cached": 7, "reasoning": 6});
+    let error = json!({
+        "kind": "rate_limited", "message": "slow down", "retry_after": 7, "status": 429, "provider_code": "busy",
+        "request_id": "req-1"
+    });
+    let patch = json!({"patch": [{"op": "replace", "path": "/n", "value": 2}]});
+    let limits = json!({
+        "max_iterations": null, "max_tokens": 9, "max_time": 8, "on_limit": "error", "parallel": 2, "policy": "strict"
+    });
+    vec![
+        json!({"type": "RUN_CLAIMED", "holder": "w1"}),
+        json!({"type": "RUN_CLAIMED", "holder": "w1", "trace": "00-…"}),
+        json!({"type": "RUN_RELEASED", "reason": "idle"}),
+        json!({"type": "BRAIN_START", "title": "Small", "fingerprint": hash, "stages": []}),
+        json!({
+            "type": "BRAIN_START", "title": "Full", "version": 3, "fingerprint": hash,
+            "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}],
+            "options": {"x": 1}, "state": [1.5],
+            "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
+        }),
+        json!({"type": "BRAIN_COMPLETE", "result": null}),
+        json!({"type": "BRAIN_ERROR", "code": "step", "message": "no"}),
+        json!({"type": "BRAIN_ERROR", "code": "limit", "message": "no", "retryable": true}),
+        json!({"type": "BRAIN_CANCELLED"}),
+        json!({"type": "BRAIN_CANCELLED", "signal": "s2", "actor": actor, "reason": "enough"}),
+        json!({"type": "BRAIN_PAUSED", "signal": "s3"}),
+        json!({"type": "BRAIN_PAUSED", "signal": "s3", "actor": actor}),
+        json!({"type": "BRAIN_RESUMED", "signal": "s4"}),
+        json!({"type": "BRAIN_RESUMED", "signal": "s4", "actor": actor}),
+        json!({"type": "STEP_START"}),
+        json!({"type": "STEP_START", "attempt": 1}),
+        json!({"type": "STEP_COMPLETE", "duration": 5}),
+        json!({"type": "STEP_COMPLETE", "change": {"state": null}, "duration": 5}),
+        json!({"type": "STEP_RETRY", "attempt": 0, "message": "down", "due": 9}),
+        json!({"type": "LOOP_START", "limits": {"max_iterations": 50}}),
+        json!({"type": "LOOP_START", "input": "hi", "message_id": "m1", "limits": limits}),
+        json!({"type": "LOOP_ITERATION"}),
+        json!({
+            "type": "LOOP_ITERATION", "system": {"hash": hash, "body": "Be kind."},
+            "context": [{"hash": hash}, {"hash": hash, "body": {"name": "n", "text": "t"}}],
+            "tools": [{"id": "a", "hash": hash}, {"id": "pay.send", "hash": hash, "body": decl}],
+            "settings": {"hash": hash, "body": {
+                "tier": "high", "model": "m", "temperature": 0.1, "max_output_tokens": 3, "tool_choice": "required",
+                "parallel_tool_calls": false, "output": {"type": "json_schema", "name": "N", "schema": {}}, "extra": {"z": 1, "a": 2}
+            }},
+            "limits": limits, "exits": true, "plugins": {"todo": patch}
+        }),
+        json!({"type": "LOOP_MODEL_CALL", "model": "p/m"}),
+        json!({
+            "type": "LOOP_MODEL_CALL", "attempt": 2, "model": "p/m",
+            "question": {"system": "Be brief.", "text": "Who?", "settings": {"max_output_tokens": 3}}
+        }),
+        json!({"type": "LOOP_MODEL_RESULT", "parts": [], "facts": {"finish": "stop", "usage": {}}, "duration": 1}),
+        json!({
+            "type": "LOOP_MODEL_RESULT",
+            "parts": [
+                {"type": "reasoning", "text": "hm", "data": {"signature": "x"}}, {"type": "text", "text": "hi"},
+                {"type": "call", "index": 0}, {"type": "opaque", "data": [1]}
+            ],
+            "facts": {
+                "provider": "p", "model": "m", "answered_by": "m-2", "response_id": "r", "finish": {"other": "odd"},
+                "first_chunk": 4, "usage": usage
+            },
+            "duration": 9
+        }),
+        json!({"type": "LOOP_MODEL_RETRY", "attempt": 0, "error": {"kind": "server", "message": "no"}, "due": 9}),
+        json!({"type": "LOOP_MODEL_RETRY", "attempt": 1, "error": error, "due": 9}),
+        json!({"type": "LOOP_TOOL_CALL", "tool": "a", "arguments": "{oops"}),
+        json!({
+            "type": "LOOP_TOOL_CALL", "tool": "a", "arguments": {"n": 1.25}, "provider_id": "p1", "data": null,
+            "flags": {"exit": true}, "gate": {"reason": "sure?", "valid_for": 5, "editable": false}
+        }),
+        json!({"type": "LOOP_TOOL_START"}),
+        json!({"type": "LOOP_TOOL_START", "attempt": 1}),
+        json!({"type": "LOOP_TOOL_RETRY", "attempt": 0, "message": "no", "due": 9}),
+        json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "success", "output": null}}),
+        json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "error", "message": "no"}, "duration": 3, "change": patch}),
+        json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "denied"}}),
+        json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "denied", "reason": "risky", "by": "ann"}}),
+        json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "skipped", "reason": "late"}}),
+        json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "interrupted", "reason": "gone"}}),
+        json!({"type": "LOOP_BRAIN_START", "title": "Inner", "options": null}),
+        json!({"type": "LOOP_BRAIN_COMPLETE", "result": null}),
+        json!({"type": "LOOP_BRAIN_COMPLETE", "error": "no"}),
+        json!({"type": "LOOP_OUTPUT", "id": "0123456789abc", "file": {
+            "name": "a.txt", "media_type": "text/plain", "size": 1, "sha256": "00", "uri": "memory:a"
+        }}),
+        json!({"type": "LOOP_OUTPUT", "id": "0123456789abc", "widget": {
+            "kind": "chart", "data": [1], "fallback": "a chart", "replaces": "abc0123456789"
+        }}),
+        json!({"type": "LOOP_APPROVAL_REQUESTED", "reason": "sure?", "editable": true, "arguments_hash": hash}),
+        json!({"type": "LOOP_APPROVAL_REQUESTED", "reason": "sure?", "expires": 9, "editable": false, "arguments_hash": hash}),
+        json!({"type": "LOOP_APPROVAL_DECIDED", "decision": "approved", "signal": "s5"}),
+        json!({
+            "type": "LOOP_APPROVAL_DECIDED", "decision": "rejected", "arguments": {}, "reason": "no", "signal": "s5",
+            "actor": actor
+        }),
+        json!({"type": "LOOP_APPROVAL_WITHDRAWN", "cause": "over"}),
+        json!({"type": "LOOP_APPROVAL_EXPIRED"}),
+        json!({"type": "LOOP_WAIT", "waits": [{"webhook": "slack", "identifier": "t", "schema": true}]}),
+        json!({
+            "type": "LOOP_WAIT",
+            "waits": [{
+                "webhook": "slack", "identifier": "t", "person": true, "prompt": "Well?", "schema": {}, "expires": 9,
+                "otherwise": null
+            }],
+            "output": 1, "change": {"state": {}}
+        }),
+        json!({"type": "LOOP_RESUME", "wait": 0, "payload": null}),
+        json!({"type": "LOOP_RESUME", "cause": "expired", "wait": 1, "payload": {}, "signal": "s6", "actor": actor}),
+        json!({"type": "LOOP_MESSAGE", "text": "hi"}),
+        json!({"type": "LOOP_MESSAGE", "text": "hi", "from": "engine", "signal": "s7", "actor": actor}),
+        json!({"type": "LOOP_EXIT", "call": "Chat/0.1", "tool": "finish"}),
+        json!({"type": "LOOP_MAX_ITERATIONS", "limit": 50}),
+        json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
+        json!({"type": "LOOP_COMPACTED", "keep": 4, "summary": "so far"}),
+        json!({"type": "LOOP_COMPLETE", "outcome": {"type": "answered"}, "usage": {}}),
+        json!({"type": "LOOP_COMPLETE", "outcome": {"type": "exited", "tool": "finish"}, "usage": usage, "change": patch}),
+        json!({"type": "LOOP_COMPLETE", "outcome": {"type": "max_iterations"}, "usage": {}}),
+        json!({"type": "LOOP_COMPLETE", "outcome": {"type": "limit", "limit": "time"}, "usage": {}}),
+        json!({"type": "LOOP_COMPLETE", "outcome": {"type": "failed", "code": "model", "message": "no"}, "usage": {}}),
+        json!({"type": "LOOP_COMPLETE", "outcome": {"type": "cancelled"}, "usage": {}}),
+    ]
+}
+
+/// Puts an example into an envelope, as a line of a log.
+fn line(body: &Value) -> String {
+    let mut event = json!({"seq": 1, "at": 5});
+    event.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+    event.to_string()
+}
+
+#[test]
+fn every_event_reads_and_is_written_as_it_was() {
+    let mut pinned = String::new();
+    for example in examples() {
+        let event = Event::from_json(&line(&example)).unwrap_or_else(|error| panic!("{example}: {error}"));
+        let mut written: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
+        assert_eq!(event.body.name(), example["type"], "the name is the type");
+        written.as_object_mut().unwrap().remove("seq");
+        written.as_object_mut().unwrap().remove("at");
+        assert_eq!(written, example, "no field is lost, and none is added");
+        assert_eq!(Event::from_json(&event.to_json().unwrap()).unwrap(), event);
+        pinned.push_str(&event.to_json().unwrap());
+        pinned.push('\n');
+    }
+    insta::assert_snapshot!(pinned);
+}
+
+#[test]
+fn the_envelope_leaves_out_what_is_usual() {
+    let bare = Event::from_json("{\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}").unwrap();
+    assert_eq!(bare.to_json().unwrap(), "{\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}");
+    let full = "{\"seq\":1,\"at\":5,\"epoch\":2,\"path\":\"Chat/3.1/Ask\",\"type\":\"STEP_START\"}";
+    assert_eq!(Event::from_json(full).unwrap().to_json().unwrap(), full);
+}
+
+#[test]
+fn what_this_release_cannot_read_is_refused() {
+    let unknown = Event::from_json("{\"seq\":1,\"at\":5,\"type\":\"LOOP_DANCE\"}").unwrap_err();
+    assert!(unknown.to_string().contains("unknown variant `LOOP_DANCE`"), "{unknown}");
+
+    let newer = Event::from_json("{\"v\":2,\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}").unwrap_err();
+    assert!(matches!(newer, EventError::Version { found: 2 }), "{newer}");
+    let newer = Event::from_json("{\"v\":2,\"seq\":1,\"at\":5,\"type\":\"LOOP_DANCE\"}").unwrap_err();
+    assert!(matches!(newer, EventError::Version { found: 2 }), "whatever its type is");
+
+    for broken in
+        ["", "{}", "[1]", "{\"seq\":1,\"at\":5}", "{\"seq\":1,\"at\":5,\"path\":\"a//b\",\"type\":\"STEP_START\"}"]
+    {
+        assert!(matches!(Event::from_json(broken), Err(EventError::Json(_))), "{broken}");
+    }
+}
+
+/// Returns the words of a text that are event names.
+fn names(text: &str) -> BTreeSet<String> {
+    let is_name =
+        |word: &&str| word.contains('_') && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .filter(is_name)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_table_in_the_docs_names_exactly_the_events_there_are() {
+    let source = include_str!("../../src/record/event_body.rs");
+    let rows = source.lines().filter(|line| line.starts_with("/// | `"));
+    let table = names(&rows.filter_map(|row| row.split('|').nth(1)).collect::<Vec<_>>().join(" "));
+
+    let unknown = serde_json::from_str::<Body>("{\"type\":\"LOOP_DANCE\"}").unwrap_err().to_string();
+    let all = unknown.split_once("expected one of ").unwrap().1;
+    let mut variants = names(all);
+    variants.remove("LOOP_DANCE");
+
+    assert_eq!(table, variants);
+    let shown: BTreeSet<_> = examples().iter().map(|body| body["type"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(shown, variants, "every event has an example here");
+}

@@ -1,0 +1,184 @@
+//! Random stories: whatever is called, gated, decided, said and paused in whatever order, the promises hold.
+//!
+//! What holds of every log is checked by `support::Play::story`, which all stories of this binary go through.
+
+use std::sync::{Arc, Mutex};
+
+use positronic_core::machine::{Pending, PendingKind};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, BatchPolicy, ModelRequest, SignalKind};
+use positronic_core::runner::{Run, Settled};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+
+use crate::support::{Board, Job, Journal, Play, Shop, ShopLoop, check_requests, done, tools, work, worker};
+
+/// A story's script: what the model says, and what people do.
+#[derive(Debug, Clone)]
+struct Script {
+    policy: BatchPolicy,
+    lockstep: bool,
+    parallel: u32,
+    rounds: Vec<Vec<Ask>>,
+    inner: Vec<Ask>,
+    deeds: Vec<(u8, u8)>,
+}
+
+#[derive(Debug, Clone)]
+struct Ask {
+    tool: &'static str,
+    takes: u64,
+    fails: bool,
+}
+
+impl Ask {
+    fn call(&self, id: &str) -> (&'static str, Value) {
+        match self.tool {
+            "safe!" => ("safe", json!({"id": 7})),
+            "safe?" => ("safe", json!("{\"id\"")),
+            "inner" => ("inner", json!({})),
+            tool => (tool, json!({"id": id, "takes": self.takes, "fails": self.fails})),
+        }
+    }
+}
+
+fn asks(inner: bool) -> impl Strategy<Value = Ask> {
+    let mut names = vec!["safe", "safe", "read", "alone", "gated", "gated", "ask", "looked", "safe!", "safe?", "nope"];
+    if !inner {
+        names.extend(["inner", "finish"]);
+    }
+    (proptest::sample::select(names), 0..4_u64, any::<bool>(), any::<bool>())
+        .prop_map(|(tool, takes, one, other)| Ask { tool, takes: takes * 7, fails: one && other })
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    let policy = prop_oneof![Just(BatchPolicy::Gated), Just(BatchPolicy::Strict), Just(BatchPolicy::Eager)];
+    let rounds = proptest::collection::vec(proptest::collection::vec(asks(false), 1..7), 1..4);
+    let inner = proptest::collection::vec(asks(true), 0..4);
+    let deeds = proptest::collection::vec((any::<u8>(), any::<u8>()), 12);
+    (policy, any::<bool>(), 1..5_u32, rounds, inner, deeds).prop_map(
+        |(policy, lockstep, parallel, rounds, inner, deeds)| Script {
+            policy,
+            lockstep,
+            parallel,
+            rounds,
+            inner,
+            deeds,
+        },
+    )
+}
+
+fn bench(config: ShopLoop, script: &Script) -> ShopLoop {
+    tools(config)
+        .policy(script.policy)
+        .parallel(script.parallel)
+        .tools([worker("looked", |t| t.read_only().requires_approval("look"))])
+        .tool("ask", |t| t.wait(|job: &Job, _: &Shop| [webhook::<NoArgs>("go").on(&job.id)]).execute(work))
+}
+
+fn story(script: &Script, journal: &Journal) -> Brain<(), Board> {
+    let (script, inner) = (script.clone(), script.clone());
+    let deep = move || {
+        let inner = inner.clone();
+        brain("Inner")
+            .services::<Journal>()
+            .state(Board::default())
+            .r#loop("Deep", move |cx| bench(cx.system("Inside."), &inner))
+    };
+    brain("Story")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            bench(cx.system(format!("{} done.", cx.state.done.len())), &script)
+                .brain("inner", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tool("finish", |t| t.exit().execute(work))
+                .exit_on(["finish"])
+                .max_iterations(6)
+        })
+        .bind(journal.clone())
+}
+
+/// Answers as the script says; then it only talks.
+fn model(script: &Script, sent: Arc<Mutex<Vec<ModelRequest>>>) -> ScriptedModel {
+    let script = script.clone();
+    ScriptedModel::from_fn(move |request| {
+        sent.lock().unwrap().push(request.clone());
+        let place = request.path.as_str();
+        let batch = match place.strip_prefix("Work/").and_then(|round| round.parse::<usize>().ok()) {
+            Some(round) => script.rounds.get(round),
+            None => Some(&script.inner).filter(|_| place.ends_with("/Deep/0")),
+        };
+        match batch {
+            Some(batch) if !batch.is_empty() => {
+                // Identical calls occur, so that denials of identical calls do.
+                let id = |index: usize| format!("{place}.{}", index / 2);
+                Reply::calls(batch.iter().enumerate().map(|(index, ask)| ask.call(&id(index))))
+            }
+            _ => done(),
+        }
+    })
+}
+
+async fn act(run: &Run<Board>, pending: &[Pending], (what, whom): (u8, u8)) {
+    let chosen = &pending[usize::from(whom) % pending.len()];
+    if what % 11 == 0 {
+        run.message("Still there?", "ann").await.unwrap();
+    }
+    if what % 13 == 0 {
+        run.pause().await.unwrap();
+    }
+    match &chosen.kind {
+        PendingKind::Approval { .. } => {
+            let call = chosen.call.clone();
+            let kind = match what % 3 {
+                0 => SignalKind::Approve { call, arguments: None },
+                1 => SignalKind::Approve { call, arguments: Some(json!({"id": "edited"})) },
+                _ => SignalKind::Reject { call, reason: None },
+            };
+            run.signal(kind, Actor::default()).await.unwrap();
+        }
+        PendingKind::Answer { waits } => {
+            run.webhook(&waits[0].webhook, &waits[0].identifier, json!({})).await.unwrap();
+        }
+    }
+    if what % 13 == 0 {
+        run.resume().await.unwrap();
+    }
+}
+
+async fn plays(script: Script) {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let play = Play::of(model(&script, Arc::clone(&sent)), script.lockstep);
+    let run = play.start(&story(&script, &Journal::default()), ()).await;
+    let mut deeds = script.deeds.iter().copied().cycle();
+    for _ in 0..200 {
+        match run.settled().await {
+            Settled::Waiting(pending) => {
+                play.story(&run).await;
+                act(&run, &pending, deeds.next().unwrap()).await;
+            }
+            Settled::Completed(_) => {
+                let story = play.story(&run).await;
+                check_requests(story.log(), &sent.lock().unwrap());
+                return;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("the story does not end:\n{}", play.story(&run).await.events());
+}
+
+#[test]
+fn whatever_happens_in_whatever_order_the_promises_hold() {
+    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&scripts(), |script| {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+            runtime.block_on(plays(script));
+            Ok(())
+        })
+        .unwrap();
+}

@@ -1,0 +1,297 @@
+//! Sinks and stores: events come in order and without a gap, and nothing that fails there hurts the run.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::record::{Delta, Event, RunId, Seq};
+use positronic_core::runner::{RunError, Runner, Settled, SignalError, StartError};
+use positronic_core::sink::{ChannelSink, EventSink, JsonLines, Live, Recorder, SinkError, TracingSink};
+use positronic_core::store::{Append, EventStore, MemoryStore, StoreError, Watcher};
+use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use serde_json::json;
+
+use crate::support::{Journal, Play, batch, check_log, done, path, slow_batch, tools, waits, workshop};
+
+/// Writes what it takes as lines; takes its time, fails or panics at some events.
+#[derive(Clone, Default)]
+struct Odd {
+    lines: Arc<Mutex<Vec<String>>>,
+    takes: Duration,
+    fails: Option<u64>,
+    times: Arc<AtomicU64>,
+    panics: Option<u64>,
+}
+
+impl Odd {
+    fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+impl EventSink for Odd {
+    fn name(&self) -> &'static str {
+        "odd"
+    }
+
+    fn event<'a>(&'a self, _: &'a RunId, event: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.takes).await;
+            assert_ne!(self.panics, Some(event.seq.0), "the sink fell");
+            let left = self.times.load(Ordering::SeqCst);
+            if self.fails == Some(event.seq.0) && left > 0 {
+                self.times.store(left - 1, Ordering::SeqCst);
+                return Err(SinkError("not now".to_owned()));
+            }
+            self.lines.lock().unwrap().push(format!("{} {}", event.seq, event.body.name()));
+            Ok(())
+        })
+    }
+
+    fn delta(&self, _: &RunId, delta: &Delta) {
+        self.lines.lock().unwrap().push(format!("{:?} {}", delta.kind, delta.text));
+    }
+}
+
+fn expected(story: &Story) -> Vec<String> {
+    story.log().iter().map(|event| format!("{} {}", event.seq, event.body.name())).collect()
+}
+
+fn talk() -> [Reply; 2] {
+    [batch([("safe", "a")]), Reply::text("All is well.")]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_sink_delays_nobody_and_gets_everything_in_place() {
+    let slow = Odd { takes: Duration::from_secs(3), ..Odd::default() };
+    let fast = Recorder::new();
+    let journal = Journal::default();
+    let play = Play::new(talk()).map(|runner| runner.sink(slow.clone()).sink(fast.clone()));
+    let began = tokio::time::Instant::now();
+    let run = play.start(&workshop(&journal, tools), ()).await;
+
+    run.settled().await;
+    assert_eq!(began.elapsed(), Duration::ZERO, "the run does not wait for its sinks");
+
+    assert!(run.flushed(Duration::from_secs(600)).await);
+    let story = play.story(&run).await;
+    let lines = slow.lines();
+    let events: Vec<_> = lines.iter().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).cloned().collect();
+    assert_eq!(events, expected(&story));
+    let at = |what: &str| lines.iter().position(|line| line == what).unwrap_or_else(|| panic!("{what} in {lines:#?}"));
+    let pieces: Vec<_> = lines.iter().filter(|line| line.starts_with("Text")).cloned().collect();
+    assert_eq!(pieces, ["Text All ", "Text is ", "Text well."]);
+    let call = lines.iter().rposition(|line| line.ends_with("LOOP_MODEL_CALL")).unwrap();
+    let result = lines.iter().rposition(|line| line.ends_with("LOOP_MODEL_RESULT")).unwrap();
+    assert!(call < at("Text All ") && at("Text well.") < result, "{lines:#?}");
+    assert_eq!(fast.events().len(), story.log().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_fails_for_a_while_is_offered_the_same_event_again() {
+    let failing = Odd { fails: Some(3), times: Arc::new(AtomicU64::new(4)), ..Odd::default() };
+    let journal = Journal::default();
+    let play = Play::new(talk()).map(|runner| runner.sink(failing.clone()));
+    let run = play.start(&workshop(&journal, tools), ()).await;
+
+    run.settled().await;
+    assert!(run.flushed(Duration::from_secs(60)).await);
+
+    let story = play.story(&run).await;
+    let events: Vec<_> =
+        failing.lines().into_iter().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
+    assert_eq!(events, expected(&story));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_fails_for_ever_or_panics_is_given_up_and_the_run_goes_on() {
+    let dead = Odd { fails: Some(4), times: Arc::new(AtomicU64::new(u64::MAX)), ..Odd::default() };
+    let panicking = Odd { panics: Some(6), ..Odd::default() };
+    let healthy = Recorder::new();
+    let journal = Journal::default();
+    let play = Play::new(talk())
+        .map(|runner| runner.sink(dead.clone()).sink(panicking.clone()).sink(TracingSink).sink(healthy.clone()));
+    let run = play.start(&workshop(&journal, tools), ()).await;
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(run.flushed(Duration::from_secs(60)).await, "who is given up is not waited for");
+
+    let story = play.story(&run).await;
+    assert_eq!(dead.lines().len(), 4, "nothing behind a gap");
+    assert!(panicking.lines().len() >= 6);
+    assert_eq!(healthy.events().len(), story.log().len());
+}
+
+/// A writer that can be read.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn json_lines_read_back_as_the_same_events() {
+    let page = Page::default();
+    let journal = Journal::default();
+    let play = Play::new(talk()).map(|runner| runner.sink(JsonLines::new(page.clone())));
+    let story = play.run(&workshop(&journal, tools), ()).await;
+
+    let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+    let read: Vec<_> = text.lines().map(|line| Arc::new(Event::from_json(line).unwrap())).collect();
+
+    assert_eq!(read, story.log());
+    assert_eq!(text, story.json_lines());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_brings_everything_and_a_dropped_receiver_harms_nobody() {
+    let journal = Journal::default();
+    let (sink, receiver) = ChannelSink::new(4);
+    let (dropped, gone) = ChannelSink::new(1);
+    drop(gone);
+    let play = Play::new(talk()).map(|runner| runner.sink(sink).sink(dropped));
+    let reading = tokio::spawn(receiver.collect::<Vec<_>>());
+    let run = play.start(&workshop(&journal, tools), ()).await;
+    let story = play.story(&run).await;
+    drop((run, play));
+
+    let live = reading.await.unwrap();
+    let seqs: Vec<_> = live
+        .iter()
+        .filter_map(|live| match live {
+            Live::Event(_, event) => Some(event.seq),
+            Live::Delta(..) => None,
+        })
+        .collect();
+    assert_eq!(seqs, story.log().iter().map(|event| event.seq).collect::<Vec<_>>());
+}
+
+/// A store whose appends fail from a number on, until it is mended, or lose each race once.
+#[derive(Clone, Default)]
+struct Faulty {
+    inner: MemoryStore,
+    fails_from: Option<u64>,
+    mended: Arc<AtomicBool>,
+}
+
+impl EventStore for Faulty {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
+        let last = append.expected.0 + append.events.len() as u64;
+        if self.fails_from.is_some_and(|from| last > from) && !self.mended.load(Ordering::SeqCst) {
+            let message = "the disk is full".to_owned();
+            return Box::pin(std::future::ready(Err(StoreError::Failed { message })));
+        }
+        self.inner.append(run, append)
+    }
+
+    fn read<'a>(
+        &'a self,
+        run: &'a RunId,
+        from: Seq,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
+        self.inner.read(run, from, most)
+    }
+
+    fn runs(&self) -> BoxFuture<'_, Result<Vec<RunId>, StoreError>> {
+        self.inner.runs()
+    }
+
+    fn watch(&self, run: &RunId, watcher: Weak<dyn Watcher>) {
+        self.inner.watch(run, watcher);
+    }
+}
+
+fn on(store: Faulty, model: ScriptedModel) -> Test {
+    Test::with(
+        Runner::builder()
+            .model(model)
+            .store(store)
+            .clock(TestClock::default())
+            .ids(CountedIds::default())
+            .lockstep(true)
+            .build(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_stops_the_run_cleanly_wherever_it_does() {
+    let whole = {
+        let journal = Journal::default();
+        Play::new([slow_batch([("safe", "a", 5), ("read", "b", 1)]), done()]).run(&workshop(&journal, tools), ()).await
+    };
+    let lines: Vec<_> = whole.json_lines().lines().map(str::to_owned).collect();
+    for from in 2..lines.len() as u64 {
+        let journal = Journal::default();
+        let model = ScriptedModel::from_fn(|request| {
+            if request.path == path("Work/0") { slow_batch([("safe", "a", 5), ("read", "b", 1)]) } else { done() }
+        });
+        let test = on(Faulty { fails_from: Some(from), ..Faulty::default() }, model);
+        let run = test.start(&workshop(&journal, tools), ()).await;
+
+        let settled = run.settled().await;
+
+        assert_eq!(settled, Settled::Stopped("the event store failed: the disk is full".to_owned()), "{from}");
+        assert!(matches!(run.result().await, Err(RunError::Stopped { .. })));
+        let story = Story::of(&run).await;
+        check_log(&story, &run.state());
+        let kept: Vec<_> = story.json_lines().lines().map(str::to_owned).collect();
+        assert!(kept.len() as u64 <= from && lines.starts_with(&kept), "the log holds everything up to then");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_at_the_start_starts_nothing() {
+    let journal = Journal::default();
+    let test = on(Faulty { fails_from: Some(0), ..Faulty::default() }, ScriptedModel::new([]));
+
+    let started = test.runner().start(&workshop(&journal, tools), ()).await;
+
+    assert!(matches!(started, Err(StartError::Store(StoreError::Failed { .. }))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_that_cannot_be_stored_is_an_error_and_the_run_still_waits() {
+    let journal = Journal::default();
+    let mended = Arc::new(AtomicBool::new(true));
+    let store = Faulty { fails_from: Some(0), mended: Arc::clone(&mended), ..Faulty::default() };
+    let test = on(store, ScriptedModel::new([batch([("gated", "a")]), done()]));
+    let run = test.start(&workshop(&journal, tools), ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+
+    mended.store(false, Ordering::SeqCst);
+    assert!(matches!(run.approve(&path("Work/0.0"), "ann").await, Err(SignalError::Store(_))));
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+
+    mended.store(true, Ordering::SeqCst);
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["a"]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_to_a_run_that_has_stopped_does_not_make_anybody_wait() {
+    let journal = Journal::default();
+    let mended = Arc::new(AtomicBool::new(false));
+    let store = Faulty { fails_from: Some(6), mended: Arc::clone(&mended), ..Faulty::default() };
+    let test = on(store, ScriptedModel::from_fn(|_| batch([("gated", "a")])));
+    let run = test.start(&workshop(&journal, tools), ()).await;
+    assert!(matches!(run.settled().await, Settled::Stopped(_)));
+
+    mended.store(true, Ordering::SeqCst);
+    run.cancel("never mind").await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Stopped(_)));
+}

@@ -1,0 +1,202 @@
+//! Steps: errors, retries, panics, and questions to a model that are recorded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, EndReason, ModelError, ModelErrorKind, OutputFormat, Settings, Tier, Usage};
+use positronic_core::runner::Settled;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::support::{Play, events_named};
+
+/// Counts its tries. Clones share it.
+#[derive(Clone, Default)]
+struct Tries(Arc<AtomicU32>);
+
+impl Tries {
+    fn next(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transient_failure_of_a_step_is_tried_again_with_backoff() {
+    let tries = Tries::default();
+    let flaky = brain("Flaky")
+        .services::<Tries>()
+        .state(5)
+        .step("Try", async |cx| {
+            assert_eq!(cx.idempotency_key(), "run-1:Try");
+            match cx.services.next() {
+                3 => Ok(cx.state + 1),
+                n => Err(Error::transient(format!("try {n} failed"))),
+            }
+        })
+        .bind(tries);
+
+    let story = Play::new([]).run(&flaky, ()).await;
+
+    assert_eq!(*story.settled(), Settled::Completed(json!(6)), "every try sees the state before the step");
+    let retries: Vec<_> = story
+        .log()
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::StepRetry { attempt, message, due } => Some((*attempt, message.as_str(), due.since(event.at))),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(retries, [(0, "try 1 failed", Duration::from_millis(500)), (1, "try 2 failed", Duration::from_secs(1))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_come_to_an_end_and_say_that_another_try_may_help() {
+    let hopeless = brain("Hopeless").step("Try", async |_| -> Result<()> { Err(Error::transient("down")) });
+
+    let story = Play::new([]).run(&hopeless, ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert_eq!((failure.code, failure.retryable), (EndReason::Step, true));
+    assert_eq!(failure.message, "the step `Try` failed: down");
+    assert_eq!(events_named(&story, "STEP_START").len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_with_a_question_mark_and_a_panic_fail_the_brain_with_their_words() {
+    let parse = brain("Parse").step("Parse", async |_| Ok("x".parse::<u32>()?));
+    let story = Play::new([]).run(&parse, ()).await;
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert_eq!(failure.message, "the step `Parse` failed: invalid digit found in string");
+    assert!(!failure.retryable);
+
+    let panics = brain("Panics").step("Fall", async |_| -> Result<u32> { panic!("oh no") });
+    let play = Play::new([]);
+    let run = play.start(&panics, ()).await;
+    assert_eq!(run.result().await.unwrap_err().to_string(), "the step `Fall` failed: it panicked: oh no");
+    play.story(&run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_cannot_be_read_back_is_a_failure_that_names_the_type() {
+    #[derive(Serialize, Deserialize)]
+    struct Lossy {
+        #[serde(skip_serializing)]
+        needed: u32,
+    }
+    let lossy =
+        brain("Lossy").step("Make", async |_| Ok(Lossy { needed: 1 })).step("Read", async |cx| Ok(cx.state.needed));
+
+    let story = Play::new([]).run(&lossy, ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert!(failure.message.contains("Lossy`: missing field `needed`"), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_recorded_and_not_asked_again_by_a_later_try() {
+    let tries = Tries::default();
+    let asking = brain("Asking")
+        .services::<Tries>()
+        .step("Ask", async |cx| {
+            let one = cx.model().system("Be brief.").ask("What is one?").await?;
+            let same = cx.model().system("Be brief.").ask("What is one?").await?;
+            if cx.services.next() < 3 {
+                return Err(Error::transient("later"));
+            }
+            let two = cx.model().ask("What is two?").await?;
+            Ok([one, same, two])
+        })
+        .bind(tries);
+    let usage = Usage { input: 3, output: 4, ..Usage::default() };
+    let play = Play::new([Reply::text("1").usage(usage), Reply::text("1 again").usage(usage), Reply::text("2")]);
+
+    let run = play.start(&asking, ()).await;
+
+    assert_eq!(run.result().await.unwrap(), ["1", "1 again", "2"], "each question gets its own answer");
+    let story = play.story(&run).await;
+    assert_eq!(events_named(&story, "LOOP_MODEL_CALL"), ["Ask/0", "Ask/1", "Ask/2"]);
+    assert_eq!(events_named(&story, "STEP_RETRY").len(), 2);
+    assert_eq!(run.state().root.unwrap().usage.total(), 14);
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Verdict {
+    spam: bool,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_can_ask_for_a_type() {
+    let judge = brain("Judge").step("Judge", async |cx| {
+        let settings = Settings::builder().temperature(0.0).build();
+        cx.model().settings(settings).tier(Tier::High).ask_for::<Verdict>("Is it spam?").await
+    });
+    let play = Play::new([Reply::text("{\"spam\": true}")]);
+    let run = play.start(&judge, ()).await;
+
+    assert_eq!(run.result().await.unwrap(), Verdict { spam: true });
+
+    play.story(&run).await;
+    let settings = play.last_request().settings;
+    assert_eq!((settings.temperature, settings.tier), (Some(0.0), Tier::High));
+    assert!(matches!(&settings.output, OutputFormat::JsonSchema { name, .. } if name == "Verdict"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_another_form_fails_and_is_not_hidden_behind_retries() {
+    for (answer, reason) in [("maybe", "expected value"), ("{\"spam\": 7}", "at `/spam`: 7 is not of type \"boolean\"")]
+    {
+        let judge = brain("Judge").step("Judge", async |cx| cx.model().ask_for::<Verdict>("Is it spam?").await);
+        let play = Play::new([Reply::text(answer)]);
+
+        let story = play.run(&judge, ()).await;
+
+        let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+        assert!(
+            failure.message.contains("the model's answer does not fit") && failure.message.contains(reason),
+            "{failure}"
+        );
+        assert_eq!(events_named(&story, "STEP_RETRY").len(), 0, "another try would get the recorded answer");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_whose_model_fails_is_sent_again_with_an_event_each_time() {
+    let asking = brain("Asking").step("Ask", async |cx| cx.model().ask("Anybody?").await);
+    let busy = || Reply::error(ModelError::new(ModelErrorKind::Server, "busy"));
+    let play = Play::new([busy(), busy(), Reply::text("yes")]);
+    let run = play.start(&asking, ()).await;
+
+    assert_eq!(run.result().await.unwrap(), "yes");
+
+    let story = play.story(&run).await;
+    assert_eq!(events_named(&story, "LOOP_MODEL_RETRY"), ["Ask/0", "Ask/0"]);
+
+    let play = Play::new([Reply::error(ModelError::new(ModelErrorKind::Auth, "no key"))]);
+    let story = play.run(&asking, ()).await;
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert_eq!(failure.message, "the step `Ask` failed: the model failed: no key");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_whose_model_fails_is_asked_again_as_it_was_and_then_fails_the_brain() {
+    let talk = brain("Talk").r#loop("Chat", |cx| cx.system("Talk.").input("hi"));
+    let slow = ModelError { retry_after: Some(7_000_000), ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
+    let play = Play::new([Reply::error(slow), Reply::text("hello")]);
+    let story = play.run(&talk, ()).await;
+    let calls: Vec<_> = story.log().iter().filter(|event| event.body.name() == "LOOP_MODEL_CALL").collect();
+    assert_eq!(calls[1].at.since(calls[0].at), Duration::from_secs(7), "the provider's own wait");
+    let requests = play.requests();
+    assert_eq!((requests[0].attempt, requests[1].attempt), (0, 1));
+
+    let down = || Reply::error(ModelError::new(ModelErrorKind::Connection, "nobody there"));
+    let play = Play::new([down(), down(), down(), down()]);
+    let story = play.run(&talk, ()).await;
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert_eq!(failure.code, EndReason::Model);
+    assert_eq!(failure.message, "the model of the loop `Chat` failed 4 times: nobody there");
+    assert_eq!(events_named(&story, "LOOP_COMPLETE"), ["Chat"], "a loop's last event is always there");
+}

@@ -1,0 +1,351 @@
+//! Waits: webhooks and replies, what they do to the state, and what happens meanwhile.
+
+use std::time::Duration;
+
+use positronic_core::dsl::Tool;
+use positronic_core::machine::{PendingKind, Refusal, Status};
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Message, ToolResult};
+use positronic_core::runner::{Settled, SignalError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::support::{
+    Board, Job, Journal, Play, Shop, ShopBuilder, ShopLoop, ShopTool, batch, done, error_of, events_named, path,
+    results, slow_batch, success, tools, waits, work, workshop,
+};
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Note {
+    text: String,
+}
+
+fn slack() -> Webhook<Note> {
+    webhook("slack")
+}
+
+fn mail() -> Webhook<Note> {
+    webhook("mail")
+}
+
+/// Works, then waits for slack or mail under its id; takes the answer into the state.
+fn asking() -> ShopTool {
+    Tool::new("ask", |t: ShopBuilder| {
+        t.wait(|job: &Job, _| [slack().on(&job.id), mail().on(&job.id)])
+            .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
+            .execute(async |job: Job, cx: Shop| {
+                cx.services.note(&job.id);
+                Ok(cx.result(format!("asked {}", job.id)))
+            })
+    })
+}
+
+fn with_asking(config: ShopLoop) -> ShopLoop {
+    tools(config).tools([asking()])
+}
+
+fn refused(error: SignalError) -> Refusal {
+    match error {
+        SignalError::Refused(refusal) => refusal,
+        other => panic!("the store failed: {other}"),
+    }
+}
+
+fn note(text: &str) -> Value {
+    json!({ "text": text })
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_waits_in_one_list_the_first_arrival_wins() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let run = play.start(&workshop(&journal, with_asking), ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+
+    run.webhook("mail", "a", note("hello")).await.unwrap();
+    let second = run.webhook("slack", "a", note("too late")).await.unwrap_err();
+
+    let story = play.story(&run).await;
+    assert!(matches!(refused(second), Refusal::NothingWaits { .. }));
+    assert_eq!(results(&story, "Work"), [success(json!({"result": "asked a", "answer": {"text": "hello"}}))]);
+    assert_eq!(*story.state(), json!({"done": ["hello"]}), "`on_resume` takes the answer into the state");
+    assert_eq!(journal.take(), ["a"], "the tool ran once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_several_calls_wait_all_are_needed() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a"), ("ask", "b"), ("safe", "c")]), done()]);
+    let run = play.start(&workshop(&journal, with_asking), ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1"]);
+
+    run.webhook("slack", "b", note("second")).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    assert_eq!(play.requests().len(), 1, "the model is not asked before all have come");
+
+    run.webhook("slack", "a", note("first")).await.unwrap();
+    let story = play.story(&run).await;
+    assert_eq!(*story.state(), json!({"done": ["c", "second", "first"]}));
+    assert!(play.last_results()[0].contains("first"), "results stand in call order");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_that_does_not_fit_its_type_is_refused_and_changes_nothing() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let run = play.start(&workshop(&journal, with_asking), ()).await;
+    waits(&run).await;
+    let before = run.state();
+
+    let misfit = run.webhook("slack", "a", json!({"txt": 1})).await.unwrap_err();
+    let elsewhere = run.webhook("slack", "other", note("x")).await.unwrap_err();
+
+    assert!(matches!(refused(misfit), Refusal::Misfit { reason, .. } if reason.contains("\"text\" is a required")));
+    assert!(matches!(refused(elsewhere), Refusal::NothingWaits { .. }));
+    assert_eq!(run.state(), before);
+    run.webhook("slack", "a", note("x")).await.unwrap();
+    play.story(&run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_can_wait_for_a_reply_to_itself() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("survey", "a"), ("survey", "b")]), done()]);
+    let survey = |config: ShopLoop| {
+        config.tool("survey", |t| {
+            t.execute(async |job: Job, cx: Shop| {
+                Ok(cx.result(()).wait_for_reply::<Note>(format!("How is {}?", job.id)))
+            })
+        })
+    };
+    let run = play.start(&workshop(&journal, survey), ()).await;
+    let Settled::Waiting(pending) = run.settled().await else { panic!("the run does not wait") };
+    let PendingKind::Answer { waits: asked } = &pending[1].kind else { panic!("{pending:?}") };
+    assert_eq!((asked[0].person, asked[0].prompt.as_deref()), (true, Some("How is b?")));
+
+    let misfit = run.reply(&path("Work/0.1"), json!("fine"), "ann").await.unwrap_err();
+    assert!(matches!(refused(misfit), Refusal::Misfit { .. }));
+    run.reply(&path("Work/0.1"), note("fine"), "ann").await.unwrap();
+    run.reply(&path("Work/0.0"), note("bad"), "bob").await.unwrap();
+
+    let story = play.story(&run).await;
+    assert_eq!(results(&story, "Work"), [success(note("bad")), success(note("fine"))], "no value: the answer alone");
+    let again = run.reply(&path("Work/0.0"), note("x"), "bob").await.unwrap_err();
+    assert_eq!(refused(again), Refusal::Ended);
+}
+
+fn timed(otherwise: Option<Value>) -> impl Fn(ShopLoop) -> ShopLoop + Send + Sync {
+    move |config| {
+        let otherwise = otherwise.clone();
+        config.tool("ask", move |t| {
+            t.wait(move |job: &Job, _| {
+                let wait = slack().on(&job.id).timeout(Duration::from_secs(60));
+                [match &otherwise {
+                    Some(value) => wait.otherwise(value),
+                    None => wait,
+                }]
+            })
+            .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
+            .execute(async |_: Job, cx: Shop| Ok(cx.result("asked")))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_whose_time_is_up_gives_its_own_result() {
+    let journal = Journal::default();
+    for (otherwise, expected) in [
+        (Some(json!({"answer": "none"})), success(json!({"answer": "none"}))),
+        (Some(Value::Null), success(Value::Null)),
+        (None, ToolResult::error("nobody answered in time")),
+    ] {
+        let play = Play::new([batch([("ask", "a")]), done()]);
+        let run = play.start(&workshop(&journal, timed(otherwise)), ()).await;
+        waits(&run).await;
+        play.story(&run).await;
+
+        assert_eq!(run.result().await.unwrap(), Board::default(), "no answer came, so `on_resume` does not run");
+
+        let story = play.story(&run).await;
+        assert_eq!(results(&story, "Work"), [expected]);
+        assert_eq!(events_named(&story, "LOOP_RESUME"), ["Work/0.0"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_time_wins_over_the_time_out() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let run = play.start(&workshop(&journal, timed(None)), ()).await;
+    waits(&run).await;
+
+    tokio::time::advance(Duration::from_secs(59)).await;
+    run.webhook("slack", "a", note("just so")).await.unwrap();
+
+    assert_eq!(run.result().await.unwrap().done, ["just so"]);
+    play.story(&run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn siblings_finish_before_the_run_is_suspended() {
+    let journal = Journal::default();
+    let play = Play::free([slow_batch([("ask", "a", 0), ("safe", "b", 100)]), done()]);
+    let run = play.start(&workshop(&journal, with_asking), ()).await;
+    while run.pending().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(run.status(), Status::Running, "a sibling is in flight");
+
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+
+    assert_eq!(run.status(), Status::Waiting);
+    assert_eq!(journal.take(), ["a", "b", "b-"]);
+    run.webhook("slack", "a", note("x")).await.unwrap();
+    play.story(&run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_resume_that_panics_fails_the_call_and_leaves_the_state() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let clumsy = |config: ShopLoop| {
+        config.tool("ask", |t| {
+            t.wait(|_: &Job, _| [slack().on("1")])
+                .on_resume(|_: &mut Board, _: Note| panic!("dropped it"))
+                .execute(async |_: Job, cx: Shop| Ok(cx.result(())))
+        })
+    };
+    let run = play.start(&workshop(&journal, clumsy), ()).await;
+    waits(&run).await;
+
+    run.webhook("slack", "1", note("x")).await.unwrap();
+
+    let story = play.story(&run).await;
+    let results = results(&story, "Work");
+    assert!(error_of(&results[0]).ends_with("so the state is as before: it panicked: dropped it"), "{results:?}");
+    assert_eq!(*story.state(), json!({"done": []}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_approved_can_then_wait() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("careful", "a")]), done()]);
+    let careful = |config: ShopLoop| {
+        config.tool("careful", |t| {
+            t.approval(|_: &Job, _| Some("sure?".to_owned())).wait(|job: &Job, _| [slack().on(&job.id)]).execute(work)
+        })
+    };
+    let run = play.start(&workshop(&journal, careful), ()).await;
+    waits(&run).await;
+    assert!(matches!(refused(run.webhook("slack", "a", note("x")).await.unwrap_err()), Refusal::NothingWaits { .. }));
+
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    waits(&run).await;
+    run.webhook("slack", "a", note("x")).await.unwrap();
+
+    let story = play.story(&run).await;
+    assert_eq!(results(&story, "Work"), [success(json!({"result": "a done", "answer": {"text": "x"}}))]);
+    assert_eq!(*story.state(), json!({"done": ["a"]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_nested_brains_wait_at_once_and_go_on_one_by_one() {
+    let journal = Journal::default();
+    let inner = || {
+        brain("Inner").services::<Journal>().state(Board::default()).r#loop("Ask", |cx| cx.system("").tools([asking()]))
+    };
+    let outer = brain("Outer")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            cx.system("").brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+        })
+        .bind(journal);
+    let play = Play::of(
+        positronic_core::model::scripted::ScriptedModel::new([
+            Reply::calls([("inner", json!({})), ("inner", json!({})), ("inner", json!({}))]),
+            done(),
+        ])
+        .on("Work/0.0/Ask", [batch([("ask", "a")]), done()])
+        .on("Work/0.1/Ask", [batch([("ask", "b")]), done()])
+        .on("Work/0.2/Ask", [batch([("ask", "c")]), done()]),
+        true,
+    );
+    let run = play.start(&outer, ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0/Ask/0.0", "Work/0.1/Ask/0.0", "Work/0.2/Ask/0.0"]);
+    play.story(&run).await;
+
+    run.webhook("slack", "b", note("B")).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0/Ask/0.0", "Work/0.2/Ask/0.0"]);
+    run.webhook("slack", "c", note("C")).await.unwrap();
+    run.webhook("slack", "a", note("A")).await.unwrap();
+
+    let story = play.story(&run).await;
+    assert_eq!(story.state()["done"][0], "B");
+    assert_eq!(events_named(&story, "LOOP_BRAIN_COMPLETE").len(), 3);
+}
+
+/// Returns the roles of a request's messages.
+fn roles(messages: &[Message]) -> Vec<&str> {
+    messages
+        .iter()
+        .map(|message| match message {
+            Message::User { text } => text.as_str(),
+            Message::Assistant { .. } => "assistant",
+            Message::Tool { .. } => "tool",
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_during_a_pause_stands_behind_the_results() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("gated", "a"), ("ask", "b")]), done()]);
+    let run = play.start(&workshop(&journal, with_asking), ()).await;
+    waits(&run).await;
+
+    run.message("hurry up", "ann").await.unwrap();
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    run.message("please", "ann").await.unwrap();
+    waits(&run).await;
+    run.webhook("slack", "b", note("x")).await.unwrap();
+
+    play.story(&run).await;
+    let messages = play.last_request().messages.messages();
+    assert_eq!(roles(&messages), ["begin", "assistant", "tool", "tool", "hurry up", "please"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_while_the_model_answers_is_answered_too() {
+    let journal = Journal::default();
+    let play = Play::free([Reply::text("Bye.").after(Duration::from_secs(5)), Reply::text("Oh, hello.")]);
+    let run = play.start(&workshop(&journal, tools), ()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    run.message("wait", "ann").await.unwrap();
+
+    let story = play.story(&run).await;
+    assert_eq!(play.requests().len(), 2, "an answer that had not read the message is not the last word");
+    assert_eq!(
+        story.transcript(),
+        "# Work\nuser: begin\nuser: wait\nassistant: Bye.\nassistant: Oh, hello.\n= {\"type\":\"answered\"}\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_nobody_would_hear_is_refused() {
+    let play = Play::free([]);
+    let steps = brain("Steps").step("Long", async |_| {
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        Ok(1)
+    });
+    let run = play.start(&steps, ()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let refusal = refused(run.message("hello?", "ann").await.unwrap_err());
+
+    assert!(matches!(refusal, Refusal::NoListener(_)), "{refusal}");
+    assert_eq!(run.result().await.unwrap(), 1);
+}
