@@ -1,4 +1,52 @@
 //! Typed, durable agent workflows.
+//!
+//! An author chains typed stages into a **brain**; the runtime runs them, records everything that happens in one ordered
+//! event log, pauses for people and webhooks, and lets a test read the whole run as a snapshot.
+//!
+//! The modules, in the order the data flows: [`dsl`] is what authors write, [`plan`] the same without types. [`record`]
+//! is the data of a run, [`machine`] says purely what it means and what comes next, [`runner`] does it. [`model`] and
+//! [`tools`] are what the runner calls, [`store`] is where logs live, [`sink`] where events go as they happen, [`projection`]
+//! reads them, [`testing`] runs brains for snapshots.
+//!
+//! ```
+//! use positronic_core::model::scripted::{Reply, ScriptedModel};
+//! use positronic_core::prelude::*;
+//! use positronic_core::runner::Runner;
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//! use serde_json::json;
+//!
+//! #[derive(Serialize, Deserialize, Default)]
+//! struct List { items: Vec<String> }
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     /// What to buy.
+//!     item: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let shopping = brain("Shopping")
+//!     .state(List::default())
+//!     .r#loop("Collect", |cx| {
+//!         cx.system(format!("Collect what to buy. So far: {:?}", cx.state.items))
+//!             .input("We need milk.")
+//!             .tool("add", |t| {
+//!                 t.description("Adds an item to the list").execute(async |Add { item }, cx| {
+//!                     Ok(cx.result("added").update(move |list| list.items.push(item)))
+//!                 })
+//!             })
+//!     })
+//!     .result(|list| list.items.clone());
+//!
+//! let model = ScriptedModel::new([Reply::call("add", json!({ "item": "milk" })), Reply::text("Noted.")]);
+//! let runner = Runner::builder().model(model).build();
+//! let run = runner.start(&shopping, ()).await?;
+//! assert_eq!(run.result().await?, ["milk"]);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod dsl;
 mod error;

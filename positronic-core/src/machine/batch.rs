@@ -7,6 +7,7 @@
 
 use crate::record::{BatchPolicy, Body, CallFlags, Draft, ResumeCause, StageKind, Timestamp, ToolResult, hash_json};
 
+use super::apply_loop::denial;
 use super::close;
 use super::next::{Around, Effect, Next, brain, startable};
 use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
@@ -100,6 +101,10 @@ fn one<'a>(
 ) {
     match &call.phase {
         CallPhase::Done(_) => {}
+        // The same call was rejected after the batch was formed, before this one was asked about.
+        CallPhase::Gated if frame.denials.contains(&denial(&call.tool, &call.arguments)) => {
+            out.effects.push(Effect::Append(vec![result(call, denied_before())]));
+        }
         CallPhase::Gated => {
             if frame.limits.policy != BatchPolicy::Strict || !before.unfinished {
                 out.effects.push(Effect::Append(vec![request_approval(call, now)]));
@@ -166,6 +171,11 @@ fn one<'a>(
         }
         CallPhase::Resumed { .. } => out.effects.push(Effect::Resume { path: call.path.clone() }),
     }
+}
+
+/// The result of a call that is identical to a rejected one.
+pub(crate) fn denied_before() -> ToolResult {
+    ToolResult::Denied { reason: Some("an identical call was refused before".to_owned()), by: None }
 }
 
 fn request_approval(call: &Call, now: Timestamp) -> Draft {

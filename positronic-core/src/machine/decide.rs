@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::record::{
-    Body, Decision, Draft, Path, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
+    Body, Decision, Draft, Event, Path, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
 };
 
 use super::close;
@@ -139,6 +139,26 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
         )]),
         SignalKind::Cancel { reason } => Ok(close::cancel(state, &signal.id, &signal.actor, reason.as_ref())),
     }
+}
+
+/// Says what was decided about a call, from the log: the state forgets the calls of a batch that is over.
+pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Option<Refusal> {
+    log.into_iter().filter(|event| event.path == *call).find_map(|event| {
+        let Body::LoopApprovalDecided { decision, reason, actor, .. } = &event.body else { return None };
+        let mut how = match decision {
+            Decision::Approved => "it was approved".to_owned(),
+            Decision::Rejected => "it was rejected".to_owned(),
+        };
+        if let Some(by) = &actor.by {
+            how.push_str(" by ");
+            how.push_str(by);
+        }
+        if let Some(reason) = reason {
+            how.push_str(": ");
+            how.push_str(reason);
+        }
+        Some(Refusal::Decided { call: call.clone(), how })
+    })
 }
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.

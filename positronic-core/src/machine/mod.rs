@@ -23,14 +23,15 @@ mod state;
 mod status;
 
 pub use apply::IllegalEvent;
-pub use decide::{Refusal, Schemas, decide};
+pub use decide::{Refusal, Schemas, decide, decided};
 pub use next::{Effect, Next, next};
 pub use state::{
     Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage,
     StepFrame,
 };
-pub use status::{Pending, PendingKind, Status, pending, status};
+pub use status::{Pending, PendingKind, Status, awaits, pending, status};
 
 pub(crate) use apply::question_hash;
 pub(crate) use apply_loop::denial;
+pub(crate) use batch::denied_before;
 pub(crate) use decide::REPLY;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::record::{Gate, Path, Seq, Timestamp, WaitSpec};
+use crate::record::{Gate, Path, Segment, Seq, Timestamp, WaitSpec};
 
 use super::next::next;
 use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, RunState, Stage};
@@ -106,6 +106,22 @@ pub(super) fn is_in_flight(call: &Call) -> bool {
         | CallPhase::Waiting { .. }
         | CallPhase::Resumed { .. }
         | CallPhase::Done(_) => false,
+    }
+}
+
+/// Says whether the run waits for what comes of an effect at this path: a step, a question of a step, a request, or a
+/// call that has no result yet.
+#[must_use]
+pub fn awaits(state: &RunState, path: &Path) -> bool {
+    let running = |intent: &Intent| *intent == Intent::Running;
+    let Some(brain) = state.owner(path).filter(|brain| brain.end.is_none()) else { return false };
+    match (&brain.stage, path.last()) {
+        (Stage::Step(step), Some(Segment::Stage(_) | Segment::Round(_))) => running(&step.intent),
+        (Stage::Loop(frame), Some(Segment::Round(round))) => {
+            round == frame.round && matches!(&frame.phase, LoopPhase::Ask { intent, .. } if running(intent))
+        }
+        (Stage::Loop(_), Some(Segment::Call(..))) => state.call(path).is_some_and(|call| call.result().is_none()),
+        _ => false,
     }
 }
 

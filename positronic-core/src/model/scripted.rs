@@ -259,9 +259,9 @@ impl Reply {
         self.with(|response| response.facts.finish = finish)
     }
 
-    /// Comes after a while.
+    /// Comes after a while; after no while at all, it comes at once.
     pub const fn after(mut self, delay: Duration) -> Self {
-        self.after = Some(delay);
+        self.after = if delay.is_zero() { None } else { Some(delay) };
         self
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::worker::{Stop, Worker};
-use crate::record::{Draft, Epoch, Event, Seq, Timestamp};
+use crate::machine::awaits;
+use crate::record::{Draft, Epoch, Event, Path, Seq, Timestamp};
 use crate::store::{Append, StoreError};
 
 /// Gives drafts their numbers, one time and an epoch.
@@ -19,10 +20,33 @@ pub(super) fn stamp(drafts: Vec<Draft>, first: Seq, at: Timestamp, epoch: Option
         .collect()
 }
 
+fn unstamp(event: Arc<Event>) -> Draft {
+    let Event { path, body, .. } = Arc::unwrap_or_clone(event);
+    Draft { path, body }
+}
+
 impl Worker {
     /// Appends drafts. Answers `false` when somebody else was first: then what they did is folded in, nothing was
     /// appended, and the caller has to decide again.
     pub(super) async fn append(&mut self, drafts: Vec<Draft>) -> Result<bool, Stop> {
+        Ok(self.try_append(drafts).await?.is_none())
+    }
+
+    /// Appends what came of an effect, after whatever somebody else appends meanwhile, as long as the run waits for
+    /// it: a call that was cancelled takes no result any more.
+    pub(super) async fn append_outcome(&mut self, path: &Path, mut drafts: Vec<Draft>) -> Result<bool, Stop> {
+        while awaits(&self.shared.state(), path) {
+            match self.try_append(drafts).await? {
+                None => return Ok(true),
+                Some(returned) => drafts = returned,
+            }
+        }
+        tracing::debug!(run = %self.shared.run, %path, "an outcome came too late");
+        Ok(false)
+    }
+
+    /// Appends drafts, or gives them back when somebody else was first.
+    async fn try_append(&mut self, drafts: Vec<Draft>) -> Result<Option<Vec<Draft>>, Stop> {
         let (next, at) = {
             let state = self.shared.state();
             (state.next, self.shared.now().max(state.at))
@@ -32,33 +56,13 @@ impl Worker {
         match self.shared.runner.store.append(&self.shared.run, append).await {
             Ok(()) => {
                 self.fold(&events)?;
-                Ok(true)
+                Ok(None)
             }
             Err(StoreError::Conflict { .. }) => {
                 self.catch_up().await?;
-                Ok(false)
+                Ok(Some(events.into_iter().map(unstamp).collect()))
             }
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Appends drafts that came of an effect, after whatever somebody else appended meanwhile, unless that has made
-    /// them impossible: a call that was cancelled takes no result any more.
-    pub(super) async fn append_if_fits(&mut self, drafts: Vec<Draft>) -> Result<bool, Stop> {
-        loop {
-            let fits = {
-                let state = self.shared.state();
-                let mut trial = state.clone();
-                let at = state.at;
-                stamp(drafts.clone(), trial.next, at, Some(self.epoch)).iter().try_for_each(|event| trial.apply(event))
-            };
-            if let Err(error) = fits {
-                tracing::debug!(run = %self.shared.run, %error, "an outcome came too late");
-                return Ok(false);
-            }
-            if self.append(drafts.clone()).await? {
-                return Ok(true);
-            }
         }
     }
 

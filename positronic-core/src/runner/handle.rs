@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::worker::{Phase, Shared};
-use crate::machine::{BrainEnd, Pending, Refusal, RunState, Status, decide, pending, status};
+use crate::machine::{BrainEnd, Pending, Refusal, RunState, Status, decide, decided, pending, status};
 use crate::projection::Prompts;
 use crate::record::{Actor, Event, Failure, Path, RunId, Seq, Signal, SignalId, SignalKind};
 use crate::store::{Append, StoreError};
@@ -123,6 +123,18 @@ impl<R> Run<R> {
         self.shared.state().root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
     }
 
+    /// Returns what outsiders may watch of the run: what the brain's `.public(…)` makes of its state, `None` where the
+    /// brain shows nothing.
+    ///
+    /// # Errors
+    ///
+    /// What `.public(…)` answers, also in words where it panics.
+    pub fn public(&self) -> crate::Result<Option<Value>> {
+        let Some(public) = &self.shared.plan.public else { return Ok(None) };
+        let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
+        super::flight::caught_now(|| public(&crate::plan::Document::new(state))).map(Some)
+    }
+
     /// Reads the run's events from a number on.
     ///
     /// # Errors
@@ -184,7 +196,7 @@ impl<R> Run<R> {
             let drafts = match decide(&state, &signal, now, &JsonSchemas) {
                 Ok(drafts) => drafts,
                 Err(Refusal::Repeated { seq }) => return Ok(seq),
-                Err(refusal) => return Err(refusal.into()),
+                Err(refusal) => return Err(self.told(refusal, &signal).await?.into()),
             };
             let events = super::commit::stamp(drafts, state.next, now, None);
             let accepted = events.first().map_or(state.next, |event| event.seq);
@@ -206,6 +218,18 @@ impl<R> Run<R> {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Makes the refusal of a decision say what was decided, also when the batch of the call, or the run, is over.
+    async fn told(&self, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
+        let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. }) = &signal.kind else {
+            return Ok(refusal);
+        };
+        if !matches!(refusal, Refusal::Decided { .. } | Refusal::NoSuchCall { .. } | Refusal::Ended) {
+            return Ok(refusal);
+        }
+        let log = self.events(Seq(0)).await?;
+        Ok(decided(log.iter().map(|event| &**event), call).unwrap_or(refusal))
     }
 
     /// Lets a pending call run.

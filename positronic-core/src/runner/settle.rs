@@ -1,5 +1,6 @@
 //! Outcomes of effects, turned into events.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 use super::flight::{Answer, Judged, Outcome, ask, caught_now, took};
 use super::worker::{Stop, Worker};
 use crate::error::{Error, Result};
-use crate::machine::{REPLY, Stage, denial, question_hash};
+use crate::machine::{REPLY, Stage, denial, denied_before, question_hash};
 use crate::plan::{Document, PlannedWait, ToolReply};
 use crate::projection::question_request;
 use crate::record::{
@@ -29,7 +30,7 @@ impl Worker {
             Outcome::Question { result, reply, took } => return self.settle_question(path, result, reply, took).await,
         };
         if !drafts.is_empty() {
-            self.append_if_fits(drafts).await?;
+            self.append_outcome(path, drafts).await?;
         }
         Ok(())
     }
@@ -110,10 +111,7 @@ impl Worker {
                 state.looped(&path).is_some_and(|frame| frame.denials.contains(&denial(&call.tool, &call.arguments)));
             let result = match refused {
                 Some(message) => Some(ToolResult::Error { message }),
-                None if denied => Some(ToolResult::Denied {
-                    reason: Some("an identical call was refused before".to_owned()),
-                    by: None,
-                }),
+                None if denied => Some(denied_before()),
                 None => None,
             };
             drafts.push(Draft::new(path.clone(), Body::LoopToolCall(Box::new(call))));
@@ -225,7 +223,7 @@ impl Worker {
         let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
         let request = question_request(path.clone(), 0, &question);
         let intent = Body::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };
-        if !self.append_if_fits(vec![Draft::new(path.clone(), intent)]).await? {
+        if !self.append_outcome(&step, vec![Draft::new(path.clone(), intent)]).await? {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
@@ -258,7 +256,7 @@ impl Worker {
             Ok(response) => {
                 let (parts, facts) = (response.parts.clone(), response.facts.clone());
                 let body = Body::LoopModelResult { parts, facts, duration };
-                self.append_if_fits(vec![Draft::new(path.clone(), body)]).await?;
+                self.append_outcome(path, vec![Draft::new(path.clone(), body)]).await?;
                 Ok(response)
             }
             Err(error) => Err(Error::new(format!("the model failed: {error}"))),
@@ -282,12 +280,13 @@ fn updated(document: &Document, updates: Vec<crate::plan::Update>) -> Result<Opt
     Ok(Change::between(document.json(), current.json()))
 }
 
-/// Gives every call a part, where an adapter has left one out.
+/// Gives every call exactly one part: an adapter may have left one out, or named one twice.
 fn name_every_call(parts: &mut Vec<Part>, calls: usize) {
-    for index in 0..u32::try_from(calls).unwrap_or(u32::MAX) {
-        if !parts.iter().any(|part| matches!(part, Part::Call { index: named } if *named == index)) {
-            parts.push(Part::Call { index });
-        }
-    }
-    parts.retain(|part| !matches!(part, Part::Call { index } if usize::try_from(*index).map_or(true, |i| i >= calls)));
+    let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+    let mut named = HashSet::new();
+    parts.retain(|part| match part {
+        Part::Call { index } => *index < calls && named.insert(*index),
+        _ => true,
+    });
+    parts.extend((0..calls).filter(|index| !named.contains(index)).map(|index| Part::Call { index }));
 }

@@ -314,7 +314,8 @@ impl Worker {
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
             Report::Output { path, body } => {
-                self.append_if_fits(vec![Draft::new(path, body)]).await?;
+                let drafts = vec![Draft::new(path.clone(), body)];
+                self.append_outcome(&path, drafts).await?;
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,
             Report::Done { path, outcome } => {

@@ -1,3 +1,14 @@
-//! The core from the outside.
+//! The core from the outside: the promises of the design, one story each.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper of a test fails as the test does"
+)]
+
+mod batches;
 mod first;
+mod layers;
+mod support;

@@ -1,0 +1,86 @@
+//! The folders know only what `ARCHITECTURE.md` says they know.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What each folder of the core may name of the others, apart from `record`, `error` and itself.
+const KNOWS: &[(&str, &[&str])] = &[
+    ("record", &[]),
+    ("machine", &[]),
+    ("tools", &["machine"]),
+    ("plan", &["tools"]),
+    ("dsl", &["plan", "tools", "machine"]),
+    ("model", &[]),
+    ("store", &[]),
+    ("sink", &[]),
+    ("projection", &["machine"]),
+    ("runner", &["dsl", "plan", "machine", "model", "tools", "store", "sink", "projection"]),
+    ("testing", &["dsl", "model", "projection", "runner"]),
+];
+
+/// Where tokio may be named: the runner, the tests' clock, and the two adapters' places that need a timer.
+const TOKIO: &[&str] = &["runner/", "testing/", "model/openai/transport.rs", "model/scripted.rs"];
+
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// Returns the code of a file: without comments, and without its tests.
+fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_test(path: &Path) -> bool {
+    path.file_stem().is_some_and(|name| name == "tests")
+}
+
+#[test]
+fn folders_know_only_what_the_map_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = Vec::new();
+    for (folder, knows) in KNOWS {
+        let mut files = Vec::new();
+        sources(&root.join(folder), &mut files);
+        for file in files.iter().filter(|file| !is_test(file)) {
+            let code = code(file);
+            let named: BTreeSet<_> = code
+                .match_indices("crate::")
+                .filter_map(|(at, _)| code.get(at + 7..))
+                .map(|rest| {
+                    rest.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_').next().unwrap_or_default()
+                })
+                .collect();
+            for (other, _) in KNOWS {
+                let allowed = other == folder || *other == "record" || knows.contains(other);
+                if named.contains(other) && !allowed {
+                    wrong.push(format!("{} names `{other}`", file.strip_prefix(&root).unwrap().display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn only_the_runner_knows_tokio() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let wrong: Vec<_> = files
+        .iter()
+        .filter(|file| !is_test(file))
+        .map(|file| (file.strip_prefix(&root).unwrap().to_string_lossy().into_owned(), code(file)))
+        .filter(|(file, code)| code.contains("tokio::") && !TOKIO.iter().any(|place| file.starts_with(place)))
+        .map(|(file, _)| file)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,326 @@
+//! What the stories share: a workshop whose tools note what they do, and the checks that every log has to pass.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use positronic_core::dsl::{Loop, Reply as ToolReply, Runnable, Tool, ToolBuilder};
+use positronic_core::machine::{Pending, RunState, next, pending, status};
+use positronic_core::model::Model as _;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::projection::{Prompts, request_at};
+use positronic_core::record::{
+    Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, RunId, ToolOutput, ToolResult,
+};
+use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A test with its scripted model, whose stories are checked.
+pub(crate) struct Play {
+    pub(crate) model: Arc<ScriptedModel>,
+    pub(crate) test: Test,
+    asked: Mutex<Vec<ModelRequest>>,
+}
+
+impl Play {
+    /// Everything in flight is awaited, and recorded in path order.
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::of(ScriptedModel::new(replies), true)
+    }
+
+    /// Outcomes are recorded in the order in which they come.
+    pub(crate) fn free(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::of(ScriptedModel::new(replies), false)
+    }
+
+    pub(crate) fn of(model: ScriptedModel, lockstep: bool) -> Self {
+        let model = Arc::new(model);
+        let runner = Runner::builder()
+            .model(Arc::clone(&model))
+            .clock(TestClock::default())
+            .ids(CountedIds::default())
+            .lockstep(lockstep)
+            .build();
+        Self { model, test: Test::with(runner), asked: Mutex::default() }
+    }
+
+    pub(crate) fn map(self, change: impl FnOnce(Runner) -> Runner) -> Self {
+        Self { test: self.test.map(change), ..self }
+    }
+
+    pub(crate) async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Run<B::Result> {
+        self.test.start(brain, options).await
+    }
+
+    /// Runs a brain until it has ended or waits, and checks its log.
+    pub(crate) async fn run<B: Runnable>(&self, brain: B, options: B::Options) -> Story {
+        let run = self.start(brain, options).await;
+        self.story(&run).await
+    }
+
+    /// Reads a run that has ended or waits, and checks its log.
+    pub(crate) async fn story<R: DeserializeOwned>(&self, run: &Run<R>) -> Story {
+        let story = Story::of(run).await;
+        check_log(&story, &run.state());
+        check_requests(story.log(), &self.requests());
+        match story.settled() {
+            Settled::Waiting(pending) => assert!(!pending.is_empty(), "the run hangs:\n{}", story.events()),
+            Settled::Completed(_) => {
+                self.asked.lock().unwrap().extend(self.model.requests());
+                self.model.assert_used();
+            }
+            _ => {}
+        }
+        story
+    }
+
+    /// Returns what the model was asked.
+    pub(crate) fn requests(&self) -> Vec<ModelRequest> {
+        let mut requests = self.asked.lock().unwrap().clone();
+        requests.extend(self.model.requests());
+        requests
+    }
+
+    /// Returns what the model was asked last.
+    pub(crate) fn last_request(&self) -> ModelRequest {
+        self.requests().pop().expect("the model was asked")
+    }
+
+    /// Returns the tool messages of the last request.
+    pub(crate) fn last_results(&self) -> Vec<String> {
+        tool_texts(&self.last_request())
+    }
+}
+
+/// Returns the texts of a request's tool messages.
+pub(crate) fn tool_texts(request: &ModelRequest) -> Vec<String> {
+    let messages = request.messages.messages();
+    messages
+        .into_iter()
+        .filter_map(|message| match message {
+            Message::Tool { text, .. } => Some(text),
+            Message::User { .. } | Message::Assistant { .. } => None,
+        })
+        .collect()
+}
+
+/// Replays a log from its JSON lines, prefix by prefix, and compares the end with the live state byte for byte.
+pub(crate) fn check_log(story: &Story, live: &RunState) {
+    let lines = story.json_lines();
+    let mut replayed = RunState::default();
+    for (line, event) in lines.lines().zip(story.log()) {
+        let read = Event::from_json(line).unwrap();
+        assert_eq!(read, **event, "an event reads back as another: {line}");
+        replayed.apply(&read).unwrap();
+        let text = serde_json::to_string(&replayed).unwrap();
+        let kept: RunState = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&kept).unwrap(), text, "a snapshot reads back as another state");
+        // Whatever the prefix, it can be asked what comes next.
+        _ = (next(&replayed, replayed.at), status(&replayed), pending(&replayed));
+    }
+    assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(live).unwrap());
+    check_order(story.log(), live.has_ended());
+}
+
+/// Checks what holds of every log: the model is asked only when every call has its result, every call gets exactly
+/// one, and a loop's last event is its `LOOP_COMPLETE`.
+pub(crate) fn check_order(log: &[Arc<Event>], ended: bool) {
+    let mut open: BTreeSet<Path> = BTreeSet::new();
+    let mut closed: BTreeSet<Path> = BTreeSet::new();
+    for (place, event) in log.iter().enumerate() {
+        let path = &event.path;
+        assert_eq!(usize::try_from(event.seq.0).unwrap(), place);
+        assert!(!closed.iter().any(|closed| path.is_within(closed)), "{path} {} after its loop", event.body.name());
+        let looped = path.parent().unwrap_or_default();
+        match &event.body {
+            Body::LoopToolCall(_) => assert!(open.insert(path.clone()), "{path} was asked for twice"),
+            Body::LoopToolResult { .. } => assert!(open.remove(path), "{path} has no open call"),
+            Body::LoopModelCall { .. } => {
+                let own: Vec<_> = open.iter().filter(|call| call.parent().unwrap_or_default() == looped).collect();
+                assert!(own.is_empty(), "the model is asked while {own:?} are open");
+            }
+            Body::LoopComplete { .. } => {
+                let own: Vec<_> = open.iter().filter(|call| call.is_within(path)).collect();
+                assert!(own.is_empty(), "the loop {path} ends while {own:?} are open");
+                closed.insert(path.clone());
+            }
+            _ => {}
+        }
+    }
+    assert!(!ended || open.is_empty(), "the run has ended and {open:?} have no result");
+}
+
+/// Rebuilds every request from the log and compares it with what the model was sent, byte for byte.
+pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
+    let model = ScriptedModel::from_fn(|_| Reply::text(""));
+    let events = || log.iter().map(|event| &**event);
+    let mut rebuilt: BTreeMap<Path, Vec<String>> = BTreeMap::new();
+    for event in log.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })) {
+        let request = request_at(events(), event.seq).unwrap();
+        rebuilt.entry(event.path.clone()).or_default().push(model.wire(&request));
+    }
+    for request in sent {
+        let wire = model.wire(request);
+        let known = rebuilt.get(&request.path).unwrap_or_else(|| panic!("the log has no request at {}", request.path));
+        assert!(known.contains(&wire), "the request at {} is rebuilt as {known:?}, not as {wire}", request.path);
+    }
+}
+
+/// What the tools of a workshop did, in order. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Journal(Arc<Mutex<Vec<String>>>);
+
+impl Journal {
+    pub(crate) fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    /// Returns what was noted since the last time.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// The state of a workshop.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Board {
+    pub(crate) done: Vec<String>,
+}
+
+/// The arguments of a workshop's tools.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Job {
+    pub(crate) id: String,
+    /// How long it takes, in milliseconds.
+    #[serde(default)]
+    pub(crate) takes: u64,
+    /// Whether it fails.
+    #[serde(default)]
+    pub(crate) fails: bool,
+}
+
+pub(crate) type Shop = ToolContext<(), Board, Journal>;
+pub(crate) type ShopTool = Tool<(), Board, Journal>;
+pub(crate) type ShopBuilder = ToolBuilder<(), Board, Journal>;
+pub(crate) type ShopLoop = Loop<(), Board, Journal>;
+
+/// Notes `id`, takes its time, and notes `id-`.
+pub(crate) async fn work(job: Job, cx: Shop) -> Result<ToolReply<Board>> {
+    cx.services.note(&job.id);
+    if job.takes > 0 {
+        tokio::time::sleep(Duration::from_millis(job.takes)).await;
+        cx.services.note(format!("{}-", job.id));
+    }
+    if job.fails {
+        return Err(Error::new(format!("{} broke", job.id)));
+    }
+    let reply = cx.result(format!("{} done", job.id));
+    Ok(reply.update(move |board| board.done.push(job.id)))
+}
+
+/// Makes a tool that works, with flags.
+pub(crate) fn worker(name: &str, flags: impl FnOnce(ShopBuilder) -> ShopBuilder) -> ShopTool {
+    Tool::new(name, |t| flags(t).description(format!("Does a {name} job")).execute(work))
+}
+
+/// Adds the tools `safe`, `read` (read-only), `alone` (sequential) and `gated` (needs an approval).
+pub(crate) fn tools(config: ShopLoop) -> ShopLoop {
+    config.tools([
+        worker("safe", |t| t),
+        worker("read", ShopBuilder::read_only),
+        worker("alone", ShopBuilder::sequential),
+        worker("gated", |t| t.requires_approval("it is dangerous")),
+    ])
+}
+
+/// Makes a brain of one loop `Work`, over the journal.
+pub(crate) fn workshop(
+    journal: &Journal,
+    configure: impl Fn(ShopLoop) -> ShopLoop + Send + Sync + 'static,
+) -> Brain<(), Board> {
+    brain("Workshop")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| configure(cx.system("Do the jobs.").input("begin")))
+        .bind(journal.clone())
+}
+
+/// A batch of jobs, each `(tool, id)`.
+pub(crate) fn batch<const N: usize>(jobs: [(&str, &str); N]) -> Reply {
+    Reply::calls(jobs.map(|(tool, id)| (tool, json!({ "id": id }))))
+}
+
+/// A batch of jobs that take their time, each `(tool, id, milliseconds)`.
+pub(crate) fn slow_batch<const N: usize>(jobs: [(&str, &str, u64); N]) -> Reply {
+    Reply::calls(jobs.map(|(tool, id, takes)| (tool, json!({ "id": id, "takes": takes }))))
+}
+
+pub(crate) fn done() -> Reply {
+    Reply::text("Done.")
+}
+
+pub(crate) fn path(text: &str) -> Path {
+    Path::parse(text).unwrap()
+}
+
+/// Returns the paths of what waits.
+pub(crate) fn paths(pending: &[Pending]) -> Vec<String> {
+    pending.iter().map(|pending| pending.call.to_string()).collect()
+}
+
+/// Waits until the run waits for somebody, and returns the paths of the calls that do.
+pub(crate) async fn waits<R>(run: &Run<R>) -> Vec<String> {
+    match run.settled().await {
+        Settled::Waiting(pending) => paths(&pending),
+        other => panic!("the run does not wait: {other:?}"),
+    }
+}
+
+/// Returns a loop's record.
+pub(crate) fn prompt(story: &Story, at: &str) -> Prompt {
+    Prompts::of(story.log().iter().map(|event| &**event)).get(&path(at)).cloned().unwrap()
+}
+
+/// Returns the calls of a loop's record.
+pub(crate) fn calls(story: &Story, at: &str) -> Vec<ToolOutput> {
+    let output = prompt(story, at).output;
+    output
+        .into_iter()
+        .filter_map(|output| match output.kind {
+            OutputKind::Tool(tool) => Some(tool),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns the results of a loop's calls.
+pub(crate) fn results(story: &Story, at: &str) -> Vec<ToolResult> {
+    calls(story, at).into_iter().map(|call| call.result.expect("the call has a result")).collect()
+}
+
+/// Returns the events of one name, as `path`.
+pub(crate) fn events_named(story: &Story, name: &str) -> Vec<String> {
+    story.log().iter().filter(|event| event.body.name() == name).map(|event| event.path.to_string()).collect()
+}
+
+/// Returns the message of an error result.
+pub(crate) fn error_of(result: &ToolResult) -> &str {
+    match result {
+        ToolResult::Error { message } => message,
+        other => panic!("this is no error: {other:?}"),
+    }
+}
+
+pub(crate) fn success(output: impl Into<Value>) -> ToolResult {
+    ToolResult::Success { output: output.into() }
+}
+
+pub(crate) fn run_id() -> RunId {
+    RunId::from("run-1")
+}
