@@ -379,8 +379,8 @@ fn limit_failure(frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
     let what = match outcome {
         LoopOutcome::MaxIterations => format!("its {} rounds", frame.limits.max_iterations.unwrap_or(frame.round)),
         LoopOutcome::Limit { limit } => format!("its limit of {}", limit.noun()),
-        LoopOutcome::Failed { code, message } => {
-            return Some(Failure { code: *code, message: message.clone(), retryable: false });
+        LoopOutcome::Failed { code, message, retryable } => {
+            return Some(Failure { code: *code, message: message.clone(), retryable: *retryable });
         }
         LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
     };

@@ -97,8 +97,15 @@ fn provider_id(call: &ToolOutput) -> String {
     call.provider_id.clone().unwrap_or_else(|| call.path.public_id().as_str().to_owned())
 }
 
+/// Returns the name under which a call goes back. A model may have made up a name that no provider accepts, not even
+/// back from its own model, so that is cut down to what they accept.
 fn wire_name(tool: &str) -> String {
-    ToolId::new(tool).map_or_else(|_| tool.to_owned(), |id| id.wire_name().into_owned())
+    if let Ok(id) = ToolId::new(tool) {
+        return id.wire_name().into_owned();
+    }
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let name: String = tool.chars().take(64).map(|letter| if fits(letter) { letter } else { '_' }).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// Returns the arguments as JSON text. What the model wrote instead of JSON goes back inside an object, since some
@@ -137,4 +144,18 @@ pub fn result_text(result: &ToolResult) -> String {
 
 fn file_line(file: &FileOutput) -> String {
     format!("[file {}, {}, {} bytes]", file.name, file.media_type, file.size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_up_name_goes_back_as_one_that_providers_accept() {
+        assert_eq!(wire_name("docs.search"), "docs_search");
+        assert_eq!(wire_name("delete everything!"), "delete_everything_");
+        assert_eq!(wire_name("löschen"), "l_schen");
+        assert_eq!(wire_name(&"x ".repeat(50)), "x_".repeat(32));
+        assert_eq!(wire_name(""), "unnamed");
+    }
 }

@@ -76,6 +76,9 @@ pub enum LoopOutcome {
         code: super::event_body::EndReason,
         /// A sentence that says why.
         message: String,
+        /// Whether trying again later can help.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        retryable: bool,
     },
     /// The run was cancelled.
     Cancelled,

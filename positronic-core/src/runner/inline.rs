@@ -146,7 +146,7 @@ impl Worker {
             }
             Err(error) => {
                 let message = format!("`on_exit` of the loop `{path}` failed: {error}");
-                self.failed_loop(&path, EndReason::State, message)
+                self.failed_loop(&path, Failure { code: EndReason::State, message, retryable: false })
             }
         }
     }

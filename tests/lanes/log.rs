@@ -1,0 +1,62 @@
+//! Reading a run's log in tests whose times differ from run to run.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use positronic_core::model::Model;
+use positronic_core::projection::request_at;
+use positronic_core::record::{Body, ModelError};
+use positronic_core::testing::Story;
+
+/// Writes an event a line: its path and its name, and what the model's retries say.
+pub(crate) fn outline(story: &Story) -> String {
+    let mut text = String::new();
+    for event in story.log() {
+        let path = if event.path.is_root() { "·" } else { event.path.as_str() };
+        _ = write!(text, "{path} {}", event.body.name());
+        if let Body::LoopModelRetry { attempt, error, .. } = &event.body {
+            _ = write!(text, " {attempt}: {:?}", error.kind);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the bodies of all requests of a run, rebuilt from its log.
+pub(crate) fn rebuilt(story: &Story, model: &impl Model) -> Vec<String> {
+    let log = || story.log().iter().map(|event| &**event);
+    log()
+        .filter(|event| matches!(event.body, Body::LoopModelCall { .. }))
+        .map(|event| model.wire(&request_at(log(), event.seq).unwrap()))
+        .collect()
+}
+
+/// A retry: what went wrong, and how many milliseconds the run meant to wait, and did.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    pub(crate) error: ModelError,
+    pub(crate) meant: u128,
+    pub(crate) waited: u128,
+}
+
+/// Returns the retries of a run.
+pub(crate) fn retries(story: &Story) -> Vec<Retry> {
+    let mut retries = Vec::new();
+    for (index, event) in story.log().iter().enumerate() {
+        let Body::LoopModelRetry { error, due, .. } = &event.body else { continue };
+        let later = &story.log()[index + 1..];
+        let again =
+            later.iter().find(|later| later.path == event.path && matches!(later.body, Body::LoopModelCall { .. }));
+        retries.push(Retry {
+            error: error.clone(),
+            meant: millis(due.since(event.at)),
+            waited: millis(again.unwrap().at.since(event.at)),
+        });
+    }
+    retries
+}
+
+/// Rounds, since an event is stamped some microseconds after the pause was reckoned.
+fn millis(duration: Duration) -> u128 {
+    (duration.as_micros() + 500) / 1000
+}

@@ -1,0 +1,15 @@
+//! Brains over HTTP against mock servers that others wrote, so that nobody bends them to fit this code.
+//!
+//! `.ci/lanes` installs the servers, starts them and runs this. [`dialogue`] plays a whole support case, [`faults`] what
+//! goes wrong on the way, [`verdict`] asks a server that judges its clients. A missing server is a failure, never a
+//! skipped test.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
+
+mod address;
+mod aimock;
+mod dialogue;
+mod faults;
+mod log;
+mod support;
+mod tap;
+mod verdict;

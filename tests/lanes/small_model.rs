@@ -1,0 +1,150 @@
+//! Brains on a small real model, over HTTP: what no script foresees.
+//!
+//! `.ci/small-model` installs llama-server and SmolLM2-135M-Instruct and runs this by hand; it takes too long for every
+//! run. The model is far too small for good answers and knows no tools, so what is asserted is the form: text that
+//! streams, usage, and JSON that fits its schema because the server enforces it. `--nocapture` shows what it wrote.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "in tests a panic is the message, and this one is read by who runs it"
+)]
+
+mod address;
+
+use std::time::Duration;
+
+use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, DeltaKind, Finish, ModelFacts, OutputKind, Part, Prompt, Settings};
+use positronic_core::runner::{Runner, Settled};
+use positronic_core::sink::Recorder;
+use positronic_core::testing::{CountedIds, Story, Test};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+async fn play<B: positronic_core::dsl::Runnable<Options = ()>>(brain: B) -> (Story, Recorder) {
+    let server = address::address("POSITRONIC_SMALL_MODEL", ".ci/small-model");
+    let config = OpenAiConfig::builder().base_url(format!("{server}/v1")).model("smollm2").provider("llama-server");
+    let recorder = Recorder::new();
+    let model = OpenAiChat::new(config.build()).unwrap();
+    let runner = Runner::builder().model(model).ids(CountedIds::default()).build().sink(recorder.clone());
+    let run = Test::with(runner).start(brain, ()).await;
+    let story = tokio::time::timeout(Duration::from_secs(120), Story::of(&run)).await.unwrap();
+    (story, recorder)
+}
+
+/// Joins what the model said in a loop.
+fn said(record: &Prompt) -> String {
+    let parts = record.output.iter().filter_map(|output| match &output.kind {
+        OutputKind::Text { parts, .. } => Some(parts),
+        _ => None,
+    });
+    let texts = parts.flatten().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// Shows what an answer cost in time, and returns its facts.
+fn answers(story: &Story) -> Vec<ModelFacts> {
+    let mut answers = Vec::new();
+    for event in story.log() {
+        let Body::LoopModelResult { facts, duration, .. } = &event.body else { continue };
+        let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
+        let first = facts.first_chunk.unwrap();
+        #[expect(clippy::cast_precision_loss, reason = "a few hundred tokens")]
+        let rate = facts.usage.output as f64 / seconds(duration - first).max(0.001);
+        println!(
+            "{}: {} tokens in, {} of them cached, {} out; first chunk after {:.3} s, whole after {:.3} s, {rate:.0} tokens/s",
+            event.path,
+            facts.usage.input,
+            facts.usage.cached,
+            facts.usage.output,
+            seconds(first),
+            seconds(*duration),
+        );
+        answers.push(facts.clone());
+    }
+    answers
+}
+
+#[tokio::test]
+async fn a_text_loop_streams_to_its_end() {
+    let settings = || Settings::builder().temperature(0.0).max_output_tokens(60).build();
+    let poet = brain("Poet")
+        .r#loop("Write", move |cx| {
+            cx.system("You are a helpful assistant.")
+                .input("Write three sentences about the sea in winter.")
+                .settings(settings())
+        })
+        .r#loop("Shorten", move |cx| {
+            let text = cx.record("Write").map(|record| said(&record)).unwrap_or_default();
+            cx.system("You shorten texts.").input(format!("Say this in five words: {text}")).settings(settings())
+        });
+
+    let (story, recorder) = play(&poet).await;
+
+    println!("{}", story.transcript());
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+    let answers = answers(&story);
+    assert_eq!(answers.len(), 2);
+    for facts in &answers {
+        assert!(matches!(facts.finish, Finish::Stop | Finish::Length), "{:?}", facts.finish);
+        assert!(facts.usage.input > 0 && facts.usage.output > 1, "{:?}", facts.usage);
+    }
+    for stage in ["Write", "Shorten"] {
+        let pieces: Vec<_> = recorder
+            .deltas()
+            .into_iter()
+            .filter(|delta| delta.kind == DeltaKind::Text && delta.path.as_str().starts_with(stage))
+            .map(|delta| delta.text)
+            .collect();
+        println!("{stage}: {} pieces", pieces.len());
+        assert!(pieces.len() > 3, "{pieces:?}");
+        assert!(story.transcript().contains(&format!("assistant: {}", pieces.concat())));
+    }
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mood {
+    Glad,
+    Sad,
+    Angry,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Judgement {
+    /// What the customer feels.
+    mood: Mood,
+    /// How urgent it is, from 1 to 5.
+    #[schemars(range(min = 1, max = 5))]
+    urgency: u8,
+    /// Whether a person has to look at it.
+    escalate: bool,
+}
+
+#[tokio::test]
+async fn an_answer_of_a_type_fits_it() {
+    let judge = brain("Judge").step("Judge", async |cx| {
+        let judgement: Judgement = cx
+            .model()
+            .system("You judge messages of customers.")
+            .settings(Settings::builder().temperature(0.0).max_output_tokens(80).build())
+            .ask_for("My parcel is three weeks late and nobody answers me. I want my money back!")
+            .await?;
+        Ok(judgement)
+    });
+
+    let (story, _) = play(&judge).await;
+
+    println!("{}", story.events());
+    let Settled::Completed(result) = story.settled() else { panic!("{:?}", story.settled()) };
+    println!("{result}");
+    let judgement: Judgement = serde_json::from_value(result.clone()).unwrap();
+    assert!((1..=5).contains(&judgement.urgency));
+    assert_eq!(answers(&story).len(), 1);
+}
