@@ -6,8 +6,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
 use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
-use positronic_core::plan::{Document, Link, LoopPlan, Plan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
-use positronic_core::record::{Body, ModelResponse, Path, Prompt, Question, RunId, ToolId};
+use positronic_core::plan::{
+    Document, Link, LoopPlan, Plan, Scope, SideOutput, StageBody, ToolBody, ToolPlan, ToolReply,
+};
+use positronic_core::record::{ModelResponse, Path, Prompt, Question, RunId, ToolId};
 use serde_json::{Value, json};
 
 /// A tool in a loop, with what its brain has.
@@ -84,7 +86,7 @@ pub(crate) fn names(plan: &LoopPlan) -> Vec<&str> {
 struct NoRun;
 
 impl Link for NoRun {
-    fn output(&self, _: &Path, _: Body) {}
+    fn output(&self, _: &Path, _: SideOutput) {}
 
     fn progress(&self, _: &Path, _: String) {}
 
