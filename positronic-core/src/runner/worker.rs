@@ -313,23 +313,19 @@ impl Worker {
 
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
-<<<<<<< HEAD
-            Report::Output { path, body } => {
-                let drafts = vec![Draft::new(path.clone(), body)];
-                self.append_outcome(&path, drafts).await?;
-=======
             Report::Output { path, output } => {
                 let id = path.output_id(self.shared.prompts().side_outputs(&path));
                 let (file, widget) = match output {
                     SideOutput::File(file) => (Some(file), None),
                     SideOutput::Widget(widget) => (None, Some(widget)),
                 };
-                self.append_if_fits(vec![Draft::new(path, Body::LoopOutput { id, file, widget })]).await?;
->>>>>>> tests
+                let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, file, widget })];
+                self.append_outcome(&path, drafts).await?;
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,
             Report::Retry { path, attempt, error, due } => {
-                self.append_if_fits(vec![Draft::new(path, Body::LoopModelRetry { attempt, error, due })]).await?;
+                let drafts = vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
+                self.append_outcome(&path, drafts).await?;
             }
             Report::Done { path, outcome } => {
                 self.settle_outcome(&path, outcome).await?;
