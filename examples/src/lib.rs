@@ -1,1 +1,15 @@
-//! Placeholder.
+//! Brains to read and to run, one a file, each without a key.
+//!
+//! Begin with [`minimal`], a loop with two tools. Then [`nested`] puts a brain into another as a stage, [`delegate`]
+//! lets a model call brains as tools, [`release`] changes a loop's tools with the state, and [`support`] is everything
+//! at work: approvals, a customer who is waited for, brains as tools and as stages.
+//!
+//! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
+//! where no model is configured. The tests of this crate show how each is tested.
+
+pub mod acme;
+pub mod delegate;
+pub mod minimal;
+pub mod nested;
+pub mod release;
+pub mod support;

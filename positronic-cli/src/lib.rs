@@ -1,1 +1,38 @@
-//! Placeholder.
+//! The `positronic` command, and the library with which a project's own binary has the same commands.
+//!
+//! A project's `main` says which brains there are; [`Project::main`] does the rest:
+//!
+//! ```no_run
+//! use positronic_cli::Project;
+//! use positronic_core::prelude::*;
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let hello = brain("Hello").step("Greet", async |_| Ok("hello".to_owned()));
+//!     Project::new().brain(hello).main()
+//! }
+//! ```
+//!
+//! Data goes to stdout, everything else to stderr. Modules in reading order: `cli` (the command line), `start` (from
+//! arguments to exit code), `commands` (one verb a file), [`options`], `answers` (who is asked when a run waits),
+//! [`display`] (what a person sees of a run), `failure` (errors as prose, exit codes), `settings` (the environment).
+
+mod answers;
+mod cargo;
+mod cli;
+mod commands;
+pub mod display;
+mod failure;
+mod interrupts;
+mod models;
+pub mod options;
+mod project;
+mod screen;
+mod session;
+mod settings;
+mod start;
+mod suggest;
+mod template;
+mod ui;
+
+pub use project::Project;
+pub use start::positronic;

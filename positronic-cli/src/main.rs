@@ -1,1 +1,7 @@
-fn main() {}
+//! The `positronic` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    positronic_cli::positronic()
+}

@@ -74,6 +74,17 @@ fn compare(runtime: &tokio::runtime::Runtime) {
     server.wait().unwrap();
 }
 
+#[derive(serde::Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    messages: &'a [Value],
+    tools: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<Value>,
+}
+
 /// The loop that one writes without a framework: a list of messages that grows, sent whole each time.
 async fn bare(stream: bool, rounds: u32, address: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -84,11 +95,13 @@ async fn bare(stream: bool, rounds: u32, address: &str) {
     let mut messages = vec![json!({"role": "system", "content": SYSTEM}), json!({"role": "user", "content": "Begin."})];
     let mut noted = 0;
     loop {
-        let mut body = json!({"model": "mock", "messages": messages, "tools": tools});
-        if stream {
-            body["stream"] = json!(true);
-            body["stream_options"] = json!({"include_usage": true});
-        }
+        let body = Request {
+            model: "mock",
+            messages: &messages,
+            tools: &tools,
+            stream: stream.then_some(true),
+            stream_options: stream.then(|| json!({"include_usage": true})),
+        };
         let response = client.post(format!("{address}/chat/completions")).json(&body).send().await.unwrap();
         let message = if stream { streamed(response).await } else { whole(response).await };
         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();

@@ -71,7 +71,9 @@ fn one_run(bencher: divan::Bencher<'_, '_>, rounds: u32) {
 /// 1,000 runs of 10 rounds at once, whose model takes 50 ms an answer: 11 answers, so 0.55 s at the least.
 #[divan::bench(args = [1, 100, 1000], sample_count = 5, sample_size = 1)]
 fn concurrent_runs(bencher: divan::Bencher<'_, '_>, runs: usize) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    // One thread, so that the allocations are all counted: `max alloc` divided by the number of runs is what a run holds,
+    // its transcript included.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let brain = worker(10);
     bencher.counter(divan::counter::ItemsCount::new(runs)).bench_local(|| {
         runtime.block_on(async {

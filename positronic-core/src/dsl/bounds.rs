@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::tool::Tool;
 use crate::plan::Plan;
 
 /// A type whose values can be the state of a brain.
@@ -21,6 +22,7 @@ use crate::plan::Plan;
 )]
 pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> State for T {}
 
 /// A type whose values can be the options of a brain: they are stored, and their schema is shown to people and models.
@@ -31,6 +33,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> State for T {}
 )]
 pub trait Options: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {}
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static> Options for T {}
 
 /// A type whose value holds what a brain's code depends on. It is never stored.
@@ -51,6 +54,7 @@ impl<T: Send + Sync + 'static> Services for T {}
 )]
 pub trait ToolArgs: DeserializeOwned + JsonSchema + Send + 'static {}
 
+#[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgs for T {}
 
 /// The arguments of a tool whose closures have not said them yet.
@@ -71,6 +75,34 @@ pub trait Agrees<T> {}
 
 impl<T> Agrees<T> for Unset {}
 impl<T> Agrees<T> for Args<T> {}
+
+/// Says that a brain with these services fits into one with the services `V`.
+#[diagnostic::on_unimplemented(
+    message = "a brain with the services `{Self}` does not fit into one with the services `{V}`",
+    label = "this brain has other services than the one around",
+    note = "give it its own services with `.provide(|around: &{V}| …)`"
+)]
+pub trait Within<V> {}
+
+impl<V> Within<V> for V {}
+
+/// Says that a value is a tool for the loops of brains with options `O`, state `S` and services `V`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tool for a loop with options `{O}`, state `{S}` and services `{V}`",
+    label = "a `Tool<{O}, {S}, {V}>` is needed here",
+    note = "a tool that is built here ends with `.execute(…)`",
+    note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain"
+)]
+pub trait IntoTool<O, S, V> {
+    /// Returns the tool.
+    fn into_tool(self) -> Tool<O, S, V>;
+}
+
+impl<O, S, V> IntoTool<O, S, V> for Tool<O, S, V> {
+    fn into_tool(self) -> Self {
+        self
+    }
+}
 
 /// What an approval closure returns: `Some(reason)` asks a person, `None` does not; at once, or from a future.
 #[diagnostic::on_unimplemented(
@@ -97,6 +129,7 @@ impl IntoVerdict<Now> for Option<String> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<F: Future<Output = Option<String>> + Send + 'static> IntoVerdict<Later> for F {
     fn into_verdict(self) -> BoxFuture<'static, Option<String>> {
         Box::pin(self)

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Options, Runnable, Services, State};
+use super::bounds::{Options, Runnable, Services, State, Within};
 use super::context::{LoopContext, StepContext};
 use super::r#loop::Loop;
 use super::mistake::mistake;
@@ -74,12 +74,23 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         self.with(|_| ())
     }
 
-    /// Gives the brain its services.
-    pub fn bind(self, services: V) -> Brain<O, S, (), R>
+    /// Gives the brain its services, or a share in them: a test keeps an `Arc` of its own and looks at what was changed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use positronic_core::prelude::*;
+    /// struct Acme;
+    ///
+    /// let acme = Arc::new(Acme);
+    /// let shared = brain("Support").services::<Acme>().bind(Arc::clone(&acme));
+    /// let owned = brain("Support").services::<Acme>().bind(Acme);
+    /// # let _ = (shared, owned);
+    /// ```
+    pub fn bind(self, services: impl Into<Arc<V>>) -> Brain<O, S, (), R>
     where
         V: Services,
     {
-        let bound: AnyServices = Arc::new(services);
+        let bound: AnyServices = services.into();
         self.with(|plan| {
             let inner = plan.provide.take();
             plan.provide = Some(Arc::new(move |_| match &inner {
@@ -180,6 +191,20 @@ impl<O: Options, V: Services> Brain<O, (), V> {
 impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     /// Adds a step: a function from the state to the next one.
     ///
+    /// A closure that captures nothing is `async |cx| …`. One that captures hands a share of what it holds to every
+    /// future:
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// let greeting = "Hello".to_owned();
+    /// let greeter = brain("Greeter").step("Greet", move |_| {
+    ///     let greeting = greeting.clone();
+    ///     async move { Ok(greeting) }
+    /// });
+    /// # let _ = greeter;
+    /// ```
+    ///
     /// # Panics
     ///
     /// When the name is empty, a number, holds a `/`, or is taken.
@@ -219,15 +244,16 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     ///
     /// When the name is empty, a number, holds a `/`, or is taken.
     #[track_caller]
-    pub fn brain<O2, S2, R2, S3>(
+    pub fn brain<O2, S2, V2, R2, S3>(
         self,
         name: &str,
-        brain: Brain<O2, S2, V, R2>,
+        brain: Brain<O2, S2, V2, R2>,
         input: impl Fn(&S) -> O2 + Send + Sync + 'static,
         output: impl Fn(S, R2) -> S3 + Send + Sync + 'static,
     ) -> Brain<O, S3, V>
     where
         O2: Options,
+        V2: Within<V>,
         R2: DeserializeOwned,
         S3: State,
     {
@@ -257,6 +283,9 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
         }
         if self.plan.result.is_some() || self.plan.public.is_some() {
             mistake(&format!("`{title}` adds the stage `{name}` after `.result` or `.public`; say those last"));
+        }
+        if self.plan.provide.is_some() {
+            mistake(&format!("`{title}` adds the stage `{name}` after `.bind` or `.provide`; say those last"));
         }
         self.with(|plan| plan.stages.push(StagePlan { name: name.to_owned(), body }))
     }
@@ -290,6 +319,7 @@ impl<O: Options, S, R: DeserializeOwned> Runnable for Brain<O, S, (), R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Runnable> Runnable for &B {
     type Options = B::Options;
     type Result = B::Result;

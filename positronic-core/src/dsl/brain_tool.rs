@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Options, Services, State, ToolArgs};
+use super::bounds::{Options, Services, State, ToolArgs, Within};
 use super::brain::Brain;
 use super::reply::NoArgs;
 use super::tool::{RETRIES, TIMEOUT, Tool, decode, require_object};
@@ -33,7 +33,7 @@ pub struct BrainTool<O, S, V, O2, R> {
 }
 
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
-    pub(super) fn new<S2>(id: ToolId, brain: Brain<O2, S2, V, R>) -> Self {
+    pub(super) fn new<S2, V2: Within<V>>(id: ToolId, brain: Brain<O2, S2, V2, R>) -> Self {
         let plan = brain.plan;
         let check = Arc::clone(&plan.read_options);
         Self {

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Options, Services, State};
+use super::bounds::{IntoTool, Options, Services, State, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::mistake::mistake;
@@ -62,8 +62,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// When the name is no tool name, or the loop has a tool of this name.
     #[track_caller]
-    pub fn tool(self, name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> Tool<O, S, V>) -> Self {
-        let tool = build(ToolBuilder::new(name));
+    pub fn tool<T: IntoTool<O, S, V>>(self, name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> T) -> Self {
+        let tool = build(ToolBuilder::new(name)).into_tool();
         self.add(tool.plan)
     }
 
@@ -73,9 +73,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// When the loop has a tool of one of these names.
     #[track_caller]
-    pub fn tools(mut self, tools: impl IntoIterator<Item = Tool<O, S, V>>) -> Self {
+    pub fn tools<T: IntoTool<O, S, V>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         for tool in tools {
-            self = self.add(tool.plan);
+            self = self.add(tool.into_tool().plan);
         }
         self
     }
@@ -86,10 +86,10 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// When the name is no tool name, or the loop has a tool of this name.
     #[track_caller]
-    pub fn brain<O2: Options, S2, R: DeserializeOwned + 'static>(
+    pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
         self,
         name: &str,
-        brain: Brain<O2, S2, V, R>,
+        brain: Brain<O2, S2, V2, R>,
         build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
     ) -> Self {
         let tool: Tool<O, S, V> = build(BrainTool::new(tool_id(name), brain)).into();
@@ -102,9 +102,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// When a title gives no tool name, or the loop has a tool of one of these names.
     #[track_caller]
-    pub fn brains<S2, R: DeserializeOwned + 'static>(
+    pub fn brains<S2, V2: Within<V>, R: DeserializeOwned + 'static>(
         mut self,
-        brains: impl IntoIterator<Item = Brain<Value, S2, V, R>>,
+        brains: impl IntoIterator<Item = Brain<Value, S2, V2, R>>,
     ) -> Self {
         for brain in brains {
             let id = tool_id(&snake_case(&brain.plan.title));

@@ -41,7 +41,9 @@ mod skill;
 mod tool;
 mod wait;
 
-pub use bounds::{Agrees, Args, IntoVerdict, Later, Now, Options, Runnable, Services, State, ToolArgs, Unset};
+pub use bounds::{
+    Agrees, Args, IntoTool, IntoVerdict, Later, Now, Options, Runnable, Services, State, ToolArgs, Unset, Within,
+};
 pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
 pub use context::{Brains, LoopContext, StepContext, ToolContext};

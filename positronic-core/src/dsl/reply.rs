@@ -75,6 +75,7 @@ pub trait IntoReply<S> {
     fn into_reply(self) -> Result<ToolReply>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<S, T: Serialize> IntoReply<S> for T {
     fn into_reply(self) -> Result<ToolReply> {
         Ok(ToolReply { output: encode(&self)?, updates: Vec::new(), waits: Vec::new() })

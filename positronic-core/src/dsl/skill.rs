@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::bounds::{Options, Services, State, ToolArgs};
+use super::bounds::{Options, Services, State, ToolArgs, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
@@ -36,9 +36,9 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
 
     /// Makes the skill from a brain; `.prepare(…)` and `.handle_result(…)` map its options and its result.
     #[track_caller]
-    pub fn brain<O2: Options, S2, R: DeserializeOwned + 'static>(
+    pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
         self,
-        brain: Brain<O2, S2, V, R>,
+        brain: Brain<O2, S2, V2, R>,
     ) -> BrainTool<O, S, V, O2, R> {
         let tool = BrainTool::new(tool_id(&self.name), brain);
         if self.description.is_empty() { tool } else { tool.description(self.description) }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Agrees, Args, IntoVerdict, Options, Services, State, ToolArgs, Unset};
+use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, Services, State, ToolArgs, Unset};
 use super::context::ToolContext;
 use super::mistake::mistake;
 use super::reply::IntoReply;
@@ -42,8 +42,8 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// When `name` is no tool name.
     #[track_caller]
     #[must_use]
-    pub fn new(name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> Self) -> Self {
-        build(ToolBuilder::new(name))
+    pub fn new<T: IntoTool<O, S, V>>(name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> T) -> Self {
+        build(ToolBuilder::new(name)).into_tool()
     }
 }
 
@@ -233,6 +233,23 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// Asks a person before a call for which the closure returns `Some(reason)`. The closure may return a future.
     ///
     /// It is asked once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
+    ///
+    /// A future owns what it needs, so take that from the arguments first:
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Refund { amount: u32 }
+    /// # struct Acme;
+    /// # impl Acme { async fn limit(&self) -> u32 { 100 } }
+    /// # let _ = brain("Support").services::<Acme>().r#loop("Chat", |cx| cx.system("Help.").tool("refund", |t| {
+    /// t.approval(|refund: &Refund, cx| {
+    ///     let (amount, acme) = (refund.amount, cx.services.clone());
+    ///     async move { (amount > acme.limit().await).then(|| format!("a refund of {amount}")) }
+    /// })
+    /// # .execute(async |_, _| Ok("paid"))
+    /// # }));
+    /// ```
     pub fn approval<T, F, R, When>(self, approval: F) -> ToolBuilder<O, S, V, Args<T>>
     where
         A: Agrees<T>,

@@ -9,7 +9,7 @@ use crate::record::{Body, Change, Event, Failure, LoopOutcome, Path, Segment, St
 use super::apply_loop;
 use super::state::{
     Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, RunState, Stage, StepFrame,
-    Visit, owner_path,
+    Visit, owner_of,
 };
 
 /// Says why an event cannot be the next one of its run.
@@ -214,7 +214,7 @@ impl RunState {
         };
         applied?;
         for path in active {
-            let brain = owner_path(&path).and_then(|owner| self.brain_mut(&owner, |_| ()));
+            let brain = owner_of(&path).and_then(|owner| self.brain_mut(owner, |_| ()));
             if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage)
                 && frame.path == path
             {
@@ -238,8 +238,8 @@ impl RunState {
             self.root = Some(Box::new(frame));
             return Ok(());
         };
-        let owner = owner_path(path).unwrap_or_default();
-        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        let owner = owner_of(path).unwrap_or_default();
+        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
         let is_here = matches!(last, Segment::Stage(name) if brain.is_at(name, StageKind::Brain));
         match (last, &mut brain.stage) {
             (Segment::Stage(_), Stage::Ready) if is_here => {
@@ -263,7 +263,7 @@ impl RunState {
         path: &Path,
         end: impl FnOnce(&BrainFrame) -> Result<BrainEnd, Reason>,
     ) -> Result<(), Reason> {
-        let brain = self.brain_mut(path, |_| ()).ok_or("the brain is not open")?;
+        let brain = self.brain_mut(path.as_str(), |_| ()).ok_or("the brain is not open")?;
         if brain.end.is_some() {
             return Err("the brain has ended".to_owned());
         }
@@ -274,8 +274,8 @@ impl RunState {
 
     fn step(&mut self, path: &Path, f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>) -> Result<(), Reason> {
         let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
-        let owner = owner_path(path).unwrap_or_default();
-        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        let owner = owner_of(path).unwrap_or_default();
+        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
         if !brain.is_at(name, StageKind::Step) {
             return Err("the brain is not at this step".to_owned());
         }
@@ -309,8 +309,8 @@ impl RunState {
 
     fn complete_stage(&mut self, path: &Path, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
         let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
-        let owner = owner_path(path).unwrap_or_default();
-        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        let owner = owner_of(path).unwrap_or_default();
+        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
         let done = match &brain.stage {
             Stage::Step(step) => matches!(step.intent, Intent::Running | Intent::Doubtful),
             Stage::Brain(inner) => matches!(inner.end, Some(BrainEnd::Completed(_))),
@@ -332,8 +332,8 @@ impl RunState {
         change: Option<&Change>,
         event: &Event,
     ) -> Result<(), Reason> {
-        let owner = owner_path(path).ok_or("this is no loop's path")?;
-        let brain = self.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+        let owner = owner_of(path).ok_or("this is no loop's path")?;
+        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
         let Stage::Loop(frame) = &brain.stage else { return Err("the loop is not open".to_owned()) };
         if frame.path != *path {
             return Err("another loop is open".to_owned());
@@ -354,8 +354,8 @@ impl RunState {
     }
 
     fn add_usage(&mut self, path: &Path, usage: crate::record::Usage) {
-        let Some(owner) = owner_path(path) else { return };
-        let brain = self.brain_mut(&owner, |visit| match visit {
+        let Some(owner) = owner_of(path) else { return };
+        let brain = self.brain_mut(owner, |visit| match visit {
             Visit::Brain(brain) => brain.usage += usage,
             Visit::Loop(frame) => frame.usage += usage,
         });

@@ -8,13 +8,13 @@ use crate::record::{
 };
 
 use super::apply::{Reason, change_state};
-use super::state::{Body, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_path};
+use super::state::{Body, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
 
 /// Folds an event of a loop, a round or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     let path = &event.path;
-    let owner = owner_path(path).ok_or("this is no loop's path")?;
-    let brain = state.brain_mut(&owner, |_| ()).ok_or("the brain around it is not open")?;
+    let owner = owner_of(path).ok_or("this is no loop's path")?;
+    let brain = state.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
     if let EventBody::LoopStart { limits, .. } = &event.body {
         return start(brain, path, limits);
     }

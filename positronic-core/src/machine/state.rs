@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::record::{
     CallFlags, CallState, ContentHash, ContextItem, Epoch, Failure, Gate, Limits, LoopOutcome, ModelRequest, Part,
     Path, Segment, Seq, Settings, Shape, SignalId, StageKind, StageShape, Start, Timestamp, ToolDecl, ToolResult,
-    ToolSet, Transcript, Usage, WaitSpec,
+    ToolSet, Transcript, Usage, WaitSpec, parent_of, segments_of,
 };
 
 /// Everything a run's log says about now. It is the fold of the log's events and never the only copy of anything.
@@ -408,8 +408,12 @@ impl RunState {
     /// Finds the brain with this path.
     #[must_use]
     pub fn brain(&self, path: &Path) -> Option<&BrainFrame> {
+        self.brain_of(path.as_str())
+    }
+
+    fn brain_of(&self, path: &str) -> Option<&BrainFrame> {
         let mut brain = self.root.as_deref()?;
-        let mut segments = path.segments();
+        let mut segments = segments_of(path);
         while let Some(segment) = segments.next() {
             let Segment::Stage(name) = segment else { return None };
             if brain.current().is_none_or(|stage| stage.name != name) {
@@ -431,10 +435,10 @@ impl RunState {
     }
 
     /// Finds the brain with this path, and shows `visit` every frame on the way, from the outside in.
-    pub(super) fn brain_mut(&mut self, path: &Path, mut visit: impl FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
+    pub(super) fn brain_mut(&mut self, path: &str, mut visit: impl FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
         let mut brain = self.root.as_deref_mut()?;
         visit(Visit::Brain(brain));
-        let mut segments = path.segments();
+        let mut segments = segments_of(path);
         while let Some(segment) = segments.next() {
             let Segment::Stage(name) = segment else { return None };
             if brain.current().is_none_or(|stage| stage.name != name) {
@@ -460,7 +464,7 @@ impl RunState {
     /// Finds the brain whose stage, round or call this path names.
     #[must_use]
     pub fn owner(&self, path: &Path) -> Option<&BrainFrame> {
-        self.brain(&owner_path(path)?)
+        self.brain_of(owner_of(path)?)
     }
 
     /// Finds the open loop with this path, or around this round or call.
@@ -491,10 +495,11 @@ pub(super) enum Visit<'a> {
     Loop(&'a mut LoopFrame),
 }
 
-/// Returns the path of the brain around a stage, a round or a call.
-pub(super) fn owner_path(path: &Path) -> Option<Path> {
+/// Returns the path of the brain around a stage, a round or a call, as text.
+pub(super) fn owner_of(path: &Path) -> Option<&str> {
+    let around = parent_of(path.as_str())?;
     match path.last()? {
-        Segment::Stage(_) => path.parent(),
-        Segment::Round(_) | Segment::Call(..) => path.parent()?.parent(),
+        Segment::Stage(_) => Some(around),
+        Segment::Round(_) | Segment::Call(..) => parent_of(around),
     }
 }

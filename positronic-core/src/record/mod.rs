@@ -29,6 +29,7 @@ pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp};
 pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use path::{Path, PathError, Segment};
+pub(crate) use path::{parent_of, segments_of};
 pub use prompt::{FileOutput, Output, OutputKind, Prompt, PromptState, ToolOutput, WidgetOutput};
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};

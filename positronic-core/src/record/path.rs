@@ -94,10 +94,7 @@ impl Path {
     /// Returns the path around this one, `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
-        if self.0.is_empty() {
-            return None;
-        }
-        Some(self.0.rsplit_once('/').map_or_else(Self::root, |(parent, _)| Self(parent.into())))
+        parent_of(&self.0).map(|parent| Self(parent.into()))
     }
 
     /// Returns the last part, `None` for the root.
@@ -108,7 +105,7 @@ impl Path {
 
     /// Walks the parts from the outside in.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = Segment<'_>> {
-        self.0.split('/').filter(|part| !part.is_empty()).map(parse_segment)
+        segments_of(&self.0)
     }
 
     /// Says whether this path is `ancestor` or lies below it.
@@ -157,7 +154,23 @@ fn short_id(text: &str) -> PublicId {
     PublicId::from(id)
 }
 
+/// Returns the text of the path around a path, without making one.
+pub(crate) fn parent_of(path: &str) -> Option<&str> {
+    if path.is_empty() {
+        return None;
+    }
+    Some(path.rsplit_once('/').map_or("", |(parent, _)| parent))
+}
+
+/// Walks the parts of a path's text.
+pub(crate) fn segments_of(path: &str) -> impl DoubleEndedIterator<Item = Segment<'_>> {
+    path.split('/').filter(|part| !part.is_empty()).map(parse_segment)
+}
+
 fn parse_segment(part: &str) -> Segment<'_> {
+    if !part.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return Segment::Stage(part);
+    }
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<u32>().ok()).flatten()

@@ -1,10 +1,11 @@
 //! Appending: numbers and times for drafts, and what to do when somebody else was first.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::worker::{Stop, Worker};
 use crate::machine::awaits;
-use crate::record::{Draft, Epoch, Event, Path, Seq, Timestamp};
+use crate::record::{Body, Draft, Epoch, Event, Path, Seq, Timestamp};
 use crate::store::{Append, StoreError};
 
 /// Gives drafts their numbers, one time and an epoch.
@@ -53,12 +54,15 @@ impl Worker {
         };
         let events = stamp(drafts, next, at, Some(self.epoch));
         let append = Append { expected: next, epoch: Some(self.epoch), events: events.clone() };
+        // Whatever somebody else appends up to there makes this append fail, and is read then.
+        self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
         match self.shared.runner.store.append(&self.shared.run, append).await {
             Ok(()) => {
                 self.fold(&events)?;
                 Ok(None)
             }
             Err(StoreError::Conflict { .. }) => {
+                self.shared.own.store(0, Ordering::Release);
                 self.catch_up().await?;
                 Ok(Some(events.into_iter().map(unstamp).collect()))
             }
@@ -81,7 +85,14 @@ impl Worker {
             prompts.apply(event);
         }
         drop(prompts);
-        self.frames.forget_closed(&state);
+        if events.iter().any(|event| closes(&event.body)) {
+            self.frames.forget_closed(&state);
+        }
         Ok(())
     }
+}
+
+/// Says whether an event closes the frame of a loop or a brain.
+const fn closes(body: &Body) -> bool {
+    matches!(body, Body::LoopComplete { .. } | Body::StepComplete { .. } | Body::LoopBrainComplete { .. })
 }

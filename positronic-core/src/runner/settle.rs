@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use super::flight::{Answer, Judged, Outcome, Report, ask, caught_now, took};
 use super::worker::{Stop, Worker};
 use crate::error::{Error, Result};
-use crate::machine::{REPLY, Stage, denial, denied_before, question_hash};
+use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before, question_hash};
 use crate::plan::{Document, PlannedWait, ToolReply};
 use crate::projection::question_request;
 use crate::record::{
     Body, CallFlags, Change, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelResponse, Part, Path,
-    Question, Segment, ToolResult, WaitSpec,
+    Question, Segment, ToolCall, ToolResult, WaitSpec,
 };
 
 /// How often a step is tried again that failed transiently.
@@ -107,8 +107,7 @@ impl Worker {
         let state = self.shared.state();
         for (index, Judged { call, refused }) in (0..).zip(calls) {
             let path = looped.call(round, index);
-            let denied =
-                state.looped(&path).is_some_and(|frame| frame.denials.contains(&denial(&call.tool, &call.arguments)));
+            let denied = state.looped(&path).is_some_and(|frame| is_denied(frame, &call));
             let result = match refused {
                 Some(message) => Some(ToolResult::Error { message }),
                 None if denied => Some(denied_before()),
@@ -269,6 +268,11 @@ impl Worker {
         _ = reply.send(answer);
         Ok(())
     }
+}
+
+/// Says whether a person has refused an identical call of this loop.
+fn is_denied(frame: &LoopFrame, call: &ToolCall) -> bool {
+    !frame.denials.is_empty() && frame.denials.contains(&denial(&call.tool, &call.arguments))
 }
 
 /// Applies a tool's updates one after the other, all or none.

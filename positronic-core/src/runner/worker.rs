@@ -1,6 +1,7 @@
 //! The one task that drives a run.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -27,8 +28,10 @@ pub(super) struct Shared {
     pub(super) plan: Arc<Plan>,
     pub(super) feeds: Vec<Feed>,
     pub(super) settled: watch::Sender<(Phase, Seq)>,
-    /// Rings when somebody else may have appended.
+    /// Rings when somebody else has appended.
     pub(super) bell: Notify,
+    /// The number up to which the worker itself appends, so that it is not woken by its own events.
+    pub(super) own: AtomicU64,
     state: Mutex<RunState>,
     prompts: Mutex<Prompts>,
 }
@@ -67,8 +70,10 @@ impl Shared {
 }
 
 impl Watcher for Shared {
-    fn appended(&self, _: Seq) {
-        self.bell.notify_one();
+    fn appended(&self, next: Seq) {
+        if next.0 > self.own.load(Ordering::Acquire) {
+            self.bell.notify_one();
+        }
     }
 }
 
@@ -140,6 +145,7 @@ pub(super) async fn start(
     let shared = Arc::new(Shared {
         settled: watch::Sender::new((Phase::Working, state.next)),
         bell: Notify::new(),
+        own: AtomicU64::new(state.next.0),
         state: Mutex::new(state),
         prompts: Mutex::new(prompts),
         runner,

@@ -21,6 +21,7 @@
 //! ```
 
 mod clock;
+mod play;
 mod story;
 
 use serde::de::DeserializeOwned;

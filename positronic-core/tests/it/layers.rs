@@ -40,7 +40,9 @@ fn code(path: &Path) -> String {
 }
 
 fn is_test(path: &Path) -> bool {
-    path.file_stem().is_some_and(|name| name == "tests")
+    path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).is_ok_and(|inner| {
+        inner.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")))
+    })
 }
 
 #[test]

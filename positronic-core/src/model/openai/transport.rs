@@ -159,18 +159,18 @@ impl Transport {
         body: String,
         request_id: Arc<OnceLock<String>>,
     ) -> Result<async_openai::types::stream::StreamResponse<Box<RawValue>>, OpenError> {
-        let body = RawValue::from_string(body)
-            .map_err(|error| ModelError::new(ModelErrorKind::BadRequest, format!("the request is no JSON: {error}")))?;
         let http = self.http.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (sender, stream) = (http.clone(), self.config.stream);
+        let body = Arc::new(Mutex::new(Some(body)));
         let seam = tower::service_fn(move |request: HttpRequestFactory| {
             let (http, request_id) = (sender.clone(), Arc::clone(&request_id));
-            async move { send_once(&http, &request, &request_id, stream).await }
+            let body = body.lock().unwrap_or_else(PoisonError::into_inner).take();
+            async move { send_once(&http, &request, body, &request_id, stream).await }
         });
         let client = Client::build(http, self.endpoint.clone()).with_http_service(seam);
         let opened = match self.api {
-            Api::Chat => client.chat().create_stream_byot(body).await,
-            Api::Responses => client.responses().create_stream_byot(body).await,
+            Api::Chat => client.chat().create_stream_byot(NoBody {}).await,
+            Api::Responses => client.responses().create_stream_byot(NoBody {}).await,
         };
         opened.map_err(|error| match error {
             OpenAIError::Boxed(inner) => match inner.downcast::<NotStreamed>() {
@@ -187,6 +187,11 @@ impl Transport {
         }
     }
 }
+
+/// What the library is told to send. The seam puts the real body in its place: it is complete already, and the library
+/// would read all of it again to check it.
+#[derive(serde::Serialize)]
+struct NoBody {}
 
 /// Why there is no stream.
 enum OpenError {
@@ -218,10 +223,12 @@ fn http_client(config: &OpenAiConfig) -> Result<reqwest::Client, ModelError> {
 async fn send_once(
     http: &reqwest::Client,
     request: &HttpRequestFactory,
+    body: Option<String>,
     request_id: &OnceLock<String>,
     stream: bool,
 ) -> Result<reqwest::Response, OpenAIError> {
-    let request = request.build().await?;
+    let mut request = request.build().await?;
+    *request.body_mut() = body.map(reqwest::Body::from);
     let mut response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
     let headers = response.headers().clone();
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

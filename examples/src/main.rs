@@ -1,0 +1,23 @@
+//! The examples at the command line: `cargo run -p positronic-examples -- list` shows them.
+
+use std::process::ExitCode;
+
+use positronic_cli::Project;
+use positronic_examples::acme::Acme;
+use positronic_examples::nested::Newsroom;
+use positronic_examples::{delegate, minimal, nested, release, support};
+
+fn main() -> ExitCode {
+    Project::new()
+        .brain(minimal::minimal())
+        .cassette(minimal::TITLE, minimal::CASSETTE)
+        .brain(nested::newsletter().bind(Newsroom::example()))
+        .cassette(nested::TITLE, nested::CASSETTE)
+        .brain(delegate::trip())
+        .cassette(delegate::TITLE, delegate::CASSETTE)
+        .brain(release::release())
+        .cassette(release::TITLE, release::CASSETTE)
+        .brain(support::support().bind(Acme::example()))
+        .cassette(support::TITLE, support::CASSETTE)
+        .main()
+}

@@ -1,0 +1,45 @@
+//! The smallest loop that is worth one: a system prompt, a tool to look things up, and a tool to be done.
+//!
+//! The closure of `.r#loop` runs again before every model call and says what the model is told and may do. A tool is a
+//! name, a description, a type for its arguments and an async function; an `exit` tool ends the loop when it succeeds.
+
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The brain's title.
+pub const TITLE: &str = "Minimal";
+
+/// What is said where no model is configured; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/minimal.jsonl");
+
+/// What the model fills in to search.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Search {
+    /// A few words
+    pub query: String,
+}
+
+/// Makes the brain. It has no options, no state and no services, so all three of its types are `()`.
+pub fn minimal() -> Brain {
+    brain(TITLE).description("Answers one question and is done").r#loop("Agent", |cx| {
+        cx.system("You are a helpful assistant. Call `done` when the question is answered.")
+            .input("How tall is the tallest tree?")
+            .tool("search", |t| {
+                t.description("Search the web").read_only().execute(async |Search { query }, _| Ok(search(&query)))
+            })
+            .tool("done", |t| t.description("Task complete").exit().execute(async |_: NoArgs, _| Ok("done")))
+    })
+}
+
+/// The web, as far as this example knows it.
+const WEB: [&str; 3] = [
+    "The tallest living tree is a coast redwood of about 116 metres.",
+    "The oldest living tree is a bristlecone pine.",
+    "A group of owls is called a parliament.",
+];
+
+fn search(query: &str) -> Vec<&'static str> {
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    WEB.into_iter().filter(|page| words.iter().all(|word| page.to_lowercase().contains(word))).collect()
+}

@@ -1,0 +1,125 @@
+//! A brain inside a brain, as a stage.
+//!
+//! The inner brain, [`research`], has options, state and services of its own, and knows nothing of the outer one. Two
+//! closures join them: one makes its options from the state around, the other makes the next state from its result.
+//! `.provide(…)` makes its services from those around. In the log its events stand below the stage's path.
+
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The outer brain's title.
+pub const TITLE: &str = "Newsletter";
+
+/// What is said where no model is configured; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/nested.jsonl");
+
+/// The services of the outer brain.
+#[derive(Debug)]
+pub struct Newsroom {
+    /// Who reads the newsletter.
+    pub readers: u32,
+    /// What was written before.
+    pub archive: Archive,
+}
+
+/// The services of the inner brain: all that was ever written.
+#[derive(Debug, Clone)]
+pub struct Archive(Vec<&'static str>);
+
+impl Newsroom {
+    /// Makes a newsroom with a small archive.
+    #[must_use]
+    pub fn example() -> Self {
+        let archive = Archive(vec![
+            "2019: the city plants 400 lime trees along the canal",
+            "2021: a storm fells 31 trees along the canal",
+            "2024: the canal freezes for the first time in a decade",
+        ]);
+        Self { readers: 1200, archive }
+    }
+}
+
+/// What both brains are about.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Topic {
+    /// What to write about
+    pub topic: String,
+}
+
+impl Default for Topic {
+    fn default() -> Self {
+        Self { topic: "trees along the canal".into() }
+    }
+}
+
+/// The newsletter before it is written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Issue {
+    headline: String,
+    facts: Vec<String>,
+}
+
+/// The written newsletter.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Letter {
+    /// What readers get.
+    pub text: String,
+    /// How many they are.
+    pub readers: u32,
+}
+
+/// Makes the outer brain. Its state is an [`Issue`] up to the last step, and a [`Letter`] after it.
+pub fn newsletter() -> Brain<Topic, Letter, Newsroom> {
+    brain(TITLE)
+        .description("Writes a newsletter about a topic")
+        .options::<Topic>()
+        .services::<Newsroom>()
+        .step("Plan", async |cx| Ok(Issue { headline: format!("All about {}", cx.options.topic), facts: Vec::new() }))
+        .brain(
+            "Research",
+            research().provide(|newsroom: &Newsroom| newsroom.archive.clone()),
+            |issue| Topic { topic: issue.headline.clone() },
+            |issue, facts| Issue { facts, ..issue },
+        )
+        .step("Write", async |cx| {
+            // A question inside a step is recorded: if the step runs again, it gets the same answer.
+            let question = format!("{}: {}", cx.state.headline, cx.state.facts.join("; "));
+            let text = cx.model().system("Write a newsletter in one sentence.").ask(question).await?;
+            Ok(Letter { text, readers: cx.services.readers })
+        })
+}
+
+/// What the model fills in to search the archive.
+#[derive(Deserialize, JsonSchema)]
+struct Search {
+    /// A word that the entry has
+    word: String,
+}
+
+/// What the model fills in to note a fact.
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    /// One sentence
+    fact: String,
+}
+
+/// Makes the inner brain: it gathers facts, and they are both its state and its result.
+pub fn research() -> Brain<Topic, Vec<String>, Archive> {
+    brain("Research").options::<Topic>().services::<Archive>().state(Vec::<String>::new()).r#loop("Read", |cx| {
+        cx.system("Search the archive, note two facts, then say that you are done.")
+            .input(&cx.options.topic)
+            .tool("search", |t| {
+                t.description("Searches the archive").read_only().execute(async |Search { word }, cx| {
+                    let Archive(entries) = &*cx.services;
+                    Ok(entries.iter().copied().filter(|entry| entry.contains(&word)).collect::<Vec<_>>())
+                })
+            })
+            .tool("note", |t| {
+                t.description("Notes a fact")
+                    .execute(async |Note { fact }, cx| Ok(cx.result("noted").update(|facts| facts.push(fact))))
+            })
+            .max_iterations(5)
+    })
+}

@@ -1,0 +1,80 @@
+//! A loop whose tools unfold with the state: nobody deploys what was not tested, because there is no such tool yet.
+//!
+//! The closure runs before every model call, with the state as it is then. So what the model may do next is plain Rust:
+//! `.tools(…)` takes what there is, and an `Option` is a list of one tool or none.
+//!
+//! This example is written with the macros: `brain!` lets `.loop` be written as it is said, and `#[tool]` makes a tool
+//! of an async function, whose doc comments are what the model reads.
+
+use positronic_core::dsl::Reply;
+use positronic_core::prelude::*;
+use positronic_macros::{brain, tool};
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Release";
+
+/// What is said where no model is configured, and who approves; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/release.jsonl");
+
+/// How far the release is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Release {
+    /// How often the tests were run.
+    pub test_runs: u32,
+    /// Whether they have passed.
+    pub tested: bool,
+    /// The version that is deployed.
+    pub deployed: Option<String>,
+    /// What was announced.
+    pub announced: Option<String>,
+}
+
+/// Runs all tests.
+#[tool(sequential)]
+async fn run_tests(cx: ToolContext<(), Release>) -> Result<Reply<Release>> {
+    // The first time one of them fails, as happens.
+    let passed = cx.state.test_runs > 0;
+    let report = if passed { "all tests passed" } else { "1 test failed: it ran out of time" };
+    Ok(cx.result(report).update(move |release| {
+        release.test_runs += 1;
+        release.tested = passed;
+    }))
+}
+
+/// Deploys a version.
+#[tool(destructive, approval = "this reaches every user")]
+async fn deploy(
+    /// Such as 1.4.0
+    version: String,
+    cx: ToolContext<(), Release>,
+) -> Result<Reply<Release>> {
+    Ok(cx.result("deployed").update(|release| release.deployed = Some(version)))
+}
+
+/// Tells everybody what is new.
+#[tool(exit)]
+async fn announce(
+    /// One sentence
+    news: String,
+    cx: ToolContext<(), Release>,
+) -> Result<Reply<Release>> {
+    Ok(cx.result("announced").update(|release| release.announced = Some(news)))
+}
+
+/// Makes the brain.
+pub fn release() -> Brain<(), Release> {
+    brain! {
+        TITLE
+        .description("Tests, deploys and announces a version")
+        .state(Release::default())
+        .loop("Ship", |cx| {
+            let Release { tested, deployed, .. } = &*cx.state;
+            cx.system("Ship version 1.4.0. You get more tools as you get further.")
+                .tools((!tested).then(run_tests))
+                .tools((*tested && deployed.is_none()).then(deploy))
+                .tools(deployed.is_some().then(announce))
+                .max_iterations(10)
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! The README's first brain and its test, so that they compile, pass, and stay what they are here.
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::testing::Test;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+#[derive(Serialize, Deserialize, Default)]
+struct List {
+    items: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    /// What to buy.
+    item: String,
+}
+
+fn shopping() -> Brain<(), List> {
+    brain("Shopping").state(List::default()).r#loop("Collect", |cx| {
+        cx.system(format!("Collect what to buy. So far: {:?}", cx.state.items)).input("We need milk and bread.").tool(
+            "add",
+            |t| {
+                t.description("Adds an item to the list")
+                    .execute(async |Add { item }, cx| Ok(cx.result("added").update(move |list| list.items.push(item))))
+            },
+        )
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn collects_what_is_asked_for() {
+    let test = Test::new(ScriptedModel::new([
+        Reply::calls([("add", json!({ "item": "milk" })), ("add", json!({ "item": "bread" }))]),
+        Reply::text("Both are on the list."),
+    ]));
+
+    let story = test.run(shopping(), ()).await;
+
+    insta::assert_snapshot!(story.transcript(), @r#"
+    # Collect
+    user: We need milk and bread.
+    add({"item":"milk"}) -> added
+    add({"item":"bread"}) -> added
+    assistant: Both are on the list.
+    = {"type":"answered"}
+    "#);
+    assert_eq!(story.state(), &json!({ "items": ["milk", "bread"] }));
+}
+
+#[test]
+fn the_readme_shows_this_file() {
+    let readme = include_str!("../../../README.md");
+    let here = without_layout(include_str!("readme.rs"));
+    let blocks = readme.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());
+    for line in blocks.flat_map(|block| block.split_inclusive([';', '{', '}'])) {
+        assert!(here.contains(&without_layout(line)), "the README says `{}`, this file does not", line.trim());
+    }
+}
+
+/// Drops what a formatter may change.
+fn without_layout(code: &str) -> String {
+    code.chars().filter(|letter| !letter.is_whitespace() && !",{}".contains(*letter)).collect()
+}

@@ -1,0 +1,32 @@
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::runner::Settled;
+use positronic_core::testing::{Story, Test};
+use positronic_examples::release::{CASSETTE, release};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn the_cassette_plays_to_the_end() {
+    let story = Test::play(CASSETTE, release(), ()).await;
+
+    insta::assert_snapshot!("transcript", story.transcript());
+    insta::assert_snapshot!("events", story.events());
+    insta::assert_json_snapshot!("state", story.state());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_refused_is_not_deployed() {
+    let model = ScriptedModel::new([
+        Reply::call("run_tests", json!({})),
+        Reply::call("run_tests", json!({})),
+        Reply::call("deploy", json!({"version": "1.4.0"})),
+        Reply::text("It is not for today, then."),
+    ]);
+    let run = Test::new(model).start(release(), ()).await;
+    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+
+    run.reject(&pending[0].call, "not on a Friday", "the release manager").await.unwrap();
+
+    let story = Story::of(&run).await;
+    insta::assert_snapshot!(story.transcript());
+    assert_eq!(run.result().await.unwrap().deployed, None);
+}

@@ -1,0 +1,35 @@
+//! `positronic list`: the project's brains.
+
+use std::io::Write as _;
+
+use serde_json::json;
+
+use crate::cli::ListArgs;
+use crate::display::text::width;
+use crate::failure::{Exit, Failure};
+use crate::project::Project;
+use crate::ui::Ui;
+
+pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    if args.json {
+        for entry in &project.brains {
+            let plan = &entry.plan;
+            let stages = plan.shape();
+            let line = json!({"title": plan.title, "description": plan.description, "stages": stages});
+            writeln!(ui.out, "{line}")?;
+        }
+        return Ok(Exit::Done);
+    }
+    let titles = project.brains.iter().map(|entry| width(&entry.plan.title));
+    let column = titles.max().unwrap_or(0);
+    for entry in &project.brains {
+        let plan = &entry.plan;
+        let gap = " ".repeat(column - width(&plan.title).min(column));
+        let line = format!("{}{gap}  {}", plan.title, plan.description);
+        writeln!(ui.out, "{}", line.trim_end())?;
+    }
+    if project.brains.is_empty() {
+        ui.notice("the project has no brain; add one with Project::brain")?;
+    }
+    Ok(Exit::Done)
+}

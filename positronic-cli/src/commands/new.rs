@@ -1,0 +1,62 @@
+//! `positronic new`: a project that compiles and runs.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cli::NewArgs;
+use crate::failure::{Exit, Failure};
+use crate::options::shell_word;
+use crate::template::{FILES, Source, filled, package_name};
+use crate::ui::Ui;
+
+pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot be named", source))?;
+    let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let package = package_name(&folder).ok_or(Failure::NoPackageName { name: folder })?;
+    let source = source(args)?;
+    if !is_free(&dir)? {
+        return Err(Failure::NotEmpty { dir: args.dir.clone() });
+    }
+    for (path, text) in FILES {
+        let path = dir.join(path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|source| file(folder, "cannot be made", source))?;
+        }
+        fs::write(&path, filled(text, &package, &source)).map_err(|source| file(&path, "cannot be written", source))?;
+    }
+    let shown = args.dir.to_string_lossy();
+    ui.notice(&format!("made the project {package}; go on with"))?;
+    ui.notice(&format!("  cd {}", shell_word(&shown)))?;
+    ui.notice("  cargo run -- run hello -o name=Ada     or: positronic run hello -o name=Ada")?;
+    ui.notice("  cargo test")?;
+    Ok(Exit::Done)
+}
+
+fn source(args: &NewArgs) -> Result<Source, Failure> {
+    if let Some(url) = &args.git {
+        return Ok(Source::Git { url: url.clone(), rev: args.rev.clone() });
+    }
+    if let Some(checkout) = &args.path {
+        if !checkout.join("positronic-core").join("Cargo.toml").is_file() {
+            return Err(Failure::NoCheckout { dir: checkout.clone() });
+        }
+        let absolute = std::path::absolute(checkout).map_err(|source| file(checkout, "cannot be named", source))?;
+        return Ok(Source::Path(absolute));
+    }
+    Ok(Source::Version(args.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned())))
+}
+
+/// Says whether a folder does not exist yet, or is empty.
+fn is_free(dir: &Path) -> Result<bool, Failure> {
+    match fs::read_dir(dir) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(source) => Err(file(dir, "cannot be read", source)),
+    }
+}
+
+fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
+    Failure::File { path: PathBuf::from(path), doing, source }
+}

@@ -1,0 +1,83 @@
+//! `positronic show`: what a brain does, what it takes, and how it is called.
+
+use std::io::{self, Write};
+
+use positronic_core::plan::{Plan, StageBody};
+use serde_json::json;
+
+use crate::cli::ShowArgs;
+use crate::display::text::{one_line, width};
+use crate::failure::{Exit, Failure};
+use crate::options::{example, fields, shell_word};
+use crate::project::{Entry, Project};
+use crate::ui::Ui;
+
+pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let entry = project.find(&args.brain)?;
+    let plan = &entry.plan;
+    if args.json {
+        let document = json!({
+            "title": plan.title,
+            "description": plan.description,
+            "version": plan.version,
+            "stages": plan.shape(),
+            "options": **plan.options.json(),
+            "example": example_call(plan),
+        });
+        serde_json::to_writer_pretty(&mut ui.out, &document).map_err(io::Error::from)?;
+        writeln!(ui.out)?;
+    } else {
+        write(&mut ui.out, entry)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn write(out: &mut dyn Write, entry: &Entry) -> io::Result<()> {
+    let plan = &entry.plan;
+    writeln!(out, "{}", plan.title)?;
+    if !plan.description.is_empty() {
+        writeln!(out, "{}", plan.description)?;
+    }
+    writeln!(out, "\nStages")?;
+    stages(out, plan, 1)?;
+    let fields = fields(plan.options.json());
+    if !fields.is_empty() {
+        writeln!(out, "\nOptions")?;
+    }
+    let column = fields.iter().map(|field| width(&field.key)).max().unwrap_or(0);
+    for field in &fields {
+        let gap = " ".repeat(column - width(&field.key).min(column));
+        let required = if field.required { "; required" } else { "" };
+        let default = field.default.as_ref().map_or_else(String::new, |default| format!("; default {default}"));
+        writeln!(out, "  {}{gap}  {}{required}{default}", field.key, field.expected)?;
+        if let Some(description) = &field.description {
+            writeln!(out, "  {}  {}", " ".repeat(column), one_line(description, true))?;
+        }
+    }
+    writeln!(out, "\nExample\n  {}", example_call(plan))?;
+    if entry.cassette.is_some() {
+        writeln!(out, "\nWithout a key, its own cassette is played.")?;
+    }
+    Ok(())
+}
+
+fn stages(out: &mut dyn Write, plan: &Plan, depth: usize) -> io::Result<()> {
+    for stage in &plan.stages {
+        let indent = "  ".repeat(depth);
+        match &stage.body {
+            StageBody::Brain(nested) if nested.plan.title != stage.name => {
+                writeln!(out, "{indent}{}  (brain {})", stage.name, nested.plan.title)?;
+            }
+            body => writeln!(out, "{indent}{}  ({})", stage.name, body.kind())?,
+        }
+        if let StageBody::Brain(nested) = &stage.body {
+            stages(out, &nested.plan, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn example_call(plan: &Plan) -> String {
+    let call = format!("positronic run {} {}", shell_word(&plan.title), example(plan.options.json()));
+    call.trim_end().to_owned()
+}

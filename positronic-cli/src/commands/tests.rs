@@ -1,0 +1,283 @@
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Event, Tier};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cli::Color;
+use crate::project::Project;
+use crate::settings::Settings;
+use crate::start::in_project;
+use crate::ui::Ui;
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct DeskOptions {
+    /// Who asks
+    customer: String,
+    /// How much may be refunded without asking
+    #[serde(default)]
+    limit: u32,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Desk {
+    customer: String,
+    refunds: Vec<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Refund {
+    amount: u32,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Letter {
+    #[expect(dead_code, reason = "the model fills it in, and nobody reads it here")]
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Post {
+    #[expect(dead_code, reason = "whoever answers fills it in, and nobody reads it here")]
+    stars: u32,
+}
+
+fn desk() -> Brain<DeskOptions, Desk> {
+    brain("Help Desk")
+        .description("Refunds what can be refunded")
+        .options::<DeskOptions>()
+        .step("Open", async |cx| Ok(Desk { customer: cx.options.customer.clone(), refunds: Vec::new() }))
+        .r#loop("Chat", |cx| {
+            cx.system(format!("You help {}.", cx.state.customer))
+                .tool("refund", |t| {
+                    t.description("Refunds an amount")
+                        .approval(|args: &Refund, cx| {
+                            (args.amount > cx.options.limit).then(|| format!("a refund of {}", args.amount))
+                        })
+                        .execute(async |Refund { amount }, cx| {
+                            Ok(cx.result("refunded").update(move |desk| desk.refunds.push(amount)))
+                        })
+                })
+                .tool("write", |t| {
+                    t.description("Writes a letter and waits for the answer")
+                        .wait(|_: &Letter, cx| [webhook::<Post>("post").on(&cx.state.customer)])
+                        .execute(async |_: Letter, _| Ok("posted"))
+                })
+        })
+        .brain("Survey", survey(), |_| (), |desk, _| desk)
+}
+
+fn survey() -> Brain<(), u32> {
+    brain("Survey").step("Ask", async |_| Ok(5_u32))
+}
+
+fn idle() -> Brain<(), ()> {
+    brain("Idle").r#loop("Chat", |cx| cx.system("You help."))
+}
+
+fn broken() -> Brain<(), ()> {
+    brain("Broken").step("Fall", async |_| Err::<(), _>(Error::new("the floor is wet")))
+}
+
+const CASSETTE: &str = r#"{"cassette": 1, "note": "written by hand"}
+{"at": "Chat", "reply": {"calls": [{"name": "refund", "arguments": {"amount": 70}}]}}
+{"at": "Chat", "reply": {"calls": [{"name": "write", "arguments": {"text": "Done."}}]}}
+{"at": "Chat", "reply": {"text": "All is well."}}
+{"after": "Chat/0.0", "signal": {"type": "approve", "call": "Chat/0.0", "arguments": {"amount": 60}}}
+{"after": "Chat/1.0", "signal": {"type": "webhook", "name": "post", "identifier": "ada", "payload": {"stars": 5}}}
+"#;
+
+fn project() -> Project {
+    Project::new().brain(desk()).brain(broken()).brain(survey()).brain(idle()).cassette("Help Desk", CASSETTE)
+}
+
+/// Keeps what was written.
+#[derive(Debug, Clone, Default)]
+struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Paper {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+struct Outcome {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+/// Runs a command without a terminal and without an endpoint.
+fn call(project: &Project, arguments: &[&str]) -> Outcome {
+    let (out, err) = (Paper::default(), Paper::default());
+    let settings = Settings { unicode: true, ..Settings::default() };
+    let mut ui = Ui { out: Box::new(out.clone()), err: Box::new(err.clone()), settings, color: Color::Auto };
+    let arguments: Vec<OsString> = std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect();
+    let code = in_project(project, &arguments, &mut ui);
+    Outcome { code, out: out.text(), err: without_times(&err.text()) }
+}
+
+/// Replaces what depends on the clock.
+fn without_times(text: &str) -> String {
+    let line = |line: &str| match line.split_once(' ') {
+        Some((clock, rest)) if clock.len() == 7 && clock.as_bytes()[2] == b':' => format!("00:00.0 {rest}"),
+        _ => line.to_owned(),
+    };
+    let words = |line: String| {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        for index in 1..words.len() {
+            if words[index].trim_end_matches([',', ':']) == "ms" {
+                words[index - 1] = "0";
+            }
+        }
+        words.join(" ")
+    };
+    text.lines().map(|text| words(line(text)) + "\n").collect()
+}
+
+#[test]
+fn list_names_the_brains() {
+    let outcome = call(&project(), &["list"]);
+
+    insta::assert_snapshot!(outcome.out, @r"
+    Help Desk  Refunds what can be refunded
+    Broken
+    Survey
+    Idle
+    ");
+    let lines = call(&project(), &["list", "--json"]).out;
+    assert_eq!(serde_json::from_str::<Value>(lines.lines().next().unwrap()).unwrap()["title"], "Help Desk");
+}
+
+#[test]
+fn show_says_how_a_brain_is_called() {
+    let outcome = call(&project(), &["show", "help"]);
+
+    assert_eq!(outcome.code, 0);
+    insta::assert_snapshot!(outcome.out);
+    let document: Value = serde_json::from_str(&call(&project(), &["show", "HELP DESK", "--json"]).out).unwrap();
+    assert_eq!(document["example"], "positronic run 'Help Desk' -o customer=text");
+    assert_eq!(document["stages"][1], json!({"name": "Chat", "kind": "loop"}));
+}
+
+#[test]
+fn a_run_without_a_key_plays_the_bundled_cassette_and_says_so() {
+    let outcome = call(&project(), &["run", "help desk", "-o", "customer=ada"]);
+
+    insta::assert_snapshot!("run_cassette_err", outcome.err);
+    assert_eq!(serde_json::from_str::<Value>(&outcome.out).unwrap(), json!({"customer": "ada", "refunds": [60]}));
+    assert_eq!(outcome.code, 0);
+}
+
+#[test]
+fn json_writes_every_event_as_a_line() {
+    let outcome = call(&project(), &["run", "help desk", "-o", "customer=ada", "--json"]);
+
+    let events: Vec<Event> = outcome.out.lines().map(|line| Event::from_json(line).unwrap()).collect();
+    assert!(events.iter().zip(0..).all(|(event, seq)| event.seq.0 == seq));
+    assert_eq!(events.last().map(|event| event.body.name()), Some("BRAIN_COMPLETE"));
+}
+
+#[test]
+fn a_run_that_fails_says_why() {
+    let outcome = call(&project(), &["run", "broken"]);
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (1, ""));
+    insta::assert_snapshot!("run_broken_err", outcome.err);
+}
+
+#[test]
+fn a_wait_that_nobody_answers_ends_with_its_own_code_and_says_how_to_answer() {
+    let model = ScriptedModel::new([Reply::call("refund", json!({"amount": 70}))]);
+    let project = project().model(Tier::Normal, Arc::new(model));
+
+    let outcome = call(&project, &["run", "help desk", "-o", "customer=ada"]);
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (3, ""));
+    insta::assert_snapshot!("run_unanswered_err", outcome.err);
+
+    let model = ScriptedModel::new([Reply::call("write", json!({"text": "Hi"}))]);
+    let project = crate::Project::new().brain(desk()).model(Tier::Normal, Arc::new(model));
+    let outcome = call(&project, &["run", "help desk", "-o", "customer=ada"]);
+    assert_eq!(outcome.code, 3);
+    let line =
+        r#"{"after":"Chat/0.0","signal":{"identifier":"ada","name":"post","payload":{"stars":1},"type":"webhook"}}"#;
+    assert!(outcome.err.contains(line), "{}", outcome.err);
+}
+
+#[test]
+fn what_was_recorded_can_be_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.jsonl");
+    let file = file.to_str().unwrap();
+    let model = ScriptedModel::new([Reply::call("refund", json!({"amount": 7})), Reply::text("Done.")]);
+    let recorded = project().model(Tier::Normal, Arc::new(model));
+    let flags = ["run", "help desk", "-o", "customer=ada", "-o", "limit=10"];
+
+    let first = call(&recorded, &[&flags[..], &["--record", file]].concat());
+    let again = call(&project(), &["run", "help desk", "--cassette", file]);
+
+    assert_eq!((first.code, again.code), (0, 0), "{}{}", first.err, again.err);
+    assert_eq!(first.out, again.out);
+    assert!(std::fs::read_to_string(file).unwrap().starts_with(r#"{"cassette":1,"model":"scripted/scripted""#));
+}
+
+#[test]
+fn what_is_wrong_with_a_call_is_said_at_once() {
+    let project = project();
+    let told = |arguments: &[&str]| {
+        let outcome = call(&project, arguments);
+        assert_eq!(outcome.out, "");
+        format!("{}\n{}", outcome.code, outcome.err)
+    };
+
+    insta::assert_snapshot!(told(&["run", "helpdesk", "-o", "custmer=ada", "-o", "limit=few"]), @r"
+    2
+    error: the options of `Help Desk` do not fit:
+      custmer: there is no such option; did you mean `customer`?
+      limit: got `few`, expected a whole number, at least 0
+      customer: missing, expected text
+      for example: -o customer=text
+    ");
+    insta::assert_snapshot!(told(&["show", "surveys"]), @r"
+    2
+    error: there is no brain `surveys`
+      did you mean `Survey`?
+      the project has `Help Desk`, `Broken`, `Survey`, `Idle`
+    ");
+    insta::assert_snapshot!(told(&["run", "idle"]), @r"
+    5
+    error: no model is configured, and `Idle` has no cassette of its own
+      set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind
+      or run without a key: --cassette FILE plays a recording that --record FILE made
+    ");
+    insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--cassette", "missing.jsonl"]), @r"
+    5
+    error: the cassette missing.jsonl cannot be played: No such file or directory (os error 2)
+    ");
+    insta::assert_snapshot!(told(&["run", "help desk", "--options", "@missing.json"]), @r"
+    6
+    error: missing.json cannot be read: No such file or directory (os error 2)
+    ");
+    insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--record", "x.jsonl"]), @r"
+    5
+    error: there is nothing to record: no model is configured
+      set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind
+    ");
+}

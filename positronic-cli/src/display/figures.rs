@@ -1,0 +1,68 @@
+//! Durations, token counts and sizes as people read them.
+
+use std::time::Duration;
+
+use positronic_core::record::Usage;
+
+/// Writes a duration: `120 ms`, `1.2 s`, `2 min 5 s`, `1 h 2 min`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{seconds}.{} s", millis / 100),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// Writes a duration that is still running, in whole seconds, so that it does not flicker.
+pub(crate) fn seconds(length: Duration) -> String {
+    if length.as_secs() < 60 { format!("{} s", length.as_secs()) } else { duration(length) }
+}
+
+/// Writes a number with a comma between groups of three digits.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Writes a number of things.
+pub(crate) fn many(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{} {one}s", count(number)) }
+}
+
+/// Writes how many tokens went in and out.
+pub(crate) fn tokens(usage: &Usage) -> String {
+    format!("{} tokens in, {} out", count(usage.input), count(usage.output))
+}
+
+/// Writes a size in bytes.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => many(bytes, "byte"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(duration(Duration::from_micros(120_900)), "120 ms");
+        assert_eq!(duration(Duration::from_millis(59_999)), "59.9 s");
+        assert_eq!(duration(Duration::from_secs(3_725)), "1 h 2 min");
+        assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([many(1, "round"), many(2, "round")], ["1 round", "2 rounds"]);
+        assert_eq!([size(12), size(2_048)], ["12 bytes", "2 KiB"]);
+    }
+}

@@ -1,0 +1,365 @@
+//! How each event and each streamed piece changes a [`View`].
+
+use positronic_core::record::{
+    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, LoopOutcome, Part, Path, ResumeCause, Segment, Speaker,
+    ToolCall, ToolResult,
+};
+use serde_json::Value;
+
+use super::text::arguments;
+use super::view::{Asking, CallNode, End, Flow, NodeKind, Phase, ROOT, StageNode, Status, View};
+
+impl View {
+    /// Takes in the next event of the run.
+    pub fn fold(&mut self, event: &Event) {
+        self.tick(event.at);
+        let path = &event.path;
+        match &event.body {
+            Body::BrainStart(start) => self.brain_start(path, start),
+            Body::BrainComplete { result } => {
+                self.end_brain(path, Status::Done, End::Completed { result: result.clone() });
+            }
+            Body::BrainError(failure) => {
+                self.end_brain(path, Status::Failed, End::Failed { message: failure.message.clone() });
+            }
+            Body::BrainCancelled { actor, reason, .. } => {
+                let end = End::Cancelled { by: actor.by.clone(), reason: reason.clone() };
+                self.end_brain(path, Status::Cut, end);
+            }
+            Body::BrainPaused { .. } => self.paused = true,
+            Body::BrainResumed { .. } => self.paused = false,
+            Body::StepStart { .. } => self.begin(self.around(path)),
+            Body::StepComplete { .. } => self.close(self.around(path), Status::Done),
+            Body::StepRetry { attempt, message, due } | Body::LoopToolRetry { attempt, message, due } => {
+                let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
+                self.add(self.around(path), path, Status::Done, retry);
+            }
+            Body::LoopStart { input, limits, .. } => {
+                let stage = self.around(path);
+                self.begin(stage);
+                if let Some(stage) = self.stage_mut(stage) {
+                    stage.max_rounds = limits.max_iterations;
+                }
+                if let Some(text) = input {
+                    self.message(path, text, false);
+                }
+            }
+            Body::LoopIteration(iteration) => {
+                let id = self.around(path);
+                if let (Some(stage), Some(Segment::Round(round))) = (self.stage_mut(id), path.last()) {
+                    stage.round = Some(round);
+                    if let Some(limits) = &iteration.limits {
+                        stage.max_rounds = limits.max_iterations;
+                    }
+                }
+            }
+            Body::LoopModelCall { model, .. } => {
+                let asking = Asking { path: path.clone(), model: model.clone(), since: event.at };
+                if let Some(stage) = self.stage_mut(self.around(path)) {
+                    stage.asking = Some(asking);
+                }
+            }
+            Body::LoopModelResult { parts, facts, .. } => {
+                self.usage += facts.usage;
+                self.answers += 1;
+                self.answered(path);
+                self.answer(path, parts);
+            }
+            Body::LoopModelRetry { attempt, error, due } => {
+                self.answered(path);
+                let retry = NodeKind::Retry { attempt: *attempt, message: error.message.clone(), due: *due };
+                self.add(self.around(path), path, Status::Done, retry);
+            }
+            Body::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
+            Body::LoopMaxIterations { limit } => self.note(path, format!("stopped after {limit} rounds"), true),
+            Body::LoopLimit { kind, limit, used } => {
+                let kind = serde_json::to_value(kind).ok();
+                let kind = kind.as_ref().and_then(Value::as_str).unwrap_or("another");
+                self.note(path, format!("stopped by the limit on {kind}: {used} of {limit} used"), true);
+            }
+            Body::LoopCompacted { keep, .. } => {
+                self.note(path, format!("older messages were summarised, the last {keep} stay"), false);
+            }
+            Body::LoopComplete { outcome, usage, .. } => {
+                let id = self.around(path);
+                if let Some(stage) = self.stage_mut(id) {
+                    stage.outcome = Some(outcome.clone());
+                    stage.usage = Some(*usage);
+                    stage.asking = None;
+                    if let LoopOutcome::Failed { message, .. } = outcome {
+                        stage.error = Some(message.clone());
+                    }
+                }
+                let status = match outcome {
+                    LoopOutcome::Failed { .. } => Status::Failed,
+                    LoopOutcome::Cancelled => Status::Cut,
+                    _ => Status::Done,
+                };
+                self.close_below(id, Status::Cut);
+                self.close(id, status);
+            }
+            _ => self.fold_call(event),
+        }
+    }
+
+    fn fold_call(&mut self, event: &Event) {
+        let path = &event.path;
+        match &event.body {
+            Body::LoopToolCall(call) => self.tool_call(path, call),
+            Body::LoopToolStart { .. } => {
+                self.set_phase(path, Phase::Running);
+                self.begin(self.around(path));
+            }
+            Body::LoopToolResult { result, duration, .. } => {
+                let id = self.around(path);
+                if let Some(call) = self.call_mut(id) {
+                    call.phase = Phase::Done(result.clone());
+                    call.duration = *duration;
+                    call.progress = None;
+                }
+                let status = match result {
+                    ToolResult::Success { .. } => Status::Done,
+                    ToolResult::Error { .. } | ToolResult::Denied { .. } => Status::Failed,
+                    ToolResult::Interrupted { .. } => Status::Cut,
+                    ToolResult::Skipped { .. } => Status::Skipped,
+                };
+                self.close_below(id, Status::Cut);
+                self.close(id, status);
+            }
+            Body::LoopBrainStart { title, .. } => {
+                let id = self.around(path);
+                if let Some(call) = self.call_mut(id) {
+                    call.brain = Some(title.clone());
+                    call.phase = Phase::Running;
+                }
+                self.begin(id);
+            }
+            Body::LoopOutput { file, widget, .. } => {
+                let id = self.around(path);
+                if let Some(file) = file.clone() {
+                    let (name, media_type, size, uri) = (file.name, file.media_type, file.size, file.uri);
+                    self.add(id, path, Status::Done, NodeKind::File { name, media_type, size, uri });
+                }
+                if let Some(widget) = widget {
+                    self.add(id, path, Status::Done, NodeKind::Widget(widget.clone()));
+                }
+            }
+            Body::LoopApprovalRequested { reason, expires, .. } => {
+                self.set_phase(path, Phase::Pending { reason: reason.clone(), expires: *expires });
+                self.suspend(path);
+            }
+            Body::LoopApprovalDecided { decision, arguments: edited, reason: _, actor, .. } => {
+                self.decided(path, *decision, edited.as_ref(), actor);
+            }
+            Body::LoopApprovalWithdrawn { .. } | Body::LoopApprovalExpired {} => {
+                self.set_phase(path, Phase::Queued);
+                self.queue(path);
+            }
+            Body::LoopWait { waits, .. } => {
+                self.set_phase(path, Phase::Waiting { waits: waits.clone() });
+                self.suspend(path);
+            }
+            Body::LoopResume { cause, wait, actor, .. } => {
+                let answered = match cause {
+                    ResumeCause::Answered => "answered",
+                    ResumeCause::Expired => "no answer in time",
+                };
+                let id = self.around(path);
+                if let Some(call) = self.call_mut(id) {
+                    let webhook = match &call.phase {
+                        Phase::Waiting { waits } => usize::try_from(*wait).ok().and_then(|wait| waits.get(wait)),
+                        _ => None,
+                    };
+                    let what = webhook.map_or_else(String::new, |wait| format!("{}: ", wait.webhook));
+                    call.decided = Some(format!("{what}{answered}{}", by(actor)));
+                    call.phase = Phase::Running;
+                }
+                self.begin(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in a piece of what streams.
+    pub fn delta(&mut self, delta: &Delta) {
+        let path = &delta.path;
+        if delta.kind == DeltaKind::Progress {
+            if let Some(call) = self.place(path).and_then(|id| self.call_mut(id)) {
+                call.progress = Some(delta.text.clone());
+            }
+            return;
+        }
+        let parent = self.around(path);
+        let known = self.children(parent).iter().rev().copied().find(|child| {
+            self.node(*child).is_some_and(|node| {
+                node.path == *path
+                    && match &node.kind {
+                        NodeKind::Text { part, attempt, flow: Flow::Streaming | Flow::Thinking, .. } => {
+                            delta.kind != DeltaKind::Arguments && (*part, *attempt) == (delta.part, delta.attempt)
+                        }
+                        NodeKind::Draft { index, attempt, .. } => {
+                            delta.kind == DeltaKind::Arguments
+                                && (Some(*index), *attempt) == (delta.call, delta.attempt)
+                        }
+                        _ => false,
+                    }
+            })
+        });
+        match known.and_then(|id| self.nodes.get_mut(id)).map(|node| &mut node.kind) {
+            Some(NodeKind::Text { text, .. } | NodeKind::Draft { text, .. }) => text.push_str(&delta.text),
+            _ => {
+                let text = delta.text.clone();
+                let (part, attempt) = (delta.part, delta.attempt);
+                let kind = match delta.kind {
+                    DeltaKind::Text => NodeKind::Text { part, attempt, text, flow: Flow::Streaming },
+                    DeltaKind::Reasoning => NodeKind::Text { part, attempt, text, flow: Flow::Thinking },
+                    DeltaKind::Arguments => {
+                        let (index, tool) = (delta.call.unwrap_or(0), delta.tool.clone().unwrap_or_default());
+                        NodeKind::Draft { index, attempt, tool, text }
+                    }
+                    _ => return,
+                };
+                // A new try voids what the one before had streamed.
+                self.drop_streamed_but(path, Some(delta.attempt));
+                self.add(parent, path, Status::Running, kind);
+            }
+        }
+    }
+
+    fn brain_start(&mut self, path: &Path, start: &BrainStart) {
+        let id = self.around(path);
+        self.begin(id);
+        if let Some(node) = self.nodes.get_mut(id) {
+            match &mut node.kind {
+                NodeKind::Root { title, options } => {
+                    title.clone_from(&start.title);
+                    options.clone_from(&start.options);
+                }
+                NodeKind::Call(call) => call.brain = Some(start.title.clone()),
+                _ => {}
+            }
+        }
+        for shape in &start.stages.0 {
+            let stage = StageNode {
+                name: shape.name.clone(),
+                kind: shape.kind,
+                round: None,
+                max_rounds: None,
+                outcome: None,
+                usage: None,
+                asking: None,
+                error: None,
+            };
+            self.add(id, &path.stage(&shape.name), Status::Ahead, NodeKind::Stage(stage));
+        }
+    }
+
+    fn end_brain(&mut self, path: &Path, status: Status, end: End) {
+        let id = self.around(path);
+        self.close_below(id, status);
+        if id == ROOT {
+            self.close(id, status);
+            self.end = Some(end);
+            return;
+        }
+        let failed = match end {
+            End::Failed { message } => Some(message),
+            End::Completed { .. } | End::Cancelled { .. } => None,
+        };
+        if let Some(stage) = self.stage_mut(id) {
+            stage.error = failed;
+            self.close(id, status);
+        }
+    }
+
+    fn tool_call(&mut self, path: &Path, call: &ToolCall) {
+        let call = CallNode {
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            brain: None,
+            phase: Phase::Queued,
+            decided: None,
+            progress: None,
+            duration: None,
+        };
+        let parent = path.parent().unwrap_or_default();
+        self.add(self.around(&parent), path, Status::Ahead, NodeKind::Call(Box::new(call)));
+    }
+
+    fn set_phase(&mut self, path: &Path, phase: Phase) {
+        if let Some(call) = self.call_mut(self.around(path)) {
+            call.phase = phase;
+        }
+    }
+
+    fn suspend(&mut self, path: &Path) {
+        let id = self.around(path);
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.status = Status::Waiting;
+        }
+    }
+
+    fn queue(&mut self, path: &Path) {
+        let id = self.around(path);
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.status = Status::Ahead;
+        }
+    }
+
+    fn decided(&mut self, path: &Path, decision: Decision, edited: Option<&Value>, actor: &Actor) {
+        let id = self.around(path);
+        if let Some(call) = self.call_mut(id) {
+            call.phase = Phase::Queued;
+            if decision == Decision::Approved {
+                let by = by(actor);
+                call.decided = Some(match edited {
+                    Some(edited) => {
+                        let proposed = std::mem::replace(&mut call.arguments, edited.clone());
+                        format!("approved{by} with other arguments; the model asked for {}", arguments(&proposed, true))
+                    }
+                    None => format!("approved{by}"),
+                });
+            }
+        }
+        self.queue(path);
+    }
+
+    /// Notes that a request is no longer under way.
+    fn answered(&mut self, path: &Path) {
+        self.drop_streamed(path);
+        if let Some(stage) = self.stage_mut(self.around(path))
+            && stage.asking.as_ref().is_some_and(|asking| asking.path == *path)
+        {
+            stage.asking = None;
+        }
+    }
+
+    fn answer(&mut self, path: &Path, parts: &[Part]) {
+        let parent = self.around(path);
+        for (part, content) in (0..).zip(parts) {
+            if let Part::Text { text } = content
+                && !text.trim().is_empty()
+            {
+                let text = NodeKind::Text { part, attempt: 0, text: text.clone(), flow: Flow::Whole };
+                self.add(parent, path, Status::Done, text);
+            }
+        }
+    }
+
+    fn message(&mut self, path: &Path, text: &str, engine: bool) {
+        self.add(self.around(path), path, Status::Done, NodeKind::Message { text: text.to_owned(), engine });
+    }
+
+    fn note(&mut self, path: &Path, text: String, warn: bool) {
+        self.add(self.around(path), path, Status::Done, NodeKind::Note { text, warn });
+    }
+}
+
+/// Names who did something, with a leading blank; nothing where it is unknown.
+pub(crate) fn by(actor: &Actor) -> String {
+    match (&actor.by, &actor.channel) {
+        (Some(by), _) => format!(" by {by}"),
+        (None, Some(channel)) => format!(" over {channel}"),
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,100 @@
+//! Turns a [`View`] into lines.
+//!
+//! The tree is laid out in blocks: a node's head, its children, its tail. A block is *settled* when it will never
+//! change again. What has scrolled off a terminal cannot be repainted, so [`Scrolled`] remembers which blocks those
+//! are: they are left out, and a stage whose head scrolled away while it was running gets a closing line of its own.
+
+use std::collections::HashMap;
+
+use super::lines::Pen;
+use super::style::{Line, Style};
+use super::view::{NodeId, ROOT, View};
+
+/// Names a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum BlockId {
+    Head(NodeId),
+    Tail(NodeId),
+}
+
+/// Lines that belong together.
+#[derive(Debug, Clone)]
+pub(crate) struct Block {
+    pub(crate) id: BlockId,
+    pub(crate) lines: Vec<Line>,
+    /// What stands for the head of an unfinished node once it has scrolled away.
+    gone: Vec<Line>,
+    /// It will never change again.
+    pub(crate) settled: bool,
+    /// It, and all before it, can scroll away.
+    pub(crate) loose: bool,
+}
+
+impl Block {
+    /// Returns the lines as they scroll away.
+    pub(crate) fn scrolled_lines(&self) -> &[Line] {
+        if self.settled { &self.lines } else { &self.gone }
+    }
+}
+
+/// The blocks that have scrolled away; a head with whether its node was still open.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scrolled(HashMap<BlockId, bool>);
+
+impl Scrolled {
+    pub(crate) fn add(&mut self, block: &Block) {
+        self.0.insert(block.id, !block.settled);
+    }
+
+    fn has(&self, id: BlockId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    fn has_open(&self, id: NodeId) -> bool {
+        self.0.get(&BlockId::Head(id)).copied().unwrap_or(false)
+    }
+}
+
+/// Lays out all blocks that have not scrolled away.
+pub(crate) fn blocks(view: &View, style: &Style, scrolled: &Scrolled) -> Vec<Block> {
+    let mut layout = Layout { pen: Pen { view, style }, scrolled, blocks: Vec::new(), stuck: false };
+    layout.node(ROOT, 0);
+    layout.blocks
+}
+
+struct Layout<'a> {
+    pen: Pen<'a>,
+    scrolled: &'a Scrolled,
+    blocks: Vec<Block>,
+    /// A block before cannot scroll away, so none after it can.
+    stuck: bool,
+}
+
+impl Layout<'_> {
+    fn node(&mut self, id: NodeId, depth: usize) {
+        let Some(node) = self.pen.view.node(id) else { return };
+        let (open, parent) = (node.status.is_open(), !node.children.is_empty());
+        let head = BlockId::Head(id);
+        if !self.scrolled.has(head) {
+            let gone = if open && parent { self.pen.open_head(node, depth) } else { Vec::new() };
+            let lines = self.pen.head(id, node, depth);
+            self.push(Block { id: head, lines, gone, settled: !open, loose: parent || !open });
+        }
+        for child in &node.children {
+            self.node(*child, if id == ROOT { 0 } else { depth + 1 });
+        }
+        let tail = BlockId::Tail(id);
+        if !self.scrolled.has(tail) {
+            let lines = self.pen.tail(id, node, depth, self.scrolled.has_open(id));
+            self.push(Block { id: tail, lines, gone: Vec::new(), settled: !open, loose: !open });
+        }
+    }
+
+    fn push(&mut self, mut block: Block) {
+        self.stuck |= !block.loose;
+        block.loose = !self.stuck;
+        if !block.lines.is_empty() {
+            self.blocks.push(block);
+        }
+    }
+}

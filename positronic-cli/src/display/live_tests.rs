@@ -1,0 +1,164 @@
+use std::io;
+
+use positronic_core::record::{DeltaKind, LoopOutcome, StageKind};
+use serde_json::{Value, json};
+
+use super::stories::{self, Beat, Story};
+use super::{Live, Style, render};
+
+/// A terminal in memory that keeps what has scrolled away.
+struct Terminal(vt100::Parser);
+
+impl io::Write for &mut Terminal {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.process(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Terminal {
+    fn new(columns: u16, rows: u16) -> Self {
+        Self(vt100::Parser::new(rows, columns, 1_000))
+    }
+
+    fn screen(&self) -> String {
+        self.0.screen().contents()
+    }
+
+    /// Returns everything from the first line that ever scrolled away.
+    fn all(&mut self) -> String {
+        let (rows, columns) = self.0.screen().size();
+        self.0.screen_mut().set_scrollback(usize::MAX);
+        let history = self.0.screen().scrollback();
+        let mut lines: Vec<String> = Vec::new();
+        let mut offset = history;
+        loop {
+            self.0.screen_mut().set_scrollback(offset);
+            let rows: Vec<String> = self.0.screen().rows(0, columns).collect();
+            if offset == 0 {
+                lines.extend(rows);
+                break;
+            }
+            let step = offset.min(usize::from(self.0.screen().size().0));
+            lines.extend(rows.into_iter().take(step));
+            offset -= step;
+        }
+        let _ = rows;
+        lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
+    }
+}
+
+fn play(live: &mut Live<impl io::Write>, story: &Story, size: (usize, usize)) {
+    for beat in &story.beats {
+        match beat {
+            Beat::Event(event) => {
+                live.event(event);
+                live.tick(event.at, size.0, size.1).unwrap();
+            }
+            Beat::Delta(delta) => live.delta(delta),
+        }
+    }
+    live.tick(story.now(), size.0, size.1).unwrap();
+}
+
+/// Many rounds of one call each.
+fn long() -> Story {
+    let mut story = Story::default()
+        .brain("", "Counter", Value::Null, &[("Count", StageKind::Loop), ("Report", StageKind::Step)])
+        .loop_start("Count", None);
+    for round in 0..12 {
+        let (at, call) = (format!("Count/{round}"), format!("Count/{round}.0"));
+        story = story
+            .ask(&at)
+            .delta(&at, DeltaKind::Text, "One ")
+            .answer(&at, &format!("One more, number {round}."), 1)
+            .call(&call, "count", json!({"to": round}))
+            .run(&call)
+            .ok(&call, 5, json!(round));
+    }
+    story
+}
+
+#[test]
+fn a_short_run_ends_as_the_frame_in_full() {
+    let mut terminal = Terminal::new(81, 30);
+    let mut live = Live::new(&mut terminal, Style::default(), 81, 30);
+    let story = stories::tools();
+    play(&mut live, &story, (81, 30));
+    live.finish().unwrap();
+    let frame = render(live.view(), &Style { width: 80, ..Style::default() });
+    drop(live);
+
+    assert_eq!(terminal.screen(), frame.trim_end());
+    assert!(!terminal.0.screen().hide_cursor());
+}
+
+#[test]
+fn a_long_run_scrolls_up_and_is_kept() {
+    let mut terminal = Terminal::new(60, 12);
+    let mut live = Live::new(&mut terminal, Style::default(), 60, 12);
+    play(&mut live, &long(), (60, 12));
+    insta::assert_snapshot!("long_while_it_runs", terminal_of(&mut live));
+    let mut ended = Story::default().after(40_000).loop_complete("Count", LoopOutcome::Answered);
+    ended = ended.step("Report", 3).complete("", json!({"count": 12}));
+    play(&mut live, &ended, (60, 12));
+    live.finish().unwrap();
+    drop(live);
+
+    insta::assert_snapshot!("long_in_history", terminal.all());
+}
+
+fn terminal_of(live: &mut Live<&mut Terminal>) -> String {
+    live.writer().screen()
+}
+
+#[test]
+fn another_size_leaves_no_rubbish() {
+    let mut terminal = Terminal::new(100, 20);
+    let mut live = Live::new(&mut terminal, Style::default(), 100, 20);
+    let story = stories::pending();
+    play(&mut live, &story, (100, 20));
+    // This terminal cuts lines when it is made narrower, others wrap them; growing again wraps nothing.
+    live.writer().0.screen_mut().set_size(20, 120);
+    live.tick(story.now(), 120, 20).unwrap();
+    let screen = terminal_of(&mut live);
+    let frame = render(live.view(), &Style { width: 119, ..Style::default() });
+
+    assert_eq!(screen, frame.trim_end());
+}
+
+#[test]
+fn a_question_stands_below_what_is_settled() {
+    let mut terminal = Terminal::new(80, 20);
+    let mut live = Live::new(&mut terminal, Style::default(), 80, 20);
+    let story = stories::pending();
+    play(&mut live, &story, (80, 20));
+    live.suspend().unwrap();
+    {
+        use std::io::Write as _;
+        live.writer().write_all(b"? May refund run? Yes\r\n").unwrap();
+    }
+    live.tick(story.now(), 80, 20).unwrap();
+
+    insta::assert_snapshot!(terminal_of(&mut live));
+}
+
+#[test]
+fn what_does_not_change_is_not_written_again() {
+    let mut bytes = Vec::new();
+    let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
+    let story = stories::waiting();
+    play(&mut live, &story, (80, 20));
+    let before = live.writer().len();
+    live.tick(story.now(), 80, 20).unwrap();
+    assert_eq!(live.writer().len(), before);
+    live.tick(story.now().after(std::time::Duration::from_secs(2)), 80, 20).unwrap();
+    let text = String::from_utf8(live.writer().split_off(before)).unwrap();
+
+    assert!(text.contains("1 min 7 s"));
+    assert!(!text.contains("Load customer"), "{text:?}");
+}

@@ -1,0 +1,30 @@
+//! What a person sees of a run: a fold of its events.
+//!
+//! [`View`] takes in events, streamed pieces and the passing of time; [`render`] writes it as a frame, to a string.
+//! Two reporters show a view while the run goes on: [`Live`] repaints the end of a terminal, [`Plain`] appends one
+//! line for each event worth telling. A recorded run is shown by the same code.
+
+mod figures;
+mod fold;
+mod frame;
+mod layout;
+mod lines;
+mod live;
+mod plain;
+mod style;
+mod summary;
+pub(crate) mod text;
+mod view;
+
+#[cfg(test)]
+mod live_tests;
+#[cfg(test)]
+mod stories;
+#[cfg(test)]
+mod tests;
+
+pub use frame::render;
+pub use live::Live;
+pub use plain::Plain;
+pub use style::Style;
+pub use view::View;

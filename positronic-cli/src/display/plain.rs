@@ -1,0 +1,234 @@
+//! Appends one line for each event worth telling: for a pipe, a file, a log.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use positronic_core::record::{
+    Actor, Body, Decision, Event, LoopOutcome, ModelFacts, Part, Path, ResumeCause, Segment, Speaker, ToolResult, Usage,
+};
+
+use super::figures::{duration, many, seconds, size, tokens};
+use super::fold::by;
+use super::style::Style;
+use super::text::{arguments, one_line, shorten, value_line};
+use super::view::View;
+
+/// Tells a run line by line.
+#[derive(Debug)]
+pub struct Plain<W: Write> {
+    out: W,
+    view: View,
+    style: Style,
+    started: Option<positronic_core::record::Timestamp>,
+}
+
+/// How much of arguments and results a line shows.
+const DETAIL: usize = 160;
+
+impl<W: Write> Plain<W> {
+    /// Makes a reporter that writes to `out`. Of the style only `unicode` matters: there are no colours, and a line
+    /// is as long as it is.
+    pub fn new(out: W, style: Style) -> Self {
+        Self { out, view: View::new(), style, started: None }
+    }
+
+    /// Returns the view.
+    pub const fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Takes in the next event and tells it, if it is worth it.
+    ///
+    /// # Errors
+    ///
+    /// What the writer answers.
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.view.fold(event);
+        let started = *self.started.get_or_insert(event.at);
+        let Some(text) = self.tell(event) else { return Ok(()) };
+        let place = one_line(&self.view.trail(&event.path), self.style.unicode);
+        let place = if self.style.unicode { place } else { place.replace(" › ", " > ") };
+        let colon = if place.is_empty() { "" } else { ": " };
+        let since = clock(event.at.since(started));
+        writeln!(self.out, "{since} {place}{colon}{text}")
+    }
+
+    /// Adds a line that is no event.
+    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+        let text = self.line(text);
+        writeln!(self.out, "{text}")
+    }
+
+    fn detail(&self, text: &str) -> String {
+        shorten(text, DETAIL, self.style.unicode)
+    }
+
+    fn line(&self, text: &str) -> String {
+        one_line(text.trim(), self.style.unicode)
+    }
+
+    fn tell(&self, event: &Event) -> Option<String> {
+        let unicode = self.style.unicode;
+        Some(match &event.body {
+            Body::BrainStart(start) => {
+                let options = self.detail(&arguments(&start.options, unicode));
+                let with = if options.is_empty() { String::new() } else { format!(" with {options}") };
+                format!("{} starts{with}", self.line(&start.title))
+            }
+            Body::BrainComplete { .. } if event.path.is_root() => format!("completed, {}", self.used()),
+            Body::BrainComplete { .. } => "completed".to_owned(),
+            Body::BrainError(failure) => format!("failed: {}", self.line(&failure.message)),
+            Body::BrainCancelled { actor, reason, .. } => {
+                format!("cancelled{}{}", by(actor), self.why(reason.as_ref()))
+            }
+            Body::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
+            Body::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
+            Body::StepComplete { duration: took, .. } => format!("done in {}", micros(*took)),
+            Body::StepRetry { attempt, message, due } | Body::LoopToolRetry { attempt, message, due } => {
+                self.again(*attempt, message, due.since(event.at))
+            }
+            Body::LoopStart { input: Some(input), .. } => format!("begins with: {}", self.line(input)),
+            Body::LoopStart { input: None, .. } => "begins".to_owned(),
+            Body::LoopIteration(_) => match event.path.last() {
+                Some(Segment::Round(round)) => format!("round {}", u64::from(round) + 1),
+                _ => return None,
+            },
+            Body::LoopModelResult { parts, facts, duration: took } => self.answer(parts, facts, *took),
+            Body::LoopModelRetry { attempt, error, due } => self.again(*attempt, &error.message, due.since(event.at)),
+            Body::LoopToolCall(call) => {
+                let arguments = self.detail(&arguments(&call.arguments, unicode));
+                if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
+            }
+            Body::LoopToolResult { result, duration, .. } => self.result(result, *duration),
+            Body::LoopOutput { file: Some(file), .. } => {
+                let name = self.line(&file.name);
+                format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
+            }
+            Body::LoopOutput { widget: Some(widget), .. } => format!("shows: {}", self.line(&widget.fallback)),
+            Body::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
+            Body::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
+                self.decision(*decision, edited.as_ref(), reason.as_ref(), actor)
+            }
+            Body::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
+            Body::LoopApprovalExpired {} => "nobody decided in time".to_owned(),
+            Body::LoopWait { waits, .. } => {
+                let waits: Vec<String> =
+                    waits.iter().map(|wait| format!("{} {}", wait.webhook, self.line(&wait.identifier))).collect();
+                format!("waits for {}", waits.join(" or "))
+            }
+            Body::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
+                format!("answered{}: {}", by(actor), self.detail(&value_line(payload, unicode)))
+            }
+            Body::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
+            Body::LoopMessage { text, from: Speaker::Person, .. } => format!("was told: {}", self.line(text)),
+            Body::LoopMessage { text, from: Speaker::Engine, .. } => format!("the model was told: {}", self.line(text)),
+            Body::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "round")),
+            Body::LoopLimit { limit, used, .. } => format!("stopped by a limit: {used} of {limit} used"),
+            Body::LoopCompacted { .. } => "older messages were summarised".to_owned(),
+            Body::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
+            _ => return None,
+        })
+    }
+
+    fn used(&self) -> String {
+        let asked = match self.view.answers {
+            0 => return "no model was asked".to_owned(),
+            answers => many(answers, "model answer"),
+        };
+        format!("{asked}{}, cost unknown", used(&self.view.usage))
+    }
+
+    fn why(&self, reason: Option<&String>) -> String {
+        reason.map_or_else(String::new, |reason| format!(": {}", self.line(reason)))
+    }
+
+    fn again(&self, attempt: u32, message: &str, left: Duration) -> String {
+        format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
+    }
+
+    fn answer(&self, parts: &[Part], facts: &ModelFacts, took: u64) -> String {
+        let text: Vec<String> = parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } if !text.trim().is_empty() => Some(self.line(text)),
+                _ => None,
+            })
+            .collect();
+        let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
+        format!("the model answered in {}{}{text}", micros(took), used(&facts.usage))
+    }
+
+    fn result(&self, result: &ToolResult, took: Option<u64>) -> String {
+        let took = took.map_or_else(String::new, |took| format!(" in {}", micros(took)));
+        match result {
+            ToolResult::Success { output } if output.is_null() => format!("ok{took}"),
+            ToolResult::Success { output } => {
+                format!("ok{took}: {}", self.detail(&value_line(output, self.style.unicode)))
+            }
+            ToolResult::Error { message } => format!("error{took}: {}", self.line(message)),
+            ToolResult::Denied { reason, by } => {
+                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {}", self.line(by)));
+                format!("denied{by}{}", self.why(reason.as_ref()))
+            }
+            ToolResult::Skipped { reason } => format!("skipped: {}", self.line(reason)),
+            ToolResult::Interrupted { reason } => format!("interrupted{took}: {}", self.line(reason)),
+        }
+    }
+
+    fn decision(
+        &self,
+        decision: Decision,
+        edited: Option<&serde_json::Value>,
+        reason: Option<&String>,
+        actor: &Actor,
+    ) -> String {
+        let by = self.line(&by(actor));
+        let by = if by.is_empty() { by } else { format!(" {by}") };
+        match (decision, edited) {
+            (Decision::Approved, None) => format!("approved{by}"),
+            (Decision::Approved, Some(edited)) => {
+                format!("approved{by} with other arguments: {}", self.detail(&arguments(edited, self.style.unicode)))
+            }
+            (Decision::Rejected, _) => format!("rejected{by}{}", self.why(reason)),
+        }
+    }
+
+    fn ended(&self, outcome: &LoopOutcome, path: &Path, tokens: &str) -> String {
+        let rounds = self
+            .view
+            .place(path)
+            .and_then(|id| self.view.node(id))
+            .and_then(|node| match &node.kind {
+                super::view::NodeKind::Stage(stage) => stage.round,
+                _ => None,
+            })
+            .map_or(0, |round| u64::from(round) + 1);
+        let how = match outcome {
+            LoopOutcome::Exited { tool } => format!("ended by {tool}"),
+            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => "ended by a limit".to_owned(),
+            LoopOutcome::Failed { message, .. } => format!("failed: {}", self.line(message)),
+            LoopOutcome::Cancelled => "cancelled".to_owned(),
+            _ => "ended".to_owned(),
+        };
+        format!("{how} after {}{tokens}", many(rounds, "round"))
+    }
+}
+
+/// Writes the tokens, where they are known, as the end of a list.
+fn used(usage: &Usage) -> String {
+    if usage.total() == 0 { String::new() } else { format!(", {}", tokens(usage)) }
+}
+
+/// Writes the time since the run's start as `mm:ss.t`.
+fn clock(since: Duration) -> String {
+    let seconds = since.as_secs();
+    format!("{:02}:{:02}.{}", seconds / 60, seconds % 60, since.subsec_millis() / 100)
+}
+
+fn micros(micros: u64) -> String {
+    duration(Duration::from_micros(micros))
+}
+
+fn seconds_or_less(length: Duration) -> String {
+    if length.as_secs() == 0 { duration(length) } else { seconds(length) }
+}

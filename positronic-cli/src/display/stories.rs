@@ -1,0 +1,335 @@
+//! Short runs for tests, written by hand.
+
+use positronic_core::record::{
+    Actor, Body, BrainStart, CallFlags, Change, Decision, Delta, DeltaKind, Draft, EndReason, Event, Failure, Limits,
+    LoopOutcome, ModelError, ModelErrorKind, ModelFacts, Part, Path, Seq, Shape, SignalId, StageKind, StageShape,
+    Timestamp, ToolCall, ToolResult, Usage, WaitSpec, WidgetOutput, hash_text,
+};
+use serde_json::{Value, json};
+
+/// Something that a view takes in.
+#[derive(Debug, Clone)]
+pub(super) enum Beat {
+    Event(Event),
+    Delta(Delta),
+}
+
+/// A run in the making: each event comes some milliseconds after the one before.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    pub(super) beats: Vec<Beat>,
+    now: i64,
+    seq: u64,
+}
+
+pub(super) fn path(text: &str) -> Path {
+    Path::parse(text).unwrap()
+}
+
+impl Story {
+    /// Returns the time after the last event.
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp(self.now)
+    }
+
+    pub(super) fn after(mut self, millis: i64) -> Self {
+        self.now += millis * 1_000;
+        self
+    }
+
+    pub(super) fn event(mut self, at: &str, body: Body) -> Self {
+        let Draft { path, body } = Draft::new(path(at), body);
+        self.beats.push(Beat::Event(Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, path, body }));
+        self.seq += 1;
+        self
+    }
+
+    pub(super) fn delta(mut self, at: &str, kind: DeltaKind, text: &str) -> Self {
+        let call = (kind == DeltaKind::Arguments).then_some(0);
+        let tool = call.map(|_| "search_docs".to_owned());
+        self.beats.push(Beat::Delta(Delta {
+            path: path(at),
+            attempt: 0,
+            part: 0,
+            kind,
+            call,
+            tool,
+            n: 0,
+            text: text.to_owned(),
+        }));
+        self
+    }
+
+    pub(super) fn brain(self, at: &str, title: &str, options: Value, stages: &[(&str, StageKind)]) -> Self {
+        let stages =
+            stages.iter().map(|(name, kind)| StageShape { name: (*name).to_owned(), kind: *kind, brain: None });
+        let start = BrainStart {
+            title: title.to_owned(),
+            version: 0,
+            fingerprint: hash_text(title),
+            stages: Shape(stages.collect()),
+            options,
+            state: Value::Null,
+            start: None,
+        };
+        self.event(at, Body::BrainStart(Box::new(start)))
+    }
+
+    pub(super) fn step(self, at: &str, millis: i64) -> Self {
+        let duration = u64::try_from(millis * 1_000).unwrap();
+        self.event(at, Body::StepStart { attempt: 0 })
+            .after(millis)
+            .event(at, Body::StepComplete { change: Some(Change::State(json!({}))), duration })
+    }
+
+    pub(super) fn loop_start(self, at: &str, input: Option<&str>) -> Self {
+        let input = input.map(str::to_owned);
+        self.event(at, Body::LoopStart { input, message_id: None, limits: Limits::default() })
+    }
+
+    pub(super) fn ask(self, round: &str) -> Self {
+        let model = "openai/gpt-5-mini".to_owned();
+        self.event(round, Body::LoopIteration(Box::default()))
+            .event(round, Body::LoopModelCall { attempt: 0, model, question: None })
+            .after(1_300)
+    }
+
+    pub(super) fn answer(self, round: &str, text: &str, calls: u32) -> Self {
+        let mut parts = vec![];
+        if !text.is_empty() {
+            parts.push(Part::Text { text: text.to_owned() });
+        }
+        parts.extend((0..calls).map(|index| Part::Call { index }));
+        let usage = Usage { input: 812, output: 45, ..Usage::default() };
+        let facts = ModelFacts { usage, ..ModelFacts::default() };
+        self.event(round, Body::LoopModelResult { parts, facts, duration: 1_300_000 })
+    }
+
+    pub(super) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {
+        let tool = tool.to_owned();
+        let call = ToolCall { tool, arguments, provider_id: None, data: None, flags: CallFlags::default(), gate: None };
+        self.event(at, Body::LoopToolCall(Box::new(call)))
+    }
+
+    pub(super) fn run(self, at: &str) -> Self {
+        self.event(at, Body::LoopToolStart { attempt: 0 })
+    }
+
+    pub(super) fn result(self, at: &str, millis: i64, result: ToolResult) -> Self {
+        let duration = (millis > 0).then(|| u64::try_from(millis * 1_000).unwrap());
+        self.after(millis).event(at, Body::LoopToolResult { result, duration, change: None })
+    }
+
+    pub(super) fn ok(self, at: &str, millis: i64, output: Value) -> Self {
+        self.result(at, millis, ToolResult::Success { output })
+    }
+
+    pub(super) fn loop_complete(self, at: &str, outcome: LoopOutcome) -> Self {
+        let usage = Usage { input: 1_624, output: 90, ..Usage::default() };
+        self.event(at, Body::LoopComplete { outcome, usage, change: None })
+    }
+
+    pub(super) fn approval(self, at: &str, reason: &str) -> Self {
+        let (reason, arguments_hash) = (reason.to_owned(), hash_text(""));
+        self.event(at, Body::LoopApprovalRequested { reason, expires: None, editable: true, arguments_hash })
+    }
+
+    pub(super) fn decide(self, at: &str, decision: Decision, arguments: Option<Value>, reason: Option<&str>) -> Self {
+        let actor = Actor { by: Some("ada".to_owned()), ..Actor::default() };
+        let (signal, reason) = (SignalId::from("s-1"), reason.map(str::to_owned));
+        self.event(at, Body::LoopApprovalDecided { decision, arguments, reason, signal, actor })
+    }
+
+    pub(super) fn complete(self, at: &str, result: Value) -> Self {
+        self.event(at, Body::BrainComplete { result })
+    }
+}
+
+const SUPPORT: [(&str, StageKind); 3] =
+    [("Load customer", StageKind::Step), ("Chat", StageKind::Loop), ("Close", StageKind::Step)];
+
+fn support() -> Story {
+    Story::default()
+        .brain("", "Support Agent", json!({"customer_id": "C-17"}), &SUPPORT)
+        .step("Load customer", 210)
+        .loop_start("Chat", Some("Where is my order, and can I have a refund for the kettle?"))
+        .ask("Chat/0")
+}
+
+/// A run with tools that goes through to its end.
+pub(super) fn tools() -> Story {
+    support()
+        .answer("Chat/0", "Let me look both up for you.", 2)
+        .call("Chat/0.0", "search_docs", json!({"query": "refund policy for household appliances", "limit": 3}))
+        .call("Chat/0.1", "order_status", json!({"order": "A-1723"}))
+        .run("Chat/0.0")
+        .run("Chat/0.1")
+        .ok("Chat/0.1", 80, json!({"status": "shipped", "carrier": "Northwind", "eta": "2026-11-24"}))
+        .ok("Chat/0.0", 40, json!("Appliances can be returned within 30 days."))
+        .ask("Chat/1")
+        .answer(
+            "Chat/1",
+            "Your order A-1723 has been shipped and arrives on Tuesday.\n\nThe kettle can be returned within 30 days.",
+            1,
+        )
+        .call("Chat/1.0", "resolve", json!({}))
+        .run("Chat/1.0")
+        .ok("Chat/1.0", 1, Value::Null)
+        .event("Chat", Body::LoopExit { call: path("Chat/1.0"), tool: "resolve".parse_id() })
+        .loop_complete("Chat", LoopOutcome::Exited { tool: "resolve".to_owned() })
+        .step("Close", 5)
+        .complete("", json!({"customer": "C-17", "resolved": true, "notes": ["shipped", "refund explained"]}))
+}
+
+/// An approval is pending, a call after it is deferred.
+pub(super) fn pending() -> Story {
+    support()
+        .answer("Chat/0", "", 2)
+        .call("Chat/0.0", "refund", json!({"order": "A-1723", "amount": 250}))
+        .call("Chat/0.1", "send_reply", json!({"message": "I have refunded the kettle."}))
+        .approval("Chat/0.0", "a refund of 250 is above the limit of 100")
+        .after(4_000)
+}
+
+/// The refund is approved with other arguments, and the reply waits for the customer.
+pub(super) fn waiting() -> Story {
+    let wait = WaitSpec {
+        webhook: "slack".to_owned(),
+        identifier: "thread-9".to_owned(),
+        person: true,
+        prompt: Some("the customer's answer".to_owned()),
+        schema: json!({}).into(),
+        expires: None,
+        otherwise: None,
+    };
+    pending()
+        .decide("Chat/0.0", Decision::Approved, Some(json!({"order": "A-1723", "amount": 99})), None)
+        .run("Chat/0.0")
+        .ok("Chat/0.0", 320, json!({"receipt": "R-5"}))
+        .run("Chat/0.1")
+        .after(12)
+        .event("Chat/0.1", Body::LoopWait { waits: vec![wait], output: Value::Null, change: None })
+        .after(60_000)
+}
+
+/// A brain called as a tool, and one that is a stage.
+pub(super) fn nested() -> Story {
+    Story::default()
+        .brain("", "Support Agent", Value::Null, &[("Chat", StageKind::Loop), ("Survey", StageKind::Brain)])
+        .loop_start("Chat", None)
+        .ask("Chat/0")
+        .answer("Chat/0", "", 1)
+        .call("Chat/0.0", "billing", json!({"question": "Why was I charged twice?"}))
+        .run("Chat/0.0")
+        .event("Chat/0.0", Body::LoopBrainStart { title: "Billing".to_owned(), options: json!({}) })
+        .brain("Chat/0.0", "Billing", json!({}), &[("Load", StageKind::Step), ("Answer", StageKind::Loop)])
+        .step("Chat/0.0/Load", 30)
+        .loop_start("Chat/0.0/Answer", None)
+        .ask("Chat/0.0/Answer/0")
+        .answer("Chat/0.0/Answer/0", "One of the two charges is a reservation that is released tomorrow.", 0)
+        .loop_complete("Chat/0.0/Answer", LoopOutcome::Answered)
+        .complete("Chat/0.0", json!("released tomorrow"))
+        .event("Chat/0.0", Body::LoopBrainComplete { result: Some(json!("released tomorrow")), error: None })
+        .ok("Chat/0.0", 0, json!("released tomorrow"))
+        .ask("Chat/1")
+        .answer("Chat/1", "It is only a reservation.", 0)
+        .loop_complete("Chat", LoopOutcome::Answered)
+        .brain("Survey", "Survey", json!({}), &[("Ask", StageKind::Loop), ("Store", StageKind::Step)])
+        .loop_start("Survey/Ask", None)
+        .ask("Survey/Ask/0")
+        .delta("Survey/Ask/0", DeltaKind::Text, "How happy are you with ")
+        .delta("Survey/Ask/0", DeltaKind::Text, "our answer?")
+}
+
+/// A tool fails, is tried again and fails for good; the model is out of reach; the run fails.
+pub(super) fn failing() -> Story {
+    let due = |story: &Story, millis: i64| Timestamp(story.now + millis * 1_000);
+    let story = support()
+        .answer("Chat/0", "", 2)
+        .call("Chat/0.0", "order_status", json!({"order": "A-1723"}))
+        .call("Chat/0.1", "refnd", json!("{\"order\": "))
+        .result("Chat/0.1", 0, ToolResult::error("there is no tool `refnd`; the tools are order_status, refund"))
+        .run("Chat/0.0")
+        .after(500);
+    let retry = Body::LoopToolRetry { attempt: 0, message: "connection reset".to_owned(), due: due(&story, 200) };
+    let story = story
+        .event("Chat/0.0", retry)
+        .after(200)
+        .event("Chat/0.0", Body::LoopToolStart { attempt: 1 })
+        .result(
+            "Chat/0.0",
+            700,
+            ToolResult::error("the order service at \u{1b}[31morders.internal\u{1b}[0m does not answer"),
+        )
+        .ask("Chat/1");
+    let error = ModelError::new(ModelErrorKind::RateLimited, "too many requests (429)");
+    let retry = Body::LoopModelRetry { attempt: 0, error, due: due(&story, 3_000) };
+    story.event("Chat/1", retry).after(1_200)
+}
+
+/// [`failing`] to its end.
+pub(super) fn failed() -> Story {
+    let message = "too many requests (429), tried 4 times".to_owned();
+    let failure =
+        Failure { code: EndReason::Model, message: format!("the loop `Chat` failed: {message}"), retryable: true };
+    failing()
+        .after(9_000)
+        .loop_complete("Chat", LoopOutcome::Failed { code: EndReason::Model, message })
+        .event("", Body::BrainError(failure))
+}
+
+/// A person cancels while a tool runs and another waits.
+pub(super) fn cancelled() -> Story {
+    let interrupted = ToolResult::Interrupted { reason: "the run was cancelled".to_owned() };
+    let skipped = ToolResult::Skipped { reason: "the run was cancelled".to_owned() };
+    support()
+        .answer("Chat/0", "", 2)
+        .call("Chat/0.0", "search_docs", json!({"query": "refunds"}))
+        .call("Chat/0.1", "refund", json!({"order": "A-1723", "amount": 250}))
+        .run("Chat/0.0")
+        .approval("Chat/0.1", "a refund of 250 is above the limit of 100")
+        .after(2_500)
+        .event("Chat/0.1", Body::LoopApprovalWithdrawn { cause: "the run was cancelled".to_owned() })
+        .result("Chat/0.0", 0, interrupted)
+        .result("Chat/0.1", 0, skipped)
+        .loop_complete("Chat", LoopOutcome::Cancelled)
+        .event("", Body::BrainCancelled { signal: None, actor: Actor::default(), reason: Some("Ctrl-C".to_owned()) })
+}
+
+/// A tool shows a widget and tells how far it is, while the arguments of a call stream in another run.
+pub(super) fn streaming() -> Story {
+    support()
+        .delta(
+            "Chat/0",
+            DeltaKind::Reasoning,
+            "The customer asks two things.\nFirst the order.\nThen the refund.\nI need both tools.",
+        )
+        .delta("Chat/0", DeltaKind::Arguments, "{\"query\": \"refund po")
+}
+
+/// A running tool that has shown a widget and said how far it is.
+pub(super) fn outputs() -> Story {
+    let widget = WidgetOutput {
+        kind: "chart".to_owned(),
+        data: json!([1, 2]),
+        fallback: "Refunds a month: 1, 2".to_owned(),
+        replaces: None,
+    };
+    support()
+        .answer("Chat/0", "", 1)
+        .call("Chat/0.0", "report", json!({}))
+        .run("Chat/0.0")
+        .event("Chat/0.0", Body::LoopOutput { id: path("Chat/0.0").public_id(), file: None, widget: Some(widget) })
+        .delta("Chat/0.0", DeltaKind::Progress, "page 3 of 8")
+        .after(2_100)
+}
+
+trait ParseId {
+    fn parse_id(&self) -> positronic_core::record::ToolId;
+}
+
+impl ParseId for str {
+    fn parse_id(&self) -> positronic_core::record::ToolId {
+        positronic_core::record::ToolId::new(self).unwrap()
+    }
+}

@@ -1,0 +1,97 @@
+//! The end of a frame: where the run stands, what it used, how it ended.
+
+use serde_json::Value;
+
+use super::figures::{duration, many, seconds, tokens};
+use super::lines::Pen;
+use super::style::{Line, Sign, Tone};
+use super::text::{one_line, sanitise, shorten, width};
+use super::view::{End, NodeId, ROOT};
+
+impl Pen<'_> {
+    /// The last lines of a frame: where the run stands and what it used, at the end with its result.
+    pub(super) fn summary(&self, id: NodeId) -> Vec<Line> {
+        let view = self.view;
+        let Some(root) = view.node(id).filter(|root| root.started.is_some()) else { return Vec::new() };
+        let started = root.started.unwrap_or_default();
+        let (tone, sign, word) = match &view.end {
+            None if view.paused => (Tone::Warn, Sign::Waiting, "paused"),
+            None if view.is_waiting(ROOT) => (Tone::Warn, Sign::Waiting, "waiting"),
+            None => (Tone::Active, self.spinner(), "running"),
+            Some(End::Completed { .. }) => (Tone::Good, Sign::Done, "completed"),
+            Some(End::Failed { .. }) => (Tone::Bad, Sign::Failed, "failed"),
+            Some(End::Cancelled { .. }) => (Tone::Warn, Sign::Cut, "cancelled"),
+        };
+        let took = match root.ended {
+            Some(ended) => duration(ended.since(started)),
+            None => seconds(view.now.since(started)),
+        };
+        let mut facts: Vec<String> = view
+            .at_work()
+            .filter(|_| view.end.is_none())
+            .map(|(name, round)| format!("{} round {}", one_line(name, self.style.unicode), u64::from(round) + 1))
+            .into_iter()
+            .collect();
+        facts.push(took);
+        if view.usage.total() > 0 {
+            facts.push(tokens(&view.usage));
+            facts.push("cost unknown".to_owned());
+        }
+        let mut lines = self.packed((tone, sign), word, &facts);
+        match &view.end {
+            Some(End::Failed { message }) => lines.extend(self.remark(Tone::Bad, Sign::Result, message, 2)),
+            Some(End::Cancelled { by, reason }) => {
+                let by = by.as_ref().map(|by| format!("by {by}"));
+                let why: Vec<String> = by.into_iter().chain(reason.clone()).collect();
+                if !why.is_empty() {
+                    lines.extend(self.remark(Tone::Warn, Sign::Result, &why.join(": "), 2));
+                }
+            }
+            Some(End::Completed { result }) => lines.extend(self.result(result)),
+            None => {}
+        }
+        lines
+    }
+
+    /// Fills lines with facts, as many on each as there is room for.
+    fn packed(&self, (tone, sign): (Tone, Sign), word: &str, facts: &[String]) -> Vec<Line> {
+        let unicode = self.style.unicode;
+        let between = if unicode { " · " } else { ", " };
+        let mut lines = Vec::new();
+        let mut line = Line::new(0).with(tone, sign.text(unicode)).with(tone, format!(" {word}"));
+        for fact in facts {
+            if line.width() + width(between) + width(fact) > self.style.width {
+                lines.push(std::mem::replace(&mut line, Line::new(2)));
+                line = line.with(Tone::Dim, shorten(fact, self.room(2), unicode));
+            } else {
+                line = line.with(Tone::Dim, format!("{between}{fact}"));
+            }
+        }
+        lines.push(line);
+        lines
+    }
+
+    fn result(&self, result: &Value) -> Vec<Line> {
+        let limit = self.style.result_lines;
+        if limit == 0 || result.is_null() {
+            return Vec::new();
+        }
+        let unicode = self.style.unicode;
+        let text = serde_json::to_string_pretty(result).unwrap_or_default();
+        let all: Vec<&str> = text.lines().collect();
+        let mut lines: Vec<Line> = all
+            .iter()
+            .take(if all.len() > limit { limit.saturating_sub(1) } else { limit })
+            .map(|line| {
+                let line = shorten(&sanitise(line, unicode), self.room(2), unicode);
+                Line::new(2).with(Tone::Plain, line)
+            })
+            .collect();
+        let hidden = u64::try_from(all.len() - lines.len()).unwrap_or(0);
+        if hidden > 0 {
+            let text = format!("({} more)", many(hidden, "line"));
+            lines.push(Line::new(2).with(Tone::Dim, text));
+        }
+        lines
+    }
+}

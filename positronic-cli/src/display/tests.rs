@@ -1,0 +1,154 @@
+use super::stories::{self, Beat, Story};
+use super::text::width;
+use super::{Plain, Style, View, render};
+
+fn told(story: &Story) -> View {
+    let mut view = View::new();
+    for beat in &story.beats {
+        match beat {
+            Beat::Event(event) => view.fold(event),
+            Beat::Delta(delta) => view.delta(delta),
+        }
+    }
+    view.tick(story.now());
+    view
+}
+
+fn frame(story: &Story, width: usize) -> String {
+    render(&told(story), &Style { width, ..Style::default() })
+}
+
+fn plain(story: &Story) -> String {
+    let mut out = Vec::new();
+    let mut plain = Plain::new(&mut out, Style::default());
+    for beat in &story.beats {
+        if let Beat::Event(event) = beat {
+            plain.event(event).unwrap();
+        }
+    }
+    drop(plain);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_run_with_tools_to_its_end() {
+    for width in [40, 80, 120] {
+        insta::assert_snapshot!(format!("tools_{width}"), frame(&stories::tools(), width));
+    }
+}
+
+#[test]
+fn an_approval_that_is_pending() {
+    for width in [40, 80, 120] {
+        insta::assert_snapshot!(format!("pending_{width}"), frame(&stories::pending(), width));
+    }
+}
+
+#[test]
+fn an_edited_approval_and_a_wait() {
+    insta::assert_snapshot!(frame(&stories::waiting(), 80));
+}
+
+#[test]
+fn a_brain_as_a_tool_and_a_brain_as_a_stage() {
+    for width in [40, 80, 120] {
+        insta::assert_snapshot!(format!("nested_{width}"), frame(&stories::nested(), width));
+    }
+}
+
+#[test]
+fn a_tool_that_fails_and_a_model_that_is_asked_again() {
+    for width in [40, 80, 120] {
+        insta::assert_snapshot!(format!("failing_{width}"), frame(&stories::failing(), width));
+    }
+    insta::assert_snapshot!("failed_80", frame(&stories::failed(), 80));
+}
+
+#[test]
+fn a_cancelled_run() {
+    for width in [40, 80, 120] {
+        insta::assert_snapshot!(format!("cancelled_{width}"), frame(&stories::cancelled(), width));
+    }
+}
+
+#[test]
+fn what_streams_before_the_answer_is_complete() {
+    insta::assert_snapshot!(frame(&stories::streaming(), 60));
+}
+
+#[test]
+fn outputs_and_progress_of_a_running_tool() {
+    insta::assert_snapshot!(frame(&stories::outputs(), 60));
+}
+
+#[test]
+fn plain_lines() {
+    insta::assert_snapshot!("plain_tools", plain(&stories::tools()));
+    insta::assert_snapshot!("plain_waiting", plain(&stories::waiting()));
+    insta::assert_snapshot!("plain_failed", plain(&stories::failed()));
+}
+
+#[test]
+fn ascii_without_colour_is_nothing_but_ascii() {
+    let style = Style { unicode: false, ..Style::default() };
+    for story in all() {
+        let frame = render(&told(&story), &style);
+        assert!(frame.is_ascii(), "{frame}");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_frame_and_no_control_character_gets_through() {
+    for story in all() {
+        for columns in (20..=200).step_by(3) {
+            let frame = frame(&story, columns);
+            for line in frame.lines() {
+                assert!(width(line) <= columns, "{columns}: {line}");
+                assert!(!line.chars().any(char::is_control), "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_frame_keeps_within_its_height_and_keeps_what_is_open() {
+    let view = told(&stories::pending());
+    for height in 4..12 {
+        let frame = render(&view, &Style { height: Some(height), ..Style::default() });
+        assert!(frame.lines().count() <= height);
+        assert!(frame.contains("waiting"), "{frame}");
+    }
+    insta::assert_snapshot!(render(&view, &Style { height: Some(9), ..Style::default() }));
+}
+
+#[test]
+fn colours_surround_the_same_text() {
+    let view = told(&stories::tools());
+    let colour = render(&view, &Style { colour: true, ..Style::default() });
+
+    assert!(colour.contains("\u{1b}[32m✓\u{1b}[0m"));
+    assert_eq!(strip(&colour), render(&view, &Style::default()));
+}
+
+fn strip(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let mut plain = parts.next().unwrap().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once('m').unwrap().1);
+    }
+    plain
+}
+
+fn all() -> Vec<Story> {
+    vec![
+        stories::tools(),
+        stories::pending(),
+        stories::waiting(),
+        stories::nested(),
+        stories::failing(),
+        stories::failed(),
+        stories::cancelled(),
+        stories::streaming(),
+        stories::outputs(),
+    ]
+}

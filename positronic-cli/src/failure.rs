@@ -1,0 +1,228 @@
+//! Where errors become prose, and outcomes become exit codes.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | the run completed, the command did what it was asked to do |
+//! | 1 | the run failed |
+//! | 2 | the command line is wrong: unknown brain, bad option, unknown flag |
+//! | 3 | the run waits for an approval or an answer, and nobody is here to give it |
+//! | 4 | the run was cancelled otherwise than by Ctrl-C |
+//! | 5 | there is no model: no key, no address, no cassette, or the cassette cannot be read |
+//! | 6 | the surroundings are not in order: no project, a build that fails, a file that cannot be written |
+//! | 130 | the run was cancelled by Ctrl-C |
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use crate::options::OptionsError;
+use crate::suggest::did_you_mean;
+
+/// The table of exit codes as `--help` shows it.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0    completed
+  1    the run failed
+  2    the command line is wrong: unknown brain, bad option, unknown flag
+  3    the run waits for an approval or an answer, and nobody is here to give it
+  4    the run was cancelled otherwise than by Ctrl-C
+  5    there is no model: no key, no address, no cassette
+  6    the surroundings are not in order: no project, a failed build, a file
+  130  the run was cancelled by Ctrl-C";
+
+/// How a command ended, as its exit code says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    RunFailed,
+    Usage,
+    Unanswered,
+    Cancelled,
+    NoModel,
+    Surroundings,
+    Interrupted,
+    /// As the project's own binary says it.
+    #[cfg(not(unix))]
+    Other(u8),
+}
+
+impl Exit {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::RunFailed => 1,
+            Self::Usage => 2,
+            Self::Unanswered => 3,
+            Self::Cancelled => 4,
+            Self::NoModel => 5,
+            Self::Surroundings => 6,
+            Self::Interrupted => 130,
+            #[cfg(not(unix))]
+            Self::Other(code) => code,
+        }
+    }
+}
+
+/// Why a command could not do what it was asked to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("there is no brain `{written}`")]
+    UnknownBrain { written: String, near: Vec<String>, known: Vec<String> },
+    #[error("the options of `{brain}` do not fit:\n{source}")]
+    Options { brain: String, source: OptionsError },
+    #[error("no model is configured, and `{brain}` has no cassette of its own")]
+    NoModel { brain: String },
+    #[error("there is nothing to record: no model is configured")]
+    NothingToRecord,
+    #[error("the model cannot be used: {message}")]
+    Model { message: String },
+    #[error("the cassette {name} cannot be played: {message}")]
+    Cassette { name: String, message: String },
+    #[error("{} is not empty", dir.display())]
+    NotEmpty { dir: PathBuf },
+    #[error("`{name}` cannot be made into a package's name")]
+    NoPackageName { name: String },
+    #[error("{} is no checkout of the framework: it has no positronic-core", dir.display())]
+    NoCheckout { dir: PathBuf },
+    #[error("there is no project here")]
+    NoProject { from: PathBuf },
+    #[error("the project has several binaries: {}", names.join(", "))]
+    SeveralBinaries { names: Vec<String> },
+    #[error("the project's binary could not be built")]
+    Build,
+    #[error("cargo does not answer: {message}")]
+    Cargo { message: String },
+    #[error("{} {}: {source}", path.display(), doing)]
+    File { path: PathBuf, doing: &'static str, source: io::Error },
+    #[error("the output could not be written: {0}")]
+    Output(#[from] io::Error),
+    #[error("the run could not be carried out: {message}")]
+    Run { message: String },
+    #[error("the run waits, and nobody is here to answer:\n{}", waiting.join("\n"))]
+    Unanswered { waiting: Vec<String>, lines: Vec<String> },
+}
+
+impl Failure {
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Self::UnknownBrain { .. }
+            | Self::Options { .. }
+            | Self::NoPackageName { .. }
+            | Self::NotEmpty { .. }
+            | Self::NoCheckout { .. } => Exit::Usage,
+            Self::NoModel { .. } | Self::NothingToRecord | Self::Model { .. } | Self::Cassette { .. } => Exit::NoModel,
+            Self::Run { .. } => Exit::RunFailed,
+            Self::Unanswered { .. } => Exit::Unanswered,
+            Self::NoProject { .. }
+            | Self::SeveralBinaries { .. }
+            | Self::Build
+            | Self::Cargo { .. }
+            | Self::File { .. }
+            | Self::Output(_) => Exit::Surroundings,
+        }
+    }
+
+    /// Says what can be done about it, one piece of advice a line.
+    pub(crate) fn hints(&self) -> Vec<String> {
+        match self {
+            Self::UnknownBrain { near, known, .. } => {
+                let near: Vec<&str> = near.iter().map(String::as_str).collect();
+                did_you_mean(&near).into_iter().chain(listed(known)).collect()
+            }
+            Self::Options { source, .. } if source.example.is_empty() => Vec::new(),
+            Self::Options { source, .. } => vec![format!("for example: {}", source.example)],
+            Self::NoModel { .. } => vec![
+                "set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind".to_owned(),
+                "or run without a key: --cassette FILE plays a recording that --record FILE made".to_owned(),
+            ],
+            Self::NothingToRecord => {
+                vec!["set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind".to_owned()]
+            }
+            Self::NotEmpty { .. } => vec!["name a folder that does not exist yet, or an empty one".to_owned()],
+            Self::NoPackageName { .. } => vec!["name a folder with a letter in its name".to_owned()],
+            Self::NoCheckout { .. } => vec!["--path takes the folder that holds positronic-core".to_owned()],
+            Self::NoProject { from } => vec![
+                format!("looked for a package that depends on positronic-cli, from {} upwards", from.display()),
+                "make a project with: positronic new my-project".to_owned(),
+            ],
+            Self::Unanswered { lines, .. } => {
+                let how = "run it on a terminal to be asked, or with --cassette FILE that holds an answer, such as";
+                std::iter::once(how.to_owned()).chain(lines.iter().map(|line| format!("  {line}"))).collect()
+            }
+            Self::SeveralBinaries { .. } => {
+                vec!["say which one with `default-run` in the package's Cargo.toml".to_owned()]
+            }
+            Self::Model { .. }
+            | Self::Cassette { .. }
+            | Self::Build
+            | Self::Cargo { .. }
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Run { .. } => Vec::new(),
+        }
+    }
+
+    /// Writes the whole message: what is wrong, then what can be done.
+    pub(crate) fn prose(&self) -> String {
+        let mut prose = String::from("error: ");
+        let message = self.to_string();
+        let (first, rest) = message.split_once('\n').unwrap_or((&message, ""));
+        prose.push_str(first);
+        for line in rest.lines().chain(self.hints().iter().map(String::as_str)) {
+            _ = write!(prose, "\n  {line}");
+        }
+        prose.push('\n');
+        prose
+    }
+}
+
+fn listed(known: &[String]) -> Option<String> {
+    if known.is_empty() {
+        return Some("the project has no brain; add one with Project::brain".to_owned());
+    }
+    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    Some(format!("the project has {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_code_is_in_the_table() {
+        let all = [
+            Exit::Done,
+            Exit::RunFailed,
+            Exit::Usage,
+            Exit::Unanswered,
+            Exit::Cancelled,
+            Exit::NoModel,
+            Exit::Surroundings,
+            Exit::Interrupted,
+        ];
+        for exit in all {
+            let start = format!("  {:<5}", exit.code());
+            assert!(EXIT_CODES.lines().any(|line| line.starts_with(&start)), "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_says_what_is_wrong_and_what_can_be_done() {
+        let failure = Failure::UnknownBrain {
+            written: "suport".to_owned(),
+            near: vec!["Support Agent".to_owned()],
+            known: vec!["Support Agent".to_owned(), "Survey".to_owned()],
+        };
+
+        insta::assert_snapshot!(failure.prose(), @r"
+        error: there is no brain `suport`
+          did you mean `Support Agent`?
+          the project has `Support Agent`, `Survey`
+        ");
+        insta::assert_snapshot!(Failure::NoModel { brain: "Survey".to_owned() }.prose(), @r"
+        error: no model is configured, and `Survey` has no cassette of its own
+          set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind
+          or run without a key: --cassette FILE plays a recording that --record FILE made
+        ");
+    }
+}

@@ -1,0 +1,47 @@
+//! Ctrl-C and the system's request to end, heard from the first moment of a run to its last.
+
+use tokio::sync::mpsc;
+
+/// What the process was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// Ctrl-C.
+    Person,
+    /// The system's request to end.
+    System,
+}
+
+/// Begins to listen. None that comes later is lost, also while something else is being done.
+pub(crate) fn interrupts() -> mpsc::UnboundedReceiver<Interrupt> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    tokio::spawn(listen(sender));
+    receiver
+}
+
+#[cfg(unix)]
+async fn listen(sender: mpsc::UnboundedSender<Interrupt>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut person), Ok(mut system)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        // Without a handler, the system ends the process itself.
+        return;
+    };
+    loop {
+        let told = tokio::select! {
+            Some(()) = person.recv() => Interrupt::Person,
+            Some(()) = system.recv() => Interrupt::System,
+            else => return,
+        };
+        if sender.send(told).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn listen(sender: mpsc::UnboundedSender<Interrupt>) {
+    while tokio::signal::ctrl_c().await.is_ok() {
+        if sender.send(Interrupt::Person).is_err() {
+            return;
+        }
+    }
+}

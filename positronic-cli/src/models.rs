@@ -1,0 +1,226 @@
+//! Which model answers a run: an endpoint, a recording, or the project's own.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use positronic_core::model::cassette::{Cassette, CassetteError, Header};
+use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
+use positronic_core::model::{DeltaSink, Model};
+use positronic_core::plan::{Plan, StageBody};
+use positronic_core::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, Tier};
+use serde_json::Value;
+
+use crate::cli::RunArgs;
+use crate::failure::Failure;
+use crate::project::{Entry, Project};
+use crate::settings::Settings;
+
+/// The model where nothing names one and OpenAI's own endpoint is asked.
+const DEFAULT_MODEL: &str = "gpt-5-mini";
+
+/// What a model's name begins with where it is to be asked over the Responses API.
+const RESPONSES: &str = "openai-responses/";
+
+/// The models of a run, and what a person should know about them.
+#[derive(Debug)]
+pub(crate) struct Models {
+    pub(crate) normal: SharedModel,
+    pub(crate) high: Option<SharedModel>,
+    /// The cassette that is played or recorded.
+    pub(crate) tape: Tape,
+    pub(crate) notice: Option<String>,
+}
+
+/// A cassette's part in a run.
+#[derive(Debug)]
+pub(crate) enum Tape {
+    None,
+    /// It answers approvals and waits, too.
+    Plays(Arc<Cassette>),
+    Records(Arc<Cassette>),
+}
+
+/// A model that several hold.
+#[derive(Clone)]
+pub(crate) struct SharedModel(Arc<dyn Model>);
+
+impl Model for SharedModel {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        self.0.call(request, deltas)
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        self.0.wire(request)
+    }
+}
+
+impl fmt::Debug for SharedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+/// A cassette that is to be played.
+#[derive(Debug)]
+pub(crate) struct Playing {
+    cassette: Cassette,
+    what: String,
+    advice: &'static str,
+}
+
+impl Playing {
+    /// Returns the options that the recorded run was started with.
+    pub(crate) const fn options(&self) -> Option<&Value> {
+        self.cassette.header().options.as_ref()
+    }
+}
+
+/// Finds the cassette to play: the one that was named, or the brain's own where nothing else can answer.
+pub(crate) fn cassette(
+    project: &Project,
+    entry: &Entry,
+    args: &RunArgs,
+    settings: &Settings,
+) -> Result<Option<Playing>, Failure> {
+    if let Some(path) = &args.cassette {
+        let name = path.display().to_string();
+        let what = format!("playing the cassette {name}");
+        let cassette = Cassette::load(path).map_err(|error| Failure::Cassette {
+            name,
+            message: match error {
+                CassetteError::File { source, .. } => source.to_string(),
+                other => other.to_string(),
+            },
+        })?;
+        return Ok(Some(Playing { cassette, what, advice: "" }));
+    }
+    let answers = settings.has_endpoint() || project.models.iter().any(|(tier, _)| *tier == Tier::Normal);
+    let Some(text) = entry.cassette.filter(|_| !answers && args.model.is_none() && args.record.is_none()) else {
+        return Ok(None);
+    };
+    let title = &entry.plan.title;
+    let cassette = Cassette::replay(text)
+        .map_err(|error| Failure::Cassette { name: format!("of `{title}`"), message: error.to_string() })?;
+    let what = format!("no key set: playing the bundled cassette of `{title}`");
+    let advice = "; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint";
+    Ok(Some(Playing { cassette, what, advice }))
+}
+
+/// Chooses the models: the cassette that is played, the project's own models, or the endpoint.
+pub(crate) fn choose(
+    project: &Project,
+    entry: &Entry,
+    args: &RunArgs,
+    options: &Value,
+    playing: Option<Playing>,
+    settings: &Settings,
+) -> Result<Models, Failure> {
+    if let Some(playing) = playing {
+        return Ok(play(playing));
+    }
+    let own =
+        |tier: Tier| project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model));
+    let (normal, high) = match own(Tier::Normal).filter(|_| args.model.is_none()) {
+        Some(normal) => (normal, own(Tier::High)),
+        None if settings.has_endpoint() => (endpoint(args.model.as_deref(), settings)?, None),
+        None if args.record.is_some() => return Err(Failure::NothingToRecord),
+        None if has_loop(&entry.plan) => return Err(Failure::NoModel { brain: entry.plan.title.clone() }),
+        None => (Arc::new(NoModel) as Arc<dyn Model>, None),
+    };
+    match &args.record {
+        Some(path) => Ok(recording(normal, high, path, options, settings)),
+        None => Ok(Models { normal: SharedModel(normal), high: high.map(SharedModel), tape: Tape::None, notice: None }),
+    }
+}
+
+fn play(Playing { cassette, what, advice }: Playing) -> Models {
+    let note = cassette.header().note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+    let notice = format!("{what}{note}{advice}");
+    let cassette = Arc::new(cassette);
+    let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
+    Models { normal, high: None, tape: Tape::Plays(cassette), notice: Some(notice) }
+}
+
+fn recording(
+    normal: Arc<dyn Model>,
+    high: Option<Arc<dyn Model>>,
+    path: &Path,
+    options: &Value,
+    settings: &Settings,
+) -> Models {
+    let note = format!("recorded from {}", normal.name());
+    let header = Header { note: Some(note), options: Some(options.clone()), ..Header::default() };
+    let cassette = Arc::new(Cassette::record(normal).hide(settings.api_key.clone()).describe(header));
+    let notice = format!("recording to {}", path.display());
+    let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
+    Models { normal, high: high.map(SharedModel), tape: Tape::Records(cassette), notice: Some(notice) }
+}
+
+/// Says whether a brain asks a model for certain.
+fn has_loop(plan: &Plan) -> bool {
+    plan.stages.iter().any(|stage| match &stage.body {
+        StageBody::Loop(_) => true,
+        StageBody::Brain(nested) => has_loop(&nested.plan),
+        StageBody::Step(_) => false,
+    })
+}
+
+/// Stands where no model is configured, for brains that may do without one.
+struct NoModel;
+
+impl Model for NoModel {
+    fn name(&self) -> String {
+        "none/none".to_owned()
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a ModelRequest,
+        _: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        let advice = "no model is configured: set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind";
+        Box::pin(std::future::ready(Err(ModelError::new(ModelErrorKind::Auth, advice))))
+    }
+
+    fn wire(&self, _: &ModelRequest) -> String {
+        String::new()
+    }
+}
+
+/// Makes the adapter of the endpoint that the environment names.
+fn endpoint(name: Option<&str>, settings: &Settings) -> Result<Arc<dyn Model>, Failure> {
+    let name = name.or(settings.model.as_deref());
+    let name = match (name, &settings.base_url) {
+        (Some(name), _) => name,
+        (None, None) => DEFAULT_MODEL,
+        (None, Some(_)) => {
+            let message = "OPENAI_BASE_URL names an endpoint, but no model; name one with --model or OPENAI_MODEL";
+            return Err(Failure::Model { message: message.to_owned() });
+        }
+    };
+    let (name, responses) = match name.strip_prefix(RESPONSES) {
+        Some(name) => (name, true),
+        None => (name.strip_prefix("openai/").filter(|_| settings.base_url.is_none()).unwrap_or(name), false),
+    };
+    let config = OpenAiConfig::builder().api_key(settings.api_key.clone().unwrap_or_default()).model(name);
+    let config = match &settings.base_url {
+        Some(url) => config.base_url(url.clone()).build(),
+        None => config.build(),
+    };
+    let refuse = |error: ModelError| Failure::Model { message: error.message };
+    Ok(if responses {
+        Arc::new(OpenAiResponses::new(config).map_err(refuse)?)
+    } else {
+        Arc::new(OpenAiChat::new(config).map_err(refuse)?)
+    })
+}

@@ -1,0 +1,75 @@
+//! Examples and descriptions of options, made from their schema.
+
+use serde_json::Value;
+
+use super::schema::Shape;
+
+/// One option as `show` lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Its key, with dots for what lies inside an object.
+    pub(crate) key: String,
+    /// What is expected.
+    pub(crate) expected: String,
+    /// Whether it has to be given.
+    pub(crate) required: bool,
+    /// The author's description.
+    pub(crate) description: Option<String>,
+    /// What it is where it is not given.
+    pub(crate) default: Option<String>,
+}
+
+/// How deep objects are opened up.
+const DEPTH: usize = 3;
+
+/// Lists the options, those inside objects too.
+pub(crate) fn fields(schema: &Value) -> Vec<Field> {
+    let mut fields = Vec::new();
+    collect(&Shape::of(schema, schema), "", true, DEPTH, &mut fields);
+    fields
+}
+
+fn collect(shape: &Shape<'_>, prefix: &str, required: bool, depth: usize, fields: &mut Vec<Field>) {
+    for (name, inner, needed) in shape.properties() {
+        let key = format!("{prefix}{name}");
+        if inner.is_object() && depth > 0 {
+            collect(&inner, &format!("{key}."), required && needed, depth - 1, fields);
+        } else {
+            let (description, default) = shape.notes(name);
+            fields.push(Field { key, expected: inner.expected(), required: required && needed, description, default });
+        }
+    }
+}
+
+/// Writes the flags of an example call: every option that has to be given, or the first one where none has to be.
+pub(crate) fn example(schema: &Value) -> String {
+    let mut flags = Vec::new();
+    samples(&Shape::of(schema, schema), "", DEPTH, &mut flags);
+    flags.join(" ")
+}
+
+fn samples(shape: &Shape<'_>, prefix: &str, depth: usize, flags: &mut Vec<String>) {
+    let properties = shape.properties();
+    let any_required = properties.iter().any(|(_, _, required)| *required);
+    for (index, (name, inner, required)) in properties.iter().enumerate() {
+        if !required && (any_required || index > 0) {
+            continue;
+        }
+        let key = format!("{prefix}{name}");
+        if inner.is_object() && depth > 0 {
+            samples(inner, &format!("{key}."), depth - 1, flags);
+        } else {
+            flags.push(format!("-o {key}={}", shell_word(&inner.sample())));
+        }
+    }
+}
+
+/// Quotes a word for a shell where it needs it.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@,+=".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,157 @@
+//! What can be wrong with options, one sentence each.
+
+use std::fmt;
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+
+use super::schema::{Shape, bare, property};
+use crate::suggest::did_you_mean;
+
+/// Options that do not fit, with everything that is wrong with them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.problems))]
+pub struct OptionsError {
+    /// All problems, in the order in which they were given.
+    pub problems: Vec<Problem>,
+    /// Flags that would fit.
+    pub example: String,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// An argument is no `key=value`.
+    NotAPair {
+        /// The argument.
+        given: String,
+    },
+    /// The document is no JSON.
+    NoJson {
+        /// Why.
+        message: String,
+    },
+    /// There is no such option.
+    Unknown {
+        /// The option.
+        key: String,
+        /// The names it may stand for.
+        near: Vec<String>,
+        /// All names.
+        known: Vec<String>,
+    },
+    /// A value is not what is expected.
+    Unfit {
+        /// The option.
+        key: String,
+        /// What was given.
+        given: String,
+        /// What is expected.
+        expected: String,
+    },
+    /// An option was given twice that is no list.
+    Twice {
+        /// The option.
+        key: String,
+    },
+    /// An option has to be given.
+    Missing {
+        /// The option.
+        key: String,
+        /// What is expected.
+        expected: String,
+    },
+    /// The brain's schema is no JSON schema.
+    Schema {
+        /// Why.
+        message: String,
+    },
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAPair { given } => write!(f, "`{given}` is not of the form key=value"),
+            Self::NoJson { message } => write!(f, "--options is no JSON: {message}"),
+            Self::Unknown { key, near, known } => {
+                write!(f, "{key}: there is no such option")?;
+                let near: Vec<&str> = near.iter().map(String::as_str).collect();
+                match did_you_mean(&near) {
+                    Some(question) => write!(f, "; {question}"),
+                    None if known.is_empty() => write!(f, "; the brain takes none"),
+                    None => write!(f, "; the options are {}", known.join(", ")),
+                }
+            }
+            Self::Unfit { key, given, expected } if key.is_empty() => {
+                write!(f, "the options are `{given}`, expected {expected}")
+            }
+            Self::Unfit { key, given, expected } => write!(f, "{key}: got `{given}`, expected {expected}"),
+            Self::Twice { key } => write!(f, "{key}: given twice, but it is no list"),
+            Self::Missing { key, expected } => write!(f, "{key}: missing, expected {expected}"),
+            Self::Schema { message } => write!(f, "the brain's options have a broken schema: {message}"),
+        }
+    }
+}
+
+impl Problem {
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::Unknown { key, .. } | Self::Unfit { key, .. } | Self::Twice { key } | Self::Missing { key, .. } => {
+                Some(key)
+            }
+            Self::NotAPair { .. } | Self::NoJson { .. } | Self::Schema { .. } => None,
+        }
+    }
+
+    /// Says whether another problem is only a consequence of this one.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        match (self, self.key(), other.key()) {
+            (Self::NoJson { .. }, _, _) => true,
+            (_, Some(own), Some(other)) => {
+                own == other || own.strip_prefix(other).is_some_and(|rest| rest.starts_with('.') && !other.is_empty())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Turns a validator's error into a problem.
+pub(super) fn of(schema: &Value, error: &ValidationError<'_>) -> Problem {
+    let pointer = error.instance_path().to_string();
+    let parts: Vec<&str> = pointer.split('/').filter(|part| !part.is_empty()).collect();
+    let key_of = |last: Option<&str>| parts.iter().copied().chain(last).collect::<Vec<_>>().join(".");
+    let expected_at = |last: Option<&str>| {
+        let mut at = schema;
+        for part in parts.iter().copied().chain(last) {
+            at = property(schema, at, part).or_else(|| super::schema::resolve(schema, at).get("items"))?;
+        }
+        Some(Shape::of(schema, at).expected())
+    };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = bare(property);
+            let expected = expected_at(Some(&name)).unwrap_or_else(|| "a value".to_owned());
+            Problem::Missing { key: key_of(Some(&name)), expected }
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let key = key_of(unexpected.first().map(String::as_str));
+            let around = parts.iter().try_fold(schema, |at, part| property(schema, at, part)).unwrap_or(schema);
+            let names = super::schema::names(schema, around);
+            let written = unexpected.first().map_or("", String::as_str);
+            let near = crate::suggest::nearest(written, names.iter().copied());
+            let near = near.iter().map(|name| key_of(Some(name))).collect();
+            Problem::Unknown { key, near, known: names.iter().map(|name| key_of(Some(name))).collect() }
+        }
+        _ => {
+            let given = error.instance().to_string();
+            let expected = expected_at(None).unwrap_or_else(|| error.to_string());
+            Problem::Unfit { key: key_of(None), given, expected }
+        }
+    }
+}

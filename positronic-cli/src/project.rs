@@ -1,0 +1,121 @@
+//! A project: its brains, and the `main` that gives its binary the `positronic` commands.
+
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use positronic_core::dsl::Runnable;
+use positronic_core::model::Model;
+use positronic_core::plan::Plan;
+use positronic_core::record::Tier;
+
+use crate::failure::Failure;
+use crate::suggest::nearest;
+
+/// The brains of a project, with what they need to run.
+///
+/// ```no_run
+/// use positronic_cli::Project;
+/// use positronic_core::prelude::*;
+///
+/// fn main() -> std::process::ExitCode {
+///     let hello = brain("Hello").step("Greet", async |_| Ok("hello".to_owned()));
+///     Project::new().brain(hello).main()
+/// }
+/// ```
+#[must_use = "a project does nothing until its `main` is called"]
+#[derive(Default)]
+pub struct Project {
+    pub(crate) brains: Vec<Entry>,
+    pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,
+}
+
+/// How much of a title has to be written at least.
+const SHORTEST: usize = 3;
+
+/// One brain of a project.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) plan: Arc<Plan>,
+    /// The text of a cassette with which it runs without a key.
+    pub(crate) cassette: Option<&'static str>,
+}
+
+impl Project {
+    /// Makes a project without brains.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a brain. One that needs services is bound to them first, with `.bind(services)`.
+    ///
+    /// # Panics
+    ///
+    /// When the project has a brain of this title.
+    #[track_caller]
+    pub fn brain(mut self, brain: impl Runnable) -> Self {
+        let plan = brain.plan();
+        if self.brains.iter().any(|entry| normal(&entry.plan.title) == normal(&plan.title)) {
+            mistake(&format!("the project has two brains named `{}`; give one of them another title", plan.title));
+        }
+        self.brains.push(Entry { plan, cassette: None });
+        self
+    }
+
+    /// Gives a brain a cassette, with which it runs where no model is configured.
+    ///
+    /// # Panics
+    ///
+    /// When the project has no brain of this title.
+    #[track_caller]
+    pub fn cassette(mut self, title: &str, text: &'static str) -> Self {
+        match self.brains.iter_mut().find(|entry| entry.plan.title == title) {
+            Some(entry) => entry.cassette = Some(text),
+            None => mistake(&format!("there is a cassette for `{title}`, but no such brain; add the brain first")),
+        }
+        self
+    }
+
+    /// Sets the model that answers for a tier, instead of the one that the environment and `--model` name.
+    pub fn model(mut self, tier: Tier, model: Arc<dyn Model>) -> Self {
+        self.models.push((tier, model));
+        self
+    }
+
+    /// Runs the command that the process's arguments say, and returns its exit code.
+    #[must_use = "the exit code says how the command ended"]
+    pub fn main(self) -> ExitCode {
+        crate::start::project(&self)
+    }
+
+    /// Finds a brain by what a person wrote: its title, or the beginning of one title alone.
+    pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
+        let wanted = normal(written);
+        let exact = self.brains.iter().find(|entry| normal(&entry.plan.title) == wanted);
+        let begins = |entry: &&Entry| wanted.len() >= SHORTEST && normal(&entry.plan.title).starts_with(&wanted);
+        let mut beginning = self.brains.iter().filter(begins);
+        let only = beginning.next().filter(|_| beginning.next().is_none());
+        exact.or(only).ok_or_else(|| {
+            let known: Vec<String> = self.brains.iter().map(|entry| entry.plan.title.clone()).collect();
+            let near = nearest(written, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+            Failure::UnknownBrain { written: written.to_owned(), near, known }
+        })
+    }
+}
+
+/// Makes a title comparable: letters and digits, in lower case.
+fn normal(title: &str) -> String {
+    title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "an author's mistake is told where the author made it")]
+fn mistake(message: &str) -> ! {
+    panic!("{message}")
+}
+
+impl fmt::Debug for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.brains.iter().map(|entry| &entry.plan.title)).finish()
+    }
+}

@@ -1,0 +1,111 @@
+//! Which reporter shows a run, and where its events go as data.
+
+use std::io::{self, Write};
+
+use positronic_core::record::{Delta, Event, Path, Timestamp};
+
+use crate::display::{Live, Plain, Style, View};
+use crate::ui::Ui;
+
+/// Shows a run to a person, and writes its events where they are wanted as data.
+pub(crate) struct Screen<'a> {
+    reporter: Reporter<'a>,
+    /// Takes every event as one line of JSON.
+    json: Option<&'a mut (dyn Write + Send)>,
+}
+
+enum Reporter<'a> {
+    Live(Live<&'a mut (dyn Write + Send)>),
+    Plain(Plain<&'a mut (dyn Write + Send)>),
+    /// Events go to the same terminal as data; progress would be in their way.
+    Silent(View),
+}
+
+impl<'a> Screen<'a> {
+    /// Chooses the reporter: live on a terminal, else plain.
+    pub(crate) fn new(ui: &'a mut Ui, plain: bool, json: bool) -> Self {
+        let both = ui.settings.stdout_is_terminal && ui.settings.stderr_is_terminal;
+        let result_lines = if ui.settings.stdout_is_terminal && !json { 0 } else { Style::default().result_lines };
+        let style = Style { result_lines, ..ui.style() };
+        let live = ui.settings.stderr_is_terminal && !ui.settings.dumb && !plain;
+        let reporter = if json && both {
+            Reporter::Silent(View::new())
+        } else if live {
+            let (columns, rows) = size();
+            Reporter::Live(Live::new(&mut *ui.err, style, columns, rows))
+        } else {
+            Reporter::Plain(Plain::new(&mut *ui.err, style))
+        };
+        Self { reporter, json: json.then_some(&mut *ui.out) }
+    }
+
+    pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        if let Some(out) = &mut self.json {
+            let line = event.to_json().map_err(io::Error::other)?;
+            writeln!(out, "{line}")?;
+            out.flush()?;
+        }
+        match &mut self.reporter {
+            Reporter::Live(live) => live.event(event),
+            Reporter::Plain(plain) => plain.event(event)?,
+            Reporter::Silent(view) => view.fold(event),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn delta(&mut self, delta: &Delta) {
+        if let Reporter::Live(live) = &mut self.reporter {
+            live.delta(delta);
+        }
+    }
+
+    /// Lets time pass; a live reporter repaints.
+    pub(crate) fn tick(&mut self, now: Timestamp) -> io::Result<()> {
+        match &mut self.reporter {
+            Reporter::Live(live) => {
+                let (columns, rows) = size();
+                live.tick(now, columns, rows)
+            }
+            Reporter::Plain(_) | Reporter::Silent(_) => Ok(()),
+        }
+    }
+
+    /// Makes room for a question.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        match &mut self.reporter {
+            Reporter::Live(live) => live.suspend(),
+            Reporter::Plain(_) | Reporter::Silent(_) => Ok(()),
+        }
+    }
+
+    /// Tells a person something between two questions.
+    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+        match &mut self.reporter {
+            Reporter::Live(live) => live.say(text),
+            Reporter::Plain(plain) => plain.say(text),
+            Reporter::Silent(_) => Ok(()),
+        }
+    }
+
+    /// Names a place in the run: the stages and calls on the way.
+    pub(crate) fn trail(&self, path: &Path) -> String {
+        match &self.reporter {
+            Reporter::Live(live) => live.view().trail(path),
+            Reporter::Plain(plain) => plain.view().trail(path),
+            Reporter::Silent(view) => view.trail(path),
+        }
+    }
+
+    /// Shows the end, and leaves the terminal to others.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        match &mut self.reporter {
+            Reporter::Live(live) => live.finish(),
+            Reporter::Plain(_) | Reporter::Silent(_) => Ok(()),
+        }
+    }
+}
+
+/// Returns the terminal's columns and rows; a common size where it does not say.
+fn size() -> (usize, usize) {
+    crossterm::terminal::size().map_or((80, 24), |(columns, rows)| (usize::from(columns), usize::from(rows)))
+}

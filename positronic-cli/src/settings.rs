@@ -1,0 +1,105 @@
+//! What the command reads from its environment. This is the one place that does.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `OPENAI_API_KEY` | the key of the endpoint |
+//! | `OPENAI_BASE_URL` | the endpoint, up to and including the version; without it OpenAI's own |
+//! | `OPENAI_MODEL` | the model, where `--model` names none |
+//! | `USER`, `USERNAME` | who decides at the terminal |
+//! | `NO_COLOR` | no colours, unless `--color always` |
+//! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and show signs beyond ASCII |
+
+use std::fmt;
+use std::io::IsTerminal as _;
+
+/// The settings of one call of the command.
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    /// The endpoint's key.
+    pub(crate) api_key: Option<String>,
+    /// The endpoint.
+    pub(crate) base_url: Option<String>,
+    /// The model.
+    pub(crate) model: Option<String>,
+    /// Who sits at the terminal.
+    pub(crate) user: Option<String>,
+    /// Whether colours are unwanted.
+    pub(crate) no_color: bool,
+    /// Whether the terminal can do nothing but print.
+    pub(crate) dumb: bool,
+    /// Whether signs beyond ASCII can be shown.
+    pub(crate) unicode: bool,
+    /// Whether a person can be asked.
+    pub(crate) stdin_is_terminal: bool,
+    /// Whether data goes to a terminal.
+    pub(crate) stdout_is_terminal: bool,
+    /// Whether progress goes to a terminal.
+    pub(crate) stderr_is_terminal: bool,
+}
+
+impl Settings {
+    /// Reads the process's environment.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the configuration comes in here and nowhere else")]
+    pub(crate) fn from_env() -> Self {
+        Self {
+            stdin_is_terminal: std::io::stdin().is_terminal(),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+            ..Self::from_variables(|name| std::env::var(name).ok())
+        }
+    }
+
+    /// Reads variables; one that is empty counts as not set.
+    #[must_use]
+    pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+        let utf8 = |locale: &String| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+        Self {
+            api_key: variable("OPENAI_API_KEY"),
+            base_url: variable("OPENAI_BASE_URL"),
+            model: variable("OPENAI_MODEL"),
+            user: variable("USER").or_else(|| variable("USERNAME")),
+            no_color: variable("NO_COLOR").is_some(),
+            dumb: variable("TERM").is_some_and(|term| term == "dumb"),
+            unicode: locale.as_ref().is_none_or(utf8),
+            ..Self::default()
+        }
+    }
+
+    /// Says whether an endpoint is configured.
+    #[must_use]
+    pub(crate) const fn has_endpoint(&self) -> bool {
+        self.api_key.is_some() || self.base_url.is_some()
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("api_key", &self.api_key.as_ref().map(|_| "hidden"))
+            .field("base_url", &self.base_url)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_variable_is_not_set_and_a_key_is_not_shown() {
+        let settings = Settings::from_variables(|name| match name {
+            "OPENAI_API_KEY" => Some("sk-secret".to_owned()),
+            "NO_COLOR" | "OPENAI_MODEL" => Some(String::new()),
+            "LANG" => Some("C".to_owned()),
+            _ => None,
+        });
+
+        assert!(settings.has_endpoint() && !settings.no_color && !settings.unicode);
+        assert_eq!(settings.model, None);
+        assert!(!format!("{settings:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Names that somebody may have meant.
+
+/// How many names are suggested at most.
+const AT_MOST: usize = 3;
+
+/// Finds the names that are nearest to what was written, the best first. Upper and lower case are the same; a name
+/// that begins with what was written, or holds it, counts as near.
+pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let written = normal(written);
+    let mut near: Vec<(usize, &str)> =
+        names.into_iter().filter_map(|name| distance(&written, &normal(name)).map(|far| (far, name))).collect();
+    near.sort_by_key(|(far, _)| *far);
+    near.into_iter().take(AT_MOST).map(|(_, name)| name).collect()
+}
+
+/// Writes suggestions as the end of a sentence: `` did you mean `a` or `b`? ``; nothing where there are none.
+pub(crate) fn did_you_mean(names: &[&str]) -> Option<String> {
+    let (last, before) = names.split_last()?;
+    let quoted = |name: &&str| format!("`{name}`");
+    Some(if before.is_empty() {
+        format!("did you mean `{last}`?")
+    } else {
+        format!("did you mean {} or `{last}`?", before.iter().map(quoted).collect::<Vec<_>>().join(", "))
+    })
+}
+
+fn normal(name: &str) -> String {
+    name.to_lowercase().replace(['-', ' '], "_")
+}
+
+fn distance(written: &str, name: &str) -> Option<usize> {
+    if written == name {
+        return Some(0);
+    }
+    let length = written.chars().count();
+    if length >= 2 && (name.starts_with(written) || written.starts_with(name) && !name.is_empty()) {
+        return Some(1);
+    }
+    if length >= 3 && name.contains(written) {
+        return Some(2);
+    }
+    let far = strsim::damerau_levenshtein(written, name);
+    let allowed = (length.max(name.chars().count()) / 3).max(1);
+    (far <= allowed).then_some(far + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 4] = ["Support Agent", "Survey", "Billing", "customer_id"];
+
+    #[test]
+    fn the_nearest_comes_first_and_strangers_do_not_come() {
+        assert_eq!(nearest("suport-agent", NAMES), ["Support Agent"]);
+        assert_eq!(nearest("surv", NAMES), ["Survey"]);
+        assert_eq!(nearest("customerid", NAMES), ["customer_id"]);
+        assert_eq!(nearest("agent", NAMES), ["Support Agent"]);
+        assert!(nearest("weather", NAMES).is_empty());
+    }
+
+    #[test]
+    fn suggestions_read_as_a_question() {
+        assert_eq!(did_you_mean(&[]), None);
+        assert_eq!(did_you_mean(&["a"]).unwrap(), "did you mean `a`?");
+        assert_eq!(did_you_mean(&["a", "b", "c"]).unwrap(), "did you mean `a`, `b` or `c`?");
+    }
+}

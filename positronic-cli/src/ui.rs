@@ -1,0 +1,63 @@
+//! Where a command writes: data to one writer, everything else to the other.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style as Ansi};
+
+use crate::cli::Color;
+use crate::display::Style;
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// The writers of a command, and how they may look.
+pub(crate) struct Ui {
+    /// Takes data alone: results, lists, events.
+    pub(crate) out: Box<dyn Write + Send>,
+    /// Takes everything that is said to a person.
+    pub(crate) err: Box<dyn Write + Send>,
+    pub(crate) settings: Settings,
+    pub(crate) color: Color,
+}
+
+impl Ui {
+    /// Writes to the process's own streams.
+    pub(crate) fn standard(settings: Settings) -> Self {
+        Self { out: Box::new(io::stdout()), err: Box::new(io::stderr()), settings, color: Color::Auto }
+    }
+
+    /// Says whether progress may have colours.
+    pub(crate) const fn colour(&self) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => self.settings.stderr_is_terminal && !self.settings.no_color && !self.settings.dumb,
+        }
+    }
+
+    /// Returns how progress may look.
+    pub(crate) fn style(&self) -> Style {
+        Style { colour: self.colour(), unicode: self.settings.unicode, ..Style::default() }
+    }
+
+    /// Tells a person something that is no data, such as which cassette is played.
+    pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
+        if self.colour() {
+            let ansi = Ansi::new().dimmed();
+            writeln!(self.err, "{ansi}{text}{ansi:#}")
+        } else {
+            writeln!(self.err, "{text}")
+        }
+    }
+
+    /// Tells a person why the command did not do what it was asked to do.
+    pub(crate) fn failure(&mut self, failure: &Failure) -> io::Result<()> {
+        let prose = failure.prose();
+        match prose.strip_prefix("error:").filter(|_| self.colour()) {
+            Some(rest) => {
+                let ansi = AnsiColor::Red.on_default().bold();
+                write!(self.err, "{ansi}error:{ansi:#}{rest}")
+            }
+            None => write!(self.err, "{prose}"),
+        }
+    }
+}

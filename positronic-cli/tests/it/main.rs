@@ -1,0 +1,10 @@
+//! The `positronic` command as a process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on says so; clippy's own exception covers test bodies only, not helpers"
+)]
+
+mod new;
+mod outside;

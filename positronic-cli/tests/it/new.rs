@@ -1,0 +1,115 @@
+//! The project that `positronic new` makes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin_cmd;
+
+fn positronic() -> Command {
+    let mut command = cargo_bin_cmd!("positronic");
+    command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env("NO_COLOR", "1");
+    command
+}
+
+/// The workspace that this package is a part of.
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path.to_string_lossy().into_owned());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn it_writes_a_package_named_after_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("My Agents");
+
+    positronic().args(["new", "--version", "1.2.3"]).arg(&dir).assert().code(0);
+
+    let root = format!("{}/", dir.display());
+    let names: Vec<String> = files(&dir).iter().map(|file| file.replace(&root, "")).collect();
+    insta::assert_snapshot!(names.join("\n"), @r"
+    .gitignore
+    Cargo.toml
+    README.md
+    src/brains/hello.cassette.jsonl
+    src/brains/hello.rs
+    src/lib.rs
+    src/main.rs
+    tests/hello.rs
+    ");
+    insta::assert_snapshot!("new_cargo_toml", fs::read_to_string(dir.join("Cargo.toml")).unwrap());
+    assert!(fs::read_to_string(dir.join("src/main.rs")).unwrap().contains("use my_agents::brains::hello;"));
+}
+
+#[test]
+fn it_refuses_a_folder_that_is_not_empty_and_a_checkout_that_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+
+    let refused = positronic().current_dir(folder.path()).args(["new", "."]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    positronic().current_dir(folder.path()).args(["new", "x", "--path", "."]).assert().code(2);
+    positronic().current_dir(folder.path()).args(["new", "42"]).assert().code(2);
+    positronic().current_dir(folder.path()).args(["new", "x", "--rev", "v1"]).assert().code(2);
+
+    assert_eq!(files(folder.path()).len(), 1, "nothing was written");
+}
+
+#[test]
+#[ignore = "builds the framework once more, in a project of its own; the checks run it with `--ignored`"]
+fn the_project_compiles_passes_its_test_and_runs_without_a_key() {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new");
+    let dir = scratch.join("first-agent");
+    if dir.exists() {
+        fs::remove_dir_all(&dir).unwrap();
+    }
+    positronic().arg("new").arg(&dir).arg("--path").arg(checkout()).assert().code(0);
+    fs::copy(checkout().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+    // The workspace's own target folder: most of what the project needs has been built there.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned();
+
+    let test = std::process::Command::new("cargo")
+        .args(["test", "--quiet"])
+        .current_dir(&dir)
+        .env("CARGO_TARGET_DIR", &target)
+        .env("INSTA_UPDATE", "no")
+        .output()
+        .unwrap();
+    assert!(
+        test.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&test.stdout),
+        String::from_utf8_lossy(&test.stderr)
+    );
+
+    let run = positronic()
+        .current_dir(dir.join("src"))
+        .env("CARGO_TARGET_DIR", &target)
+        .args(["run", "hello", "-o", "name=Ada"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(0), "{said}");
+    assert!(said.contains("playing the bundled cassette of `Hello`"), "{said}");
+    let result: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(result, serde_json::json!({"name": "Ada", "words": ["Saluton"]}));
+
+    fs::write(dir.join("src/main.rs"), "fn main() { nonsense }").unwrap();
+    let broken = positronic().current_dir(&dir).env("CARGO_TARGET_DIR", &target).arg("list").output().unwrap();
+    let said = String::from_utf8(broken.stderr).unwrap();
+    assert_eq!(broken.status.code(), Some(6));
+    assert!(said.contains("cannot find value `nonsense`") && said.contains("could not be built"), "{said}");
+}

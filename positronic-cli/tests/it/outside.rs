@@ -1,0 +1,43 @@
+//! The command where there is no project.
+
+use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin_cmd;
+
+fn positronic() -> Command {
+    let mut command = cargo_bin_cmd!("positronic");
+    command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env("NO_COLOR", "1");
+    command
+}
+
+#[test]
+fn without_a_project_it_says_how_to_make_one() {
+    let folder = tempfile::tempdir().unwrap();
+
+    let output = positronic().current_dir(&folder).args(["run", "hello"]).output().unwrap();
+
+    assert_eq!(output.status.code(), Some(6));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("error: there is no project here\n"), "{said}");
+    assert!(said.contains("positronic new my-project"), "{said}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_wrong_command_line_is_two_and_help_goes_to_stdout() {
+    positronic().arg("fly").assert().code(2);
+    positronic().args(["run", "x", "--cassette", "a", "--record", "b"]).assert().code(2);
+    let help = positronic().arg("--help").output().unwrap();
+
+    assert_eq!(help.status.code(), Some(0));
+    assert!(String::from_utf8(help.stdout).unwrap().contains("Exit codes:"));
+}
+
+#[test]
+fn a_package_without_brains_is_no_project() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::write(folder.path().join("src/main.rs"), "fn main() {}").unwrap();
+    std::fs::write(folder.path().join("Cargo.toml"), "[package]\nname = \"plain\"\nedition = \"2024\"\n").unwrap();
+
+    positronic().current_dir(folder.path().join("src")).arg("list").assert().code(6);
+}

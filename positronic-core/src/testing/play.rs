@@ -1,0 +1,72 @@
+//! Playing a brain on a cassette, which answers for the model, for people and for webhooks.
+
+use std::sync::Arc;
+
+use super::{Story, Test, fail};
+use crate::dsl::Runnable;
+use crate::machine::{Pending, PendingKind, REPLY};
+use crate::model::cassette::{Cassette, Pending as Asked};
+use crate::record::{Actor, SignalKind};
+use crate::runner::Settled;
+
+impl Test {
+    /// Plays a brain on a cassette to its end. The cassette answers approvals and waits, too.
+    ///
+    /// # Panics
+    ///
+    /// When the cassette cannot be read, when it does not answer something that the run waits for, or when it holds
+    /// something that was not asked for: a bundled cassette fits its brain.
+    #[track_caller]
+    pub fn play<B: Runnable>(cassette: &str, brain: B, options: B::Options) -> impl Future<Output = Story> {
+        let place = std::panic::Location::caller();
+        let cassette = match Cassette::replay(cassette) {
+            Ok(cassette) => Arc::new(cassette),
+            Err(error) => fail(place, &error),
+        };
+        let test = Self::new(Arc::clone(&cassette));
+        async move {
+            let run = test.start(brain, options).await;
+            loop {
+                let signal = match run.settled().await {
+                    Settled::Waiting(pending) => match cassette.next_signal(&asked(&pending)) {
+                        Some(signal) => signal,
+                        None => fail(place, &Unanswered(pending)),
+                    },
+                    Settled::Paused => SignalKind::Resume,
+                    _ => break,
+                };
+                if let Err(error) = run.signal(signal, Actor::builder().by("the cassette").build()).await {
+                    fail(place, &error);
+                }
+            }
+            let unused = cassette.unused();
+            if !unused.is_empty() {
+                fail(place, &Unused(unused));
+            }
+            Story::of(&run).await
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the cassette does not answer what the run waits for: {0:?}")]
+struct Unanswered(Vec<Pending>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the cassette holds what was not asked for: {0:?}")]
+struct Unused(Vec<String>);
+
+/// Says what is pending in a cassette's words.
+fn asked(pending: &[Pending]) -> Vec<Asked<'_>> {
+    let mut asked = Vec::new();
+    for Pending { call, kind, .. } in pending {
+        match kind {
+            PendingKind::Approval { .. } => asked.push(Asked::Approval(call)),
+            PendingKind::Answer { waits } => asked.extend(waits.iter().map(|wait| match wait.webhook.as_str() {
+                REPLY => Asked::Reply(call),
+                name => Asked::Webhook { name, identifier: &wait.identifier },
+            })),
+        }
+    }
+    asked
+}

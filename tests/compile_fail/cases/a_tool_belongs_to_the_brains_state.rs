@@ -1,0 +1,21 @@
+//! A tool that was built elsewhere fits the state of the brain whose loop it goes into.
+
+use positronic_core::dsl::Reply;
+use positronic_core::prelude::*;
+use positronic_macros::tool;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Ticket {
+    open: bool,
+}
+
+/// Closes the ticket.
+#[tool]
+async fn close(cx: ToolContext<(), Ticket>) -> Result<Reply<Ticket>> {
+    Ok(cx.result("closed").update(|ticket| ticket.open = false))
+}
+
+fn main() {
+    let _ = brain("Greeter").state("hello".to_owned()).r#loop("Chat", |cx| cx.system("Greet.").tools([close()]));
+}
