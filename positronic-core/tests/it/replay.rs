@@ -172,7 +172,7 @@ async fn plays(script: Script) {
 
 #[test]
 fn whatever_happens_in_whatever_order_the_promises_hold() {
-    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: 32, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&scripts(), |script| {
             let runtime =
