@@ -359,6 +359,7 @@ impl View {
 pub(crate) fn by(actor: &Actor) -> String {
     match (&actor.by, &actor.channel) {
         (Some(by), _) => format!(" by {by}"),
+        (None, Some(channel)) if channel == "cli" => " at the command line".to_owned(),
         (None, Some(channel)) => format!(" over {channel}"),
         (None, None) => String::new(),
     }

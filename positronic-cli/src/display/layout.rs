@@ -46,6 +46,11 @@ impl Scrolled {
         self.0.insert(block.id, !block.settled);
     }
 
+    /// Says whether a node's head has scrolled away.
+    pub(crate) fn has_head(&self, id: NodeId) -> bool {
+        self.has(BlockId::Head(id))
+    }
+
     fn has(&self, id: BlockId) -> bool {
         self.0.contains_key(&id)
     }

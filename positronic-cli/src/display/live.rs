@@ -173,6 +173,7 @@ impl<W: Write> Live<W> {
             if gone.len() == before {
                 return left;
             }
+            self.view.forget(|id| self.scrolled.has_head(id));
         }
     }
 

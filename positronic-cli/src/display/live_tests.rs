@@ -66,11 +66,11 @@ fn play(live: &mut Live<impl io::Write>, story: &Story, size: (usize, usize)) {
 }
 
 /// Many rounds of one call each.
-fn long() -> Story {
+fn long(rounds: u32) -> Story {
     let mut story = Story::default()
         .brain("", "Counter", Value::Null, &[("Count", StageKind::Loop), ("Report", StageKind::Step)])
         .loop_start("Count", None);
-    for round in 0..12 {
+    for round in 0..rounds {
         let (at, call) = (format!("Count/{round}"), format!("Count/{round}.0"));
         story = story
             .ask(&at)
@@ -89,8 +89,8 @@ fn a_short_run_ends_as_the_frame_in_full() {
     let mut live = Live::new(&mut terminal, Style::default(), 81, 30);
     let story = stories::tools();
     play(&mut live, &story, (81, 30));
-    live.finish().unwrap();
     let frame = render(live.view(), &Style { width: 80, ..Style::default() });
+    live.finish().unwrap();
     drop(live);
 
     assert_eq!(terminal.screen(), frame.trim_end());
@@ -101,7 +101,7 @@ fn a_short_run_ends_as_the_frame_in_full() {
 fn a_long_run_scrolls_up_and_is_kept() {
     let mut terminal = Terminal::new(60, 12);
     let mut live = Live::new(&mut terminal, Style::default(), 60, 12);
-    play(&mut live, &long(), (60, 12));
+    play(&mut live, &long(12), (60, 12));
     insta::assert_snapshot!("long_while_it_runs", terminal_of(&mut live));
     let mut ended = Story::default().after(40_000).loop_complete("Count", LoopOutcome::Answered);
     ended = ended.step("Report", 3).complete("", json!({"count": 12}));
@@ -161,4 +161,14 @@ fn what_does_not_change_is_not_written_again() {
 
     assert!(text.contains("1 min 7 s"));
     assert!(!text.contains("Load customer"), "{text:?}");
+}
+
+#[test]
+fn what_has_scrolled_away_costs_nothing_more() {
+    let mut bytes = Vec::new();
+    let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
+    play(&mut live, &long(500), (80, 20));
+
+    let count = live.view().place(&stories::path("Count")).unwrap();
+    assert!(live.view().children(count).len() < 20);
 }

@@ -257,6 +257,24 @@ impl View {
         id
     }
 
+    /// Forgets children that nobody will ask for again: of every open node, those before the last one that `gone` knows.
+    pub(crate) fn forget(&mut self, gone: impl Fn(NodeId) -> bool) {
+        let mut at = ROOT;
+        while let Some(node) = self.nodes.get_mut(at) {
+            let known = node.children.iter().take_while(|child| gone(**child)).count();
+            let Some(last) = known.checked_sub(1) else { return };
+            let forgotten: Vec<NodeId> = node.children.drain(..last).collect();
+            let Some(next) = node.children.first().copied() else { return };
+            for id in forgotten {
+                if let Some(node) = self.nodes.get_mut(id) {
+                    node.children = Vec::new();
+                    node.kind = NodeKind::Note { text: String::new(), warn: false };
+                }
+            }
+            at = next;
+        }
+    }
+
     pub(crate) fn begin(&mut self, id: NodeId) {
         let now = self.now;
         if let Some(node) = self.nodes.get_mut(id) {
