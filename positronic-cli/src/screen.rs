@@ -106,6 +106,6 @@ impl<'a> Screen<'a> {
 }
 
 /// Returns the terminal's columns and rows; a common size where it does not say.
-fn size() -> (usize, usize) {
+pub(crate) fn size() -> (usize, usize) {
     crossterm::terminal::size().map_or((80, 24), |(columns, rows)| (usize::from(columns), usize::from(rows)))
 }

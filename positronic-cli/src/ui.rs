@@ -6,7 +6,9 @@ use anstyle::{AnsiColor, Style as Ansi};
 
 use crate::cli::Color;
 use crate::display::Style;
+use crate::display::text::wrap;
 use crate::failure::Failure;
+use crate::screen;
 use crate::settings::Settings;
 
 /// The writers of a command, and how they may look.
@@ -41,12 +43,12 @@ impl Ui {
 
     /// Tells a person something that is no data, such as which cassette is played.
     pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
-        if self.colour() {
-            let ansi = Ansi::new().dimmed();
-            writeln!(self.err, "{ansi}{text}{ansi:#}")
-        } else {
-            writeln!(self.err, "{text}")
+        let columns = if self.settings.stderr_is_terminal { screen::size().0 } else { usize::MAX };
+        let ansi = if self.colour() { Ansi::new().dimmed() } else { Ansi::new() };
+        for line in wrap(text, columns.saturating_sub(1)) {
+            writeln!(self.err, "{ansi}{line}{ansi:#}")?;
         }
+        Ok(())
     }
 
     /// Tells a person why the command did not do what it was asked to do.

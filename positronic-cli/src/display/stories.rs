@@ -274,7 +274,7 @@ pub(super) fn failed() -> Story {
         Failure { code: EndReason::Model, message: format!("the loop `Chat` failed: {message}"), retryable: true };
     failing()
         .after(9_000)
-        .loop_complete("Chat", LoopOutcome::Failed { code: EndReason::Model, message })
+        .loop_complete("Chat", LoopOutcome::Failed { code: EndReason::Model, message, retryable: true })
         .event("", Body::BrainError(failure))
 }
 

@@ -35,6 +35,8 @@ impl Pen<'_> {
         facts.push(took);
         if view.usage.total() > 0 {
             facts.push(tokens(&view.usage));
+        }
+        if view.answers > 0 {
             facts.push("cost unknown".to_owned());
         }
         let mut lines = self.packed((tone, sign), word, &facts);
