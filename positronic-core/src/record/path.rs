@@ -104,6 +104,7 @@ impl Path {
     }
 
     /// Walks the parts from the outside in.
+    #[must_use]
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = Segment<'_>> {
         segments_of(&self.0)
     }
