@@ -5,6 +5,13 @@
 //! `scripts/count_instructions.sh` runs single conversations (`http bare|ours whole|stream ROUNDS ADDRESS`) under
 //! callgrind; the server is a process of its own and is not counted.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark stops where it cannot go on, and prints its figures"
+)]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! What the framework itself costs: rounds of one run, and many runs at once, with a model that needs no network.
 //!
 //! `cargo bench -p positronic-tests --bench rounds`
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has nothing to measure")]
 
 use std::time::Duration;
 

@@ -45,8 +45,8 @@ macro_rules! shared_methods {
 
             /// Gives access to the project's brains by name, where a Rust reference will not do.
             #[must_use]
-            pub fn brains(&self) -> Brains<'_> {
-                Brains(&self.scope)
+            pub fn brains(&self) -> Brains<'_, V> {
+                Brains(&self.scope, PhantomData)
             }
         }
 
@@ -238,17 +238,17 @@ impl<O, S, V> ToolContext<O, S, V> {
     }
 }
 
-/// The brains of a project, by name.
+/// The brains of a project, by name, as they fit into a brain with services `V`.
 #[derive(Debug)]
-pub struct Brains<'a>(&'a Scope);
+pub struct Brains<'a, V>(&'a Scope, PhantomData<fn(V)>);
 
-impl Brains<'_> {
+impl<V: Services> Brains<'_, V> {
     /// Finds a brain by its title. Its options and its result are JSON.
     ///
     /// # Errors
     ///
     /// An [`Error`] that lists the brains there are.
-    pub fn find<V: Services>(&self, title: &str) -> Result<Brain<Value, Value, V, Value>> {
+    pub fn find(&self, title: &str) -> Result<Brain<Value, Value, V, Value>> {
         let plan = self.0.link.brain(title).ok_or_else(|| {
             let known = self.titles().join("`, `");
             Error::new(format!("the project has no brain `{title}`; it has `{known}`"))

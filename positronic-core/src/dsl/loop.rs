@@ -198,7 +198,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Folds the loop's outcome into the state when the loop ends, however it does.
+    /// Folds the loop's outcome into the state when the loop ends by its model, an exit tool or a limit. It does not run
+    /// when the run is cancelled or the loop fails: then nothing comes after the loop.
     pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Send + Sync + 'static) -> Self {
         self.plan.on_exit =
             Some(Arc::new(move |state: &Document, outcome: &LoopOutcome| state.updated(|state| fold(state, outcome))));

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::mistake::mistake;
 use crate::error::Result;
 use crate::plan::{PlannedWait, encode};
 use crate::record::WaitSpec;
@@ -36,8 +37,18 @@ pub struct Webhook<P> {
 }
 
 /// Makes a webhook with this name.
+///
+/// # Panics
+///
+/// When the name is `reply`, which stands for an answer that is addressed to a call itself.
+#[track_caller]
 #[must_use]
 pub fn webhook<P: JsonSchema + 'static>(name: &str) -> Webhook<P> {
+    if name == crate::machine::REPLY {
+        mistake(
+            "no webhook can be named `reply`: `cx.result(…).wait_for_reply(…)` waits for a reply to the call itself",
+        );
+    }
     Webhook::new(name)
 }
 

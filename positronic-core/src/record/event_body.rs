@@ -29,7 +29,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `BRAIN_CANCELLED` | brain | it was cancelled | `signal, actor, reason` |
 /// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused it, lets it go on | `signal, actor` |
 /// | `STEP_START` | stage | a step begins | `attempt` |
-/// | `STEP_COMPLETE` | stage | it returned | `patch` or `state`, `duration` |
+/// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
 /// | `LOOP_START` | loop | a loop begins | `input, message_id, limits` |
 /// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
@@ -39,7 +39,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_TOOL_CALL` | call | the model asked for a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
 /// | `LOOP_TOOL_RETRY` | call | it failed and is tried again | `attempt, message, due` |
-/// | `LOOP_TOOL_RESULT` | call | the call has its result | `result, duration, patch` or `state` |
+/// | `LOOP_TOOL_RESULT` | call | the call has its result | `result, duration, change` |
 /// | `LOOP_BRAIN_START` | call | a brain called as a tool begins | `title, options` |
 /// | `LOOP_BRAIN_COMPLETE` | call | it ended, also in failure | `result` or `error` |
 /// | `LOOP_OUTPUT` | call | a tool made a file or a widget | `id, file` or `widget` |
@@ -47,14 +47,17 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
 /// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
 /// | `LOOP_APPROVAL_EXPIRED` | call | nobody decided in time | – |
-/// | `LOOP_WAIT` | call | a call waits | `waits, output, patch` or `state` |
+/// | `LOOP_WAIT` | call | a call waits | `waits, output, change` |
 /// | `LOOP_RESUME` | call | it has its answer, or its time is up | `cause, wait, payload, signal, actor` |
 /// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used` |
 /// | `LOOP_COMPACTED` | loop | older messages were summarised | `keep, summary` |
-/// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, patch` or `state` |
+/// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, change` |
+///
+/// A `change` is the step from one state to the next: `patch`, an RFC 6902 patch, or `state`, the whole document where
+/// that is smaller.
 ///
 /// A question that a step asks a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
 /// the step's path and the question's number; its `question` is the request's system prompt and text.

@@ -213,7 +213,7 @@ async fn a_registered_brain_is_found_by_its_title_whatever_services_are_around()
         .services::<Acme>()
         .r#loop("Work", |cx| {
             assert_eq!(cx.brains().titles(), ["Research", "Bound"]);
-            let unknown = cx.brains().find::<Acme>("Search").unwrap_err().to_string();
+            let unknown = cx.brains().find("Search").unwrap_err().to_string();
             assert_eq!(unknown, "the project has no brain `Search`; it has `Research`, `Bound`");
             cx.system("").brain("find", cx.brains().find("Research").unwrap(), |b| b).brain(
                 "bound",
