@@ -224,7 +224,7 @@ pub(super) fn is_held_by_limit(frame: &LoopFrame) -> bool {
         CallPhase::Brain(inner) => asks_next(inner),
         _ => false,
     };
-    frame.batch.iter().any(inner) && !frame.batch.iter().any(status::is_in_flight)
+    frame.batch.iter().any(inner) && !frame.batch.iter().any(status::goes_on_unasked)
 }
 
 fn asks_next(brain: &BrainFrame) -> bool {
