@@ -158,12 +158,50 @@ fn recording(
     options: &Value,
     settings: &Settings,
 ) -> Models {
-    let note = format!("recorded from {}", normal.name());
+    let note = match &high {
+        Some(high) => format!("recorded from {} and {}", normal.name(), high.name()),
+        None => format!("recorded from {}", normal.name()),
+    };
     let header = Header { note: Some(note), options: Some(options.clone()), ..Header::default() };
-    let cassette = Arc::new(Cassette::record(normal).hide(settings.api_key.clone()).describe(header));
+    // One tape for both models, since a run that is played has one model.
+    let both = Arc::new(ByTier { normal, high }) as Arc<dyn Model>;
+    let cassette = Arc::new(Cassette::record(both).hide(settings.api_key.clone()).describe(header));
     let notice = format!("recording to {}", path.display());
     let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
-    Models { normal, high: high.map(SharedModel), tape: Tape::Records(cassette), notice: Some(notice) }
+    Models { normal, high: None, tape: Tape::Records(cassette), notice: Some(notice) }
+}
+
+/// Answers each request with the model of its tier, under the name of the normal one.
+struct ByTier {
+    normal: Arc<dyn Model>,
+    high: Option<Arc<dyn Model>>,
+}
+
+impl ByTier {
+    fn of(&self, request: &ModelRequest) -> &dyn Model {
+        match (request.settings.tier, &self.high) {
+            (Tier::High, Some(high)) => &**high,
+            (Tier::High, None) | (Tier::Normal, _) => &*self.normal,
+        }
+    }
+}
+
+impl Model for ByTier {
+    fn name(&self) -> String {
+        self.normal.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        self.of(request).call(request, deltas)
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        self.of(request).wire(request)
+    }
 }
 
 /// Says whether a brain asks a model for certain.
@@ -223,4 +261,31 @@ fn endpoint(name: Option<&str>, settings: &Settings) -> Result<Arc<dyn Model>, F
     } else {
         Arc::new(OpenAiChat::new(config).map_err(refuse)?)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::model::NoDeltas;
+    use positronic_core::model::scripted::{Reply, ScriptedModel};
+    use positronic_core::record::{Settings, Transcript};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_recording_asks_the_model_of_each_tier() {
+        let says = |text: &'static str| Arc::new(ScriptedModel::new([Reply::text(text)])) as Arc<dyn Model>;
+        let both = ByTier { normal: says("normal"), high: Some(says("high")) };
+        let request = |tier| ModelRequest {
+            path: positronic_core::record::Path::root().stage("Ask").round(0),
+            attempt: 0,
+            system: "".into(),
+            context: [].into(),
+            tools: Arc::default(),
+            messages: Transcript::default(),
+            settings: Arc::new(Settings { tier, ..Settings::default() }),
+        };
+
+        assert_eq!(both.call(&request(Tier::High), &NoDeltas).await.unwrap().text(), "high");
+        assert_eq!(both.call(&request(Tier::Normal), &NoDeltas).await.unwrap().text(), "normal");
+    }
 }

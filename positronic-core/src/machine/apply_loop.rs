@@ -133,7 +133,7 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
             *attempt += 1;
             *intent = Intent::Backoff(*due);
         }
-        (EventBody::LoopModelResult { parts, .. }, LoopPhase::Ask { .. }) => {
+        (EventBody::LoopModelResult { parts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {

@@ -177,11 +177,11 @@ fn approve(
         if !call.gate.as_ref().is_some_and(|gate| gate.editable) {
             return Err(Refusal::NotEditable { call: path.clone() });
         }
-        if let Some(tool) = declared(frame, call) {
-            schemas
-                .check(&tool.parameters, arguments)
-                .map_err(|reason| Refusal::Misfit { what: format!("the edited arguments of `{path}`"), reason })?;
-        }
+        let fits = match declared(frame, call) {
+            Some(tool) => schemas.check(&tool.parameters, arguments),
+            None => Err(format!("the tool `{}` is not declared, so they cannot be checked", call.tool)),
+        };
+        fits.map_err(|reason| Refusal::Misfit { what: format!("the edited arguments of `{path}`"), reason })?;
     }
     let body = Body::LoopApprovalDecided {
         decision: Decision::Approved,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::worker::{Shared, Worker};
 use crate::error::{Error, Result};
@@ -17,6 +17,9 @@ use crate::record::{
     Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, ProposedCall, Question, Segment, Seq,
     Timestamp, ToolCall, ToolSet,
 };
+
+/// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
+pub(super) type Reports = mpsc::UnboundedSender<Box<Report>>;
 
 /// What comes back to the worker.
 pub(super) enum Report {

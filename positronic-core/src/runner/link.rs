@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::flight::Report;
+use super::flight::{Report, Reports};
 use super::worker::Shared;
 use crate::error::{Error, Result};
 use crate::plan::{Link, Plan, SideOutput};
@@ -15,13 +15,13 @@ use crate::record::{Delta, DeltaKind, ModelResponse, Path, Prompt, Question};
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.
     shared: Weak<Shared>,
-    reports: mpsc::UnboundedSender<Report>,
+    reports: Reports,
     /// Counts what each running call has said of itself.
     said: Mutex<HashMap<Path, u32>>,
 }
 
 impl RunLink {
-    pub(super) fn new(shared: &Arc<Shared>, reports: mpsc::UnboundedSender<Report>) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
         Self { shared: Arc::downgrade(shared), reports, said: Mutex::default() }
     }
 
@@ -41,7 +41,7 @@ impl RunLink {
 
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) {
-        _ = self.reports.send(Report::Output { path: path.clone(), output });
+        _ = self.reports.send(Box::new(Report::Output { path: path.clone(), output }));
     }
 
     fn progress(&self, path: &Path, text: String) {
@@ -57,7 +57,7 @@ impl Link for RunLink {
 
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.reports.send(Report::Question { path, question, reply });
+        let sent = self.reports.send(Box::new(Report::Question { path, question, reply }));
         Box::pin(async move {
             let gone = || Error::new("the run has ended, so the model is not asked");
             sent.map_err(|_| gone())?;

@@ -239,7 +239,8 @@ impl Worker {
                 let Some(pause) = pause else { break result };
                 let (attempt, due) = (request.attempt, shared.now().after(pause));
                 // The worker is gone when the run was stopped; then nobody wants to know.
-                _ = reports.send(Report::Retry { path: path.clone(), attempt, error: error.clone(), due });
+                let retry = Report::Retry { path: path.clone(), attempt, error: error.clone(), due };
+                _ = reports.send(Box::new(retry));
                 tokio::time::sleep(pause).await;
                 request.attempt += 1;
             };

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::feed::Feed;
-use super::flight::{Outcome, Report, panicked};
+use super::flight::{Outcome, Report, Reports, panicked};
 use super::frames::Frames;
 use super::handle::Run;
 use super::link::RunLink;
@@ -85,10 +85,10 @@ pub(super) struct Worker {
     pub(super) epoch: Epoch,
     pub(super) frames: Frames,
     pub(super) link: Arc<RunLink>,
-    pub(super) reports: mpsc::UnboundedSender<Report>,
+    pub(super) reports: Reports,
     pub(super) answered: HashMap<Path, HashSet<usize>>,
     flights: HashMap<Path, Flight>,
-    incoming: mpsc::UnboundedReceiver<Report>,
+    incoming: mpsc::UnboundedReceiver<Box<Report>>,
     held: Vec<Report>,
 }
 
@@ -270,7 +270,7 @@ impl Worker {
         let task = tokio::spawn(async move {
             let outcome = work.await;
             // The worker is gone when the run was stopped; then nobody wants the outcome.
-            _ = reports.send(Report::Done { path: at, outcome });
+            _ = reports.send(Box::new(Report::Done { path: at, outcome }));
         });
         self.flights.insert(path, Flight { task: task.abort_handle(), awaited });
     }
@@ -281,7 +281,7 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         tokio::select! {
             biased;
-            Some(report) = self.incoming.recv() => self.take(report).await?,
+            Some(report) = self.incoming.recv() => self.take(*report).await?,
             () = shared.bell.notified() => {
                 self.catch_up().await?;
             }
