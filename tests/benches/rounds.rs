@@ -72,13 +72,23 @@ fn one_run(bencher: divan::Bencher<'_, '_>, rounds: u32) {
 /// 1,000 runs of 10 rounds at once, whose model takes 50 ms an answer: 11 answers, so 0.55 s at the least.
 #[divan::bench(args = [1, 100, 1000], sample_count = 5, sample_size = 1)]
 fn concurrent_runs(bencher: divan::Bencher<'_, '_>, runs: usize) {
-    // One thread, so that the allocations are all counted: `max alloc` divided by the number of runs is what a run holds,
-    // its transcript included.
+    concurrently(bencher, runs, 10);
+}
+
+/// 1,000 runs at once that end with their first answer: `max alloc` divided by the number of runs is what a run holds
+/// beside its transcript.
+#[divan::bench(args = [1000], sample_count = 5, sample_size = 1)]
+fn concurrent_runs_of_one_answer(bencher: divan::Bencher<'_, '_>, runs: usize) {
+    concurrently(bencher, runs, 0);
+}
+
+fn concurrently(bencher: divan::Bencher<'_, '_>, runs: usize, rounds: u32) {
+    // One thread, so that the allocations are all counted.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let brain = worker(10);
+    let brain = worker(rounds);
     bencher.counter(divan::counter::ItemsCount::new(runs)).bench_local(|| {
         runtime.block_on(async {
-            let runner = Runner::builder().model(model(10, Duration::from_millis(50))).build();
+            let runner = Runner::builder().model(model(rounds, Duration::from_millis(50))).build();
             let mut all = Vec::with_capacity(runs);
             for _ in 0..runs {
                 all.push(runner.start(&brain, ()).await.unwrap());

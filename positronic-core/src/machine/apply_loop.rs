@@ -188,6 +188,7 @@ fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
         let Some(Body::Settings(settings)) = known.get(hash) else { return Err(unknown("settings", hash)) };
         prepared.settings = Arc::<Settings>::clone(settings);
     }
+    known.forget();
     frame.prepared = prepared;
     if let Some(limits) = &iteration.limits {
         frame.limits.clone_from(limits);

@@ -15,13 +15,18 @@ use super::status;
 
 /// Says what the calls of a batch need.
 pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-    if let Some(exit) = frame.batch.iter().find(|call| call.flags.exit && call.result().is_some()) {
-        after_exit(frame, exit, out);
-        return;
+    // A refused exit call has its result while calls before it still go on; they are no concern of its.
+    let exit = frame.batch.iter().position(|call| call.flags.exit && call.result().is_some());
+    let (live, behind) = match exit {
+        Some(exit) => frame.batch.split_at(exit),
+        None => (frame.batch.as_slice(), [].as_slice()),
+    };
+    if let Some((exit, behind)) = behind.split_first() {
+        after_exit(frame, exit, behind, out);
     }
     let mut room = Room::of(frame);
     let mut before = Before::default();
-    for call in &frame.batch {
+    for call in live {
         one(frame, call, now, &before, &mut room, around, out);
         before.pass(call);
     }
@@ -195,11 +200,11 @@ fn result(call: &Call, result: ToolResult) -> Draft {
     Draft::new(call.path.clone(), Body::LoopToolResult { result, duration: None, change: None })
 }
 
-/// An exit call has its result: what stands after it is skipped, and if it succeeded the loop ends.
-fn after_exit(frame: &LoopFrame, exit: &Call, out: &mut Next) {
+/// An exit call has its result: what stands behind it is skipped, and if it succeeded the loop ends.
+fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Call], out: &mut Next) {
     let mut drafts = Vec::new();
     let reason = format!("it came after the exit tool `{}`", exit.tool);
-    for call in frame.batch.iter().filter(|call| call.result().is_none()) {
+    for call in behind {
         close::call(call, &reason, &mut drafts);
     }
     if exit.result().is_some_and(ToolResult::is_success)
@@ -219,7 +224,7 @@ pub(super) fn is_held_by_limit(frame: &LoopFrame) -> bool {
         CallPhase::Brain(inner) => asks_next(inner),
         _ => false,
     };
-    frame.batch.iter().any(inner) && !frame.batch.iter().any(status::is_in_flight)
+    frame.batch.iter().any(inner) && !frame.batch.iter().any(status::goes_on_unasked)
 }
 
 fn asks_next(brain: &BrainFrame) -> bool {

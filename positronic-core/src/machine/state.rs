@@ -328,11 +328,14 @@ impl Known {
 
     pub(super) fn add(&mut self, hash: ContentHash, body: Body) {
         if self.get(&hash).is_none() {
-            if self.0.len() == Self::MOST {
-                self.0.pop_front();
-            }
             self.0.push_back((hash, body));
         }
+    }
+
+    /// Forgets the oldest. It comes after a whole event, which may name by their hashes what was known before it.
+    pub(super) fn forget(&mut self) {
+        let excess = self.0.len().saturating_sub(Self::MOST);
+        self.0.drain(..excess);
     }
 
     pub(super) fn get(&self, hash: &ContentHash) -> Option<&Body> {

@@ -73,7 +73,7 @@ pub fn status(state: &RunState) -> Status {
         None if state.paused.is_some() => Status::Paused,
         None => {
             let next = next(state, state.at);
-            if next.effects.is_empty() && !in_flight(root) && !pending(state).is_empty() {
+            if next.effects.is_empty() && !in_flight(root, is_busy) && !pending(state).is_empty() {
                 Status::Waiting
             } else {
                 Status::Running
@@ -82,25 +82,30 @@ pub fn status(state: &RunState) -> Status {
     }
 }
 
-/// Says whether the log holds an intent without its outcome, or a try that is put off.
-fn in_flight(brain: &BrainFrame) -> bool {
+/// Says whether the log holds an intent without its outcome, or a try that is put off; `asks` says it of a request.
+fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
     match &brain.stage {
         Stage::Step(step) => is_busy(step.intent),
-        Stage::Brain(inner) => in_flight(inner),
+        Stage::Brain(inner) => in_flight(inner, asks),
         Stage::Loop(frame) => match &frame.phase {
-            LoopPhase::Ask { intent, .. } => is_busy(*intent),
-            LoopPhase::Batch => frame.batch.iter().any(is_in_flight),
+            LoopPhase::Ask { intent, .. } => asks(*intent),
+            LoopPhase::Batch => frame.batch.iter().any(|call| call_in_flight(call, asks)),
             LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => false,
         },
         Stage::Ready | Stage::Failed(_) => false,
     }
 }
 
-/// Says whether something of a call is in flight, or put off.
-pub(super) fn is_in_flight(call: &Call) -> bool {
+/// Says whether something of a call goes on although no model may be asked any more: a request that is put off does
+/// not, since it would be sent again only later.
+pub(super) fn goes_on_unasked(call: &Call) -> bool {
+    call_in_flight(call, |intent| intent == Intent::Running)
+}
+
+fn call_in_flight(call: &Call, asks: fn(Intent) -> bool) -> bool {
     match &call.phase {
         CallPhase::Open(intent) => is_busy(*intent),
-        CallPhase::Brain(inner) => in_flight(inner),
+        CallPhase::Brain(inner) => in_flight(inner, asks),
         CallPhase::Gated
         | CallPhase::Pending { .. }
         | CallPhase::Waiting { .. }

@@ -27,7 +27,7 @@ pub struct Actor {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
-    /// The start's own id: the same id starts the same run.
+    /// The start's own id, which becomes the run's: it starts one run, and a second start with it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<SignalId>,
     /// Whom the run belongs to.

@@ -185,7 +185,7 @@ pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Error::new(match said {
         Some(said) => format!("it panicked: {said}"),
@@ -201,7 +201,9 @@ pub(super) async fn ask(
     after: Seq,
 ) -> Result<ModelResponse, ModelError> {
     let show = Show { shared, path: &request.path, attempt: request.attempt, after, n: AtomicU32::new(0) };
-    AssertUnwindSafe(model.call(request, &show)).catch_unwind().await.unwrap_or_else(|panic| {
+    // In a block of its own, so that an adapter that panics before it returns a future is caught, too.
+    let answer = async { model.call(request, &show).await };
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
         let kind = crate::record::ModelErrorKind::BadRequest;
         Err(ModelError::new(kind, format!("the model's adapter failed: {}", panicked(&*panic))))
     })

@@ -129,7 +129,7 @@ impl Frames {
             self.loops.retain(|path, _| {
                 path.parent()
                     .and_then(|brain| state.brain(&brain))
-                    .is_none_or(|brain| matches!(&brain.stage, Stage::Loop(frame) if frame.path == *path))
+                    .is_some_and(|brain| matches!(&brain.stage, Stage::Loop(frame) if frame.path == *path))
             });
         }
     }

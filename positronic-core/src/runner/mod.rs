@@ -104,6 +104,12 @@ pub enum StartError {
         /// What does not fit.
         reason: String,
     },
+    /// A start with this id has started a run before.
+    #[error("a start with the id `{run}` has started a run before, and a start id starts one run")]
+    Started {
+        /// The run.
+        run: RunId,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -135,12 +141,13 @@ impl Runner {
     /// # Errors
     ///
     /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema,
-    /// [`StartError::Store`] when the store fails.
+    /// [`StartError::Started`] when the store has the run already, [`StartError::Store`] when the store fails.
     pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, StartError> {
         self.start_with(brain, options, Start::default()).await
     }
 
-    /// Starts a run of a brain, and records who started it. The same `start.id` starts the same run.
+    /// Starts a run of a brain, and records who started it. `start.id` becomes the run's id, so it starts one
+    /// run; a second start with it is refused.
     ///
     /// # Errors
     ///
@@ -169,7 +176,10 @@ impl Runner {
             Some(id) => RunId::new(id.as_str()),
             None => self.ids.run(),
         };
-        Ok(worker::start(self.clone(), run, plan, options, start).await?)
+        match worker::start(self.clone(), run.clone(), plan, options, start).await {
+            Err(StoreError::Conflict { .. }) => Err(StartError::Started { run }),
+            started => Ok(started?),
+        }
     }
 
     fn model_of(&self, tier: Tier) -> &Arc<dyn Model> {

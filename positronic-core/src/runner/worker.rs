@@ -1,16 +1,18 @@
 //! The one task that drives a run.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::feed::Feed;
-use super::flight::{Outcome, Report};
+use super::flight::{Outcome, Report, panicked};
 use super::frames::Frames;
 use super::handle::Run;
 use super::link::RunLink;
@@ -106,7 +108,7 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// Starts a run and its worker, or attaches to the run that this start has started before.
+/// Starts a run and its worker. A run of this id that the store has already is a conflict.
 pub(super) async fn start(
     runner: Runner,
     run: RunId,
@@ -177,7 +179,9 @@ impl Worker {
     }
 
     async fn work(mut self) {
-        if let Err(Stop(reason)) = self.drive().await {
+        // Whoever waits for the run would wait for ever if its worker went away without a word.
+        let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
+        if let Err(Stop(reason)) = driven.unwrap_or_else(|panic| Err(Stop(panicked(&*panic).to_string()))) {
             tracing::error!(run = %self.shared.run, reason, "the run's worker stops");
             self.shared.publish(Phase::Stopped(reason));
         }
@@ -336,6 +340,7 @@ impl Worker {
             Report::Done { path, outcome } => {
                 self.settle_outcome(&path, outcome).await?;
                 self.flights.remove(&path);
+                self.answered.remove(&path);
                 self.link.forget(&path);
             }
         }

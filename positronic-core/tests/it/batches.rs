@@ -330,6 +330,32 @@ async fn an_exit_tool_that_is_rejected_lets_the_loop_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_exit_tool_that_is_rejected_leaves_the_calls_before_it_alone() {
+    let journal = Journal::default();
+    let play = Play::free([
+        slow_batch([("gated", "a", 0), ("safe", "b", 10), ("finish", "x", 0), ("safe", "c", 0)]),
+        slow_batch([("safe", "d", 10), ("finish", "x", 0)]),
+        batch([("finish", "y")]),
+    ]);
+    let run = play.start(&workshop(&journal, with_exit(|t| t.requires_approval("really?"))), ()).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.2"]);
+    run.reject(&path("Work/0.2"), "not yet", "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0"], "the other question stands");
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+    // The refused call of the next round is denied as it comes, while the one before it runs.
+    assert_eq!(waits(&run).await, ["Work/2.0"]);
+    run.approve(&path("Work/2.0"), "ann").await.unwrap();
+    let story = play.story(&run).await;
+    assert_eq!(journal.take(), ["a", "b", "b-", "d", "d-", "y"]);
+    let results = results(&story, "Work");
+    assert_eq!(results[1], success("b done"));
+    assert_eq!(results[4], success("d done"));
+    assert!(matches!(results[3], ToolResult::Skipped { .. }));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sequential_tool_runs_alone() {
     let journal = Journal::default();
     let jobs = [("safe", "a", 20), ("safe", "b", 30), ("alone", "c", 10), ("safe", "d", 10), ("safe", "e", 20)];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, EndReason, LimitKind, LoopOutcome, ToolResult, Usage};
+use positronic_core::record::{Body, EndReason, LimitKind, LoopOutcome, ModelError, ModelErrorKind, ToolResult, Usage};
 use positronic_core::runner::Settled;
 use positronic_core::testing::Story;
 use serde_json::json;
@@ -180,6 +180,21 @@ async fn a_nested_brain_that_uses_up_the_tokens_around_ends_with_typed_results()
     assert!(matches!(&results(&story, "Work")[0], ToolResult::Interrupted { reason } if reason.contains("tokens")));
     assert_eq!(events_named(&story, "BRAIN_CANCELLED"), ["Work/0.0"]);
     assert!(matches!(story.settled(), Settled::Completed(_)), "the limit's own frame ends by `OnLimit::Exit`");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_inside_that_is_put_off_does_not_outlive_the_limit_around() {
+    let journal = Journal::default();
+    let busy = Reply::error(ModelError::new(ModelErrorKind::Server, "busy")).after(Duration::from_secs(2));
+    let play = Play::of(ScriptedModel::new([Reply::call("inner", json!({}))]).on("Work/0.0/Work", [busy]), false);
+    let inner = workshop(&journal, tools);
+    let timed = brain("Timed")
+        .r#loop("Work", move |cx| cx.system("").max_time(Duration::from_secs(1)).brain("inner", inner.clone(), |b| b));
+
+    let story = play.run(&timed, ()).await;
+
+    assert_eq!(limit_of(&story), ("Work".to_owned(), LimitKind::Time, 1_000_000, 2_000_000));
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use positronic_core::model::scripted::Reply;
+use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, EndReason, ModelError, ModelErrorKind, OutputFormat, Settings, Tier, Usage};
-use positronic_core::runner::Settled;
+use positronic_core::record::{
+    Body, EndReason, ModelError, ModelErrorKind, ModelRequest, ModelResponse, OutputFormat, Settings, SignalId, Start,
+    Tier, Usage,
+};
+use positronic_core::runner::{Settled, StartError};
+use positronic_core::testing::Test;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -199,4 +205,61 @@ async fn a_loop_whose_model_fails_is_asked_again_as_it_was_and_then_fails_the_br
     assert_eq!(failure.code, EndReason::Model);
     assert_eq!(failure.message, "the model of the loop `Chat` failed 4 times: nobody there");
     assert_eq!(events_named(&story, "LOOP_COMPLETE"), ["Chat"], "a loop's last event is always there");
+}
+
+/// Panics before it returns a future.
+#[derive(Debug)]
+struct Rash;
+
+impl Model for Rash {
+    fn name(&self) -> String {
+        "rash/rash".to_owned()
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a ModelRequest,
+        _: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        panic!("no such model")
+    }
+
+    fn wire(&self, _: &ModelRequest) -> String {
+        String::new()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_panics_before_it_answers_fails_the_brain_with_its_words() {
+    let chat = brain("Chat").r#loop("Chat", |cx| cx.system("").input("Hi"));
+
+    let story = Test::new(Rash).run(&chat, ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert!(failure.message.ends_with("it panicked: no such model"), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_that_cannot_be_provided_stop_the_run_and_nobody_waits_for_ever() {
+    let inner = brain("Inner").services::<String>().step("Read", async |cx| Ok(cx.services.len()));
+    let inner = inner.provide(|_: &()| -> String { panic!("no services") });
+    let outer = brain("Outer").brain("Inner", inner, |_: &()| (), |_, length: usize| length);
+
+    let run = Test::new(Rash).start(&outer, ()).await;
+
+    let error = run.result().await.unwrap_err().to_string();
+    assert_eq!(error, "the run had to stop: it panicked: no services; its log holds everything up to then");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_id_starts_one_run() {
+    let one = brain("One").step("One", async |_| Ok(1));
+    let test = Test::new(Rash);
+    let start = || Start { id: Some(SignalId::from("start-7".to_owned())), ..Start::default() };
+
+    let run = test.runner().start_with(&one, (), start()).await.unwrap();
+    let again = test.runner().start_with(&one, (), start()).await;
+
+    assert_eq!(run.id().as_str(), "start-7");
+    assert!(matches!(again, Err(StartError::Started { run }) if run.as_str() == "start-7"));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use positronic_core::dsl::Tool;
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Assistant, DeltaKind, EndReason, FileOutput, Message, OutputKind, ToolResult};
 use positronic_core::runner::Settled;
@@ -347,6 +347,25 @@ async fn a_config_closure_that_panics_fails_the_brain_with_its_words() {
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(failure.message, "the loop `Work` cannot be configured: it panicked: not again");
     assert_eq!(results(&story, "Work"), [success("a done")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_loop_whose_prompt_and_tools_change_forgets_nothing_that_its_round_names() {
+    let journal = Journal::default();
+    let play = Play::of(ScriptedModel::from_fn(|_| batch([("safe", "a")])), true);
+    let changing = brain("Changing")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("Work", |cx| {
+            let round = cx.state.done.len();
+            let config = cx.system(format!("Round {round}")).max_iterations(300).tools([worker("safe", |t| t)]);
+            if round % 2 == 0 { config } else { config.tools([worker("odd", |t| t)]) }
+        })
+        .bind(journal);
+
+    let story = play.test.run(&changing, ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
 }
 
 #[tokio::test(start_paused = true)]
