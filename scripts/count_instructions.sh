@@ -19,14 +19,14 @@ count() { # player way rounds
         sed -n 's/.*Collected : //p'
 }
 
-# What a process costs before its first round (TLS roots, schemas) is counted once and taken off.
+# What a process costs up to and including its first round (TLS roots, schemas) is counted once and taken off.
 printf '%-8s %-7s %14s %14s %7s\n' rounds way 'bare instr/req' 'ours instr/req' ratio
 for way in whole stream; do
-    bare_start=$(count bare "$way" 0)
-    ours_start=$(count ours "$way" 0)
+    bare_start=$(count bare "$way" 1)
+    ours_start=$(count ours "$way" 1)
     for rounds in 50 200; do
-        bare=$((($(count bare "$way" "$rounds") - bare_start) / rounds))
-        ours=$((($(count ours "$way" "$rounds") - ours_start) / rounds))
+        bare=$((($(count bare "$way" "$rounds") - bare_start) / (rounds - 1)))
+        ours=$((($(count ours "$way" "$rounds") - ours_start) / (rounds - 1)))
         printf '%-8s %-7s %14d %14d %7.2f\n' "$rounds" "$way" "$bare" "$ours" \
             "$(python3 -c "print($ours / $bare)")"
     done

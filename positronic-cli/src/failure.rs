@@ -72,6 +72,8 @@ pub(crate) enum Failure {
     Options { brain: String, source: OptionsError },
     #[error("no model is configured, and `{brain}` has no cassette of its own")]
     NoModel { brain: String },
+    #[error("there is no endpoint that could answer as `{model}`")]
+    NoEndpoint { model: String },
     #[error("there is nothing to record: no model is configured")]
     NothingToRecord,
     #[error("the model cannot be used: {message}")]
@@ -110,7 +112,11 @@ impl Failure {
             | Self::NoPackageName { .. }
             | Self::NotEmpty { .. }
             | Self::NoCheckout { .. } => Exit::Usage,
-            Self::NoModel { .. } | Self::NothingToRecord | Self::Model { .. } | Self::Cassette { .. } => Exit::NoModel,
+            Self::NoModel { .. }
+            | Self::NoEndpoint { .. }
+            | Self::NothingToRecord
+            | Self::Model { .. }
+            | Self::Cassette { .. } => Exit::NoModel,
             Self::Run { .. } => Exit::RunFailed,
             Self::Unanswered { .. } => Exit::Unanswered,
             Self::NoProject { .. }
@@ -131,6 +137,10 @@ impl Failure {
             }
             Self::Options { source, .. } if source.example.is_empty() => Vec::new(),
             Self::Options { source, .. } => vec![format!("for example: {}", source.example)],
+            Self::NoEndpoint { .. } => vec![
+                "set OPENAI_API_KEY or OPENAI_BASE_URL".to_owned(),
+                "without `--model`, a bundled cassette answers where there is one".to_owned(),
+            ],
             Self::NoModel { .. } => vec![
                 "set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind".to_owned(),
                 "or run without a key: --cassette FILE plays a recording that --record FILE made".to_owned(),

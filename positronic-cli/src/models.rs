@@ -134,6 +134,9 @@ pub(crate) fn choose(
         Some(normal) => (normal, own(Tier::High)),
         None if settings.has_endpoint() => (endpoint(args.model.as_deref(), settings)?, None),
         None if args.record.is_some() => return Err(Failure::NothingToRecord),
+        None if args.model.is_some() => {
+            return Err(Failure::NoEndpoint { model: args.model.clone().unwrap_or_default() });
+        }
         None if has_loop(&entry.plan) => return Err(Failure::NoModel { brain: entry.plan.title.clone() }),
         None => (Arc::new(NoModel) as Arc<dyn Model>, None),
     };

@@ -33,11 +33,26 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     // A question that is still on the screen must not hold the process back.
     runtime.shutdown_timeout(Duration::from_secs(1));
     save(&models, args, ui)?;
-    match ending? {
+    let ending = match ending {
+        // The run stopped half-way, so this is no success, though nobody reads on.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ui.notice("whoever read the output has gone away, so the run was stopped")?;
+            return Ok(Exit::Cancelled);
+        }
+        ending => ending?,
+    };
+    match ending {
         Ending::Completed(result) => {
             if !args.json {
-                serde_json::to_writer_pretty(&mut ui.out, &result).map_err(io::Error::from)?;
-                writeln!(ui.out)?;
+                let text = serde_json::to_string_pretty(&result).map_err(io::Error::from)?;
+                writeln!(ui.out, "{}", shown(&text))?;
+            }
+            if let Tape::Plays(cassette) = &models.tape {
+                let left = cassette.unused();
+                if let Some(first) = left.first() {
+                    let count = left.len();
+                    ui.notice(&format!("{count} of the cassette's answers were not used, the first is {first}"))?;
+                }
             }
             Ok(Exit::Done)
         }
@@ -45,6 +60,27 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
         Ending::Cancelled => Ok(Exit::Cancelled),
         Ending::Interrupted => Ok(Exit::Interrupted),
     }
+}
+
+/// Writes as escapes what JSON allows as it is and a terminal would obey: the rest of the control characters, and the
+/// marks that turn the direction of text.
+fn shown(json: &str) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            '\u{7f}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
+                _ = write!(text, "\\u{:04x}", u32::from(letter));
+            }
+            letter => text.push(letter),
+        }
+    }
+    text
 }
 
 /// Reads the options: what was given, laid over what the cassette was recorded with.
@@ -81,4 +117,17 @@ fn save(models: &Models, args: &RunArgs, ui: &mut Ui) -> Result<(), Failure> {
     })?;
     ui.notice(&format!("recorded to {}", path.display()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_result_cannot_speak_to_the_terminal() {
+        let text = shown("\"a\u{9b}31m\u{202e}b\"");
+
+        assert_eq!(text, r#""a\u009b31m\u202eb""#);
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}31m\u{202e}b");
+    }
 }

@@ -69,7 +69,7 @@ pub(crate) fn package_name(folder: &str) -> Option<String> {
 }
 
 /// Names that a package cannot have: Rust's keywords, Cargo's own names, and those of the template's dependencies.
-const REFUSED: [&str; 63] = [
+const REFUSED: [&str; 66] = [
     "abstract",
     "as",
     "async",
@@ -130,7 +130,10 @@ const REFUSED: [&str; 63] = [
     "deps",
     "examples",
     "incremental",
+    "proc_macro",
     "serde",
+    "serde_json",
+    "tokio",
     "schemars",
     "insta",
 ];
