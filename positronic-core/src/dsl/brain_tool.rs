@@ -75,6 +75,12 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         self
     }
 
+    /// Says that the brain may destroy something; people and bridges are told so.
+    pub const fn destructive(mut self) -> Self {
+        self.flags.destructive = true;
+        self
+    }
+
     /// Runs the brain while no other call of the loop runs.
     pub const fn sequential(mut self) -> Self {
         self.flags.sequential = true;

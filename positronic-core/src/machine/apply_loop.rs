@@ -8,7 +8,8 @@ use crate::record::{
 };
 
 use super::apply::{Reason, change_state};
-use super::state::{Body, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
+use super::known::Body;
+use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
 
 /// Folds an event of a loop, a round or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {

@@ -18,6 +18,7 @@ mod apply_loop;
 mod batch;
 mod close;
 mod decide;
+mod known;
 mod next;
 mod state;
 mod status;

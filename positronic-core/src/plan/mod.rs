@@ -17,7 +17,8 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::record::{
-    ContentHash, ContextItem, Gate, Limits, LoopOutcome, Settings, Shape, StageKind, StageShape, ToolDecl, ToolId,
+    BrainStart, ContentHash, ContextItem, Gate, Limits, LoopOutcome, Settings, Shape, StageKind, StageShape, ToolDecl,
+    ToolId,
 };
 use crate::tools::Schema;
 
@@ -198,6 +199,20 @@ impl Plan {
     #[must_use]
     pub fn fingerprint(&self) -> ContentHash {
         self.shape().fingerprint(&self.title, self.version, self.options.json())
+    }
+
+    /// Makes what the brain's first event carries, for a run or a nested brain with these options.
+    #[must_use]
+    pub fn begin(&self, options: Value) -> BrainStart {
+        BrainStart {
+            title: self.title.clone(),
+            version: self.version,
+            fingerprint: self.fingerprint(),
+            stages: self.shape(),
+            options,
+            state: Value::clone(&self.initial),
+            start: None,
+        }
     }
 
     /// Finds a stage by name.

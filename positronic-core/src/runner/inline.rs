@@ -9,7 +9,7 @@ use super::worker::{Stop, Worker};
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage};
 use crate::plan::{Document, NestedPlan, ToolBody};
-use crate::record::{Body, BrainStart, Change, Draft, EndReason, Failure, LoopOutcome, Path, Segment, ToolResult};
+use crate::record::{Body, Change, Draft, EndReason, Failure, LoopOutcome, Path, Segment, ToolResult};
 
 impl Worker {
     /// Performs an effect that is done at once. Answers `false` when somebody else was first.
@@ -210,16 +210,7 @@ fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<Draft> 
         let body = Body::LoopBrainStart { title: plan.title.clone(), options: options.clone() };
         drafts.push(Draft::new(path.clone(), body));
     }
-    let begin = BrainStart {
-        title: plan.title.clone(),
-        version: plan.version,
-        fingerprint: plan.fingerprint(),
-        stages: plan.shape(),
-        options,
-        state: Value::clone(&plan.initial),
-        start: None,
-    };
-    drafts.push(Draft::new(path.clone(), Body::BrainStart(Box::new(begin))));
+    drafts.push(Draft::new(path.clone(), Body::BrainStart(Box::new(plan.begin(options)))));
     drafts
 }
 

@@ -117,15 +117,7 @@ pub(super) async fn start(
     start: Start,
 ) -> Result<Run<Value>, StoreError> {
     let epoch = Epoch(1);
-    let begin = BrainStart {
-        title: plan.title.clone(),
-        version: plan.version,
-        fingerprint: plan.fingerprint(),
-        stages: plan.shape(),
-        options,
-        state: Value::clone(&plan.initial),
-        start: (start != Start::default()).then_some(start),
-    };
+    let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options) };
     let holder = runner.ids.signal().as_str().to_owned();
     let mut state = RunState::default();
     let mut prompts = Prompts::default();
