@@ -24,7 +24,7 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around
     if let Some((exit, behind)) = behind.split_first() {
         after_exit(frame, exit, behind, out);
     }
-    let mut room = Room::of(frame);
+    let mut room = Room::of(frame, now);
     let mut before = Before::default();
     for call in live {
         one(frame, call, now, &before, &mut room, around, out);
@@ -59,6 +59,13 @@ impl Before {
     }
 }
 
+/// Says whether a brain waits for somebody, and does nothing else: then it takes no place of a call that could run.
+fn is_suspended(frame: &BrainFrame, now: Timestamp) -> bool {
+    let mut out = Next::default();
+    brain(frame, now, &mut Around::default(), &mut out);
+    frame.end.is_none() && out.effects.is_empty() && !status::is_in_flight(frame)
+}
+
 /// How many more calls may run at once.
 struct Room {
     free: u32,
@@ -67,10 +74,14 @@ struct Room {
 }
 
 impl Room {
-    fn of(frame: &LoopFrame) -> Self {
+    fn of(frame: &LoopFrame, now: Timestamp) -> Self {
         let mut room = Self { free: frame.limits.parallel.max(1), running: 0, alone: false };
         for call in frame.batch.iter().filter(|call| call.is_running()) {
-            room.take(call.flags);
+            if matches!(&call.phase, CallPhase::Brain(inner) if is_suspended(inner, now)) {
+                room.running += 1;
+            } else {
+                room.take(call.flags);
+            }
         }
         room
     }

@@ -73,7 +73,7 @@ pub fn status(state: &RunState) -> Status {
         None if state.paused.is_some() => Status::Paused,
         None => {
             let next = next(state, state.at);
-            if next.effects.is_empty() && !in_flight(root, is_busy) && !pending(state).is_empty() {
+            if next.effects.is_empty() && !is_in_flight(root) && !pending(state).is_empty() {
                 Status::Waiting
             } else {
                 Status::Running
@@ -94,6 +94,11 @@ fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
         },
         Stage::Ready | Stage::Failed(_) => false,
     }
+}
+
+/// Says whether something of a brain is in flight, or put off.
+pub(super) fn is_in_flight(brain: &BrainFrame) -> bool {
+    in_flight(brain, is_busy)
 }
 
 /// Says whether something of a call goes on although no model may be asked any more: a request that is put off does

@@ -260,7 +260,10 @@ async fn several_nested_brains_wait_at_once_and_go_on_one_by_one() {
         .services::<Journal>()
         .state(Board::default())
         .r#loop("Work", move |cx| {
-            cx.system("").brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+            // A brain that waits for somebody leaves its place to the next.
+            cx.system("")
+                .parallel(1)
+                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal);
     let play = Play::of(
