@@ -7,23 +7,22 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Options, Services, State, ToolArgs, Within};
+use super::about::{About, about_methods};
+use super::approval::verdict;
+use super::bounds::{IntoVerdict, Options, Services, State, ToolArgs, Within};
 use super::brain::Brain;
+use super::context::ToolContext;
 use super::reply::NoArgs;
-use super::tool::{RETRIES, TIMEOUT, Tool, decode, require_object};
+use super::tool::{Tool, decode, require_object};
 use crate::error::Error;
-use crate::plan::{Document, GateFn, InputFn, NestedPlan, OutputFn, Plan, ToolBody, ToolPlan, encode};
-use crate::record::{CallFlags, Gate, ToolDecl, ToolId};
+use crate::plan::{Document, InputFn, NestedPlan, OutputFn, Plan, ToolBody, encode};
+use crate::record::ToolId;
 use crate::tools::Schema;
 
 /// Builds a tool that runs a brain with options `O2` and result `R`. Without a map, the model fills the brain's options.
 #[must_use = "a brain becomes a tool when the closure returns it"]
 pub struct BrainTool<O, S, V, O2, R> {
-    id: ToolId,
-    title: Option<String>,
-    description: String,
-    flags: CallFlags,
-    gate: Option<GateFn>,
+    about: About<O2>,
     plan: Arc<Plan>,
     schema: Arc<Schema>,
     input: InputFn,
@@ -32,16 +31,18 @@ pub struct BrainTool<O, S, V, O2, R> {
     inner: PhantomData<fn(O2, R)>,
 }
 
+about_methods!(BrainTool<O, S, V, O2, R>);
+
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
     pub(super) fn new<S2, V2: Within<V>>(id: ToolId, brain: Brain<O2, S2, V2, R>) -> Self {
         let plan = brain.plan;
         let check = Arc::clone(&plan.read_options);
+        let mut about = About::new(id);
+        about.title = Some(plan.title.clone());
+        about.description.clone_from(&plan.description);
+        about.flags.brain = true;
         Self {
-            id,
-            title: Some(plan.title.clone()),
-            description: plan.description.clone(),
-            flags: CallFlags { brain: true, ..CallFlags::default() },
-            gate: None,
+            about,
             schema: Arc::clone(&plan.options),
             plan,
             input: Arc::new(move |_, arguments| check(arguments)),
@@ -51,49 +52,26 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         }
     }
 
-    /// Says what the brain does; the model reads it. Without it, the brain's own description stands.
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.description = text.into();
-        self
-    }
-
-    /// Names the tool for people; without it, the brain's title stands.
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.title = Some(text.into());
-        self
-    }
-
-    /// Ends the loop around when the brain has ended well.
-    pub const fn exit(mut self) -> Self {
-        self.flags.exit = true;
-        self
-    }
-
-    /// Says that the brain changes nothing outside, so it waits for no other call's approval.
-    pub const fn read_only(mut self) -> Self {
-        self.flags.read_only = true;
-        self
-    }
-
-    /// Says that the brain may destroy something; people and bridges are told so.
-    pub const fn destructive(mut self) -> Self {
-        self.flags.destructive = true;
-        self
-    }
-
-    /// Runs the brain while no other call of the loop runs.
-    pub const fn sequential(mut self) -> Self {
-        self.flags.sequential = true;
-        self
-    }
-
-    /// Asks a person before every call, and says why.
-    pub fn requires_approval(mut self, reason: impl Into<String>) -> Self {
-        let reason: Arc<str> = reason.into().into();
-        self.gate = Some(Arc::new(move |_, _| {
-            let gate = Gate { reason: (*reason).to_owned(), valid_for: None, editable: true };
-            Box::pin(std::future::ready(Ok(Some(gate))))
-        }));
+    /// Asks a person before a call for which the closure returns `Some(reason)`. The closure may return a future.
+    ///
+    /// It sees the options that the brain would run with, whether the model fills them or a map makes them, and is asked
+    /// once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Topic { depth: u32 }
+    /// # let research = brain("Research").options::<Topic>();
+    /// # let _ = brain("Desk").r#loop("Chat", move |cx| cx.system("Help.").brain("research", research.clone(), |b| {
+    /// b.approval(|topic, _| (topic.depth > 3).then(|| format!("{} levels deep", topic.depth)))
+    /// # }));
+    /// ```
+    pub fn approval<F, D, When>(mut self, approval: F) -> Self
+    where
+        F: Fn(&O2, &ToolContext<O, S, V>) -> D + Send + Sync + 'static,
+        D: IntoVerdict<When>,
+    {
+        self.about.approval.only_if(verdict(approval));
         self
     }
 
@@ -111,7 +89,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// When `T` is no object in JSON.
     #[track_caller]
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Send + Sync + 'static) -> Self {
-        require_object::<T>(&self.id);
+        require_object::<T>(&self.about.id);
         self.schema = Schema::of::<T>();
         self.input = Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, decode::<T>(arguments)?)));
         self
@@ -139,28 +117,17 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     }
 }
 
-impl<O, S, V, O2, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> {
+impl<O, S, V, O2: Options, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> {
     fn from(tool: BrainTool<O, S, V, O2, R>) -> Self {
-        let plan = ToolPlan {
-            decl: ToolDecl {
-                id: tool.id,
-                title: tool.title,
-                description: tool.description,
-                parameters: Arc::clone(tool.schema.json()),
-                flags: tool.flags,
-            },
-            schema: tool.schema,
-            timeout: TIMEOUT,
-            retries: RETRIES,
-            gate: tool.gate,
-            body: ToolBody::Brain(NestedPlan { plan: tool.plan, input: tool.input, output: tool.output }),
-        };
-        Self { plan: Arc::new(plan), types: PhantomData }
+        let input = Arc::clone(&tool.input);
+        let about = tool.about.reading(move |arguments, scope| decode(&input(&scope.state, arguments)?));
+        let nested = NestedPlan { plan: tool.plan, input: tool.input, output: tool.output };
+        Self { plan: about.into_plan(tool.schema, ToolBody::Brain(nested)), types: PhantomData }
     }
 }
 
 impl<O, S, V, O2, R> fmt::Debug for BrainTool<O, S, V, O2, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrainTool").field("id", &self.id).field("brain", &self.plan).finish_non_exhaustive()
+        f.debug_struct("BrainTool").field("id", &self.about.id).field("brain", &self.plan).finish_non_exhaustive()
     }
 }

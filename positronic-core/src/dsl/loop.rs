@@ -9,12 +9,13 @@ use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::about::tool_id;
 use super::bounds::{IntoTool, Options, Services, State, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::mistake::mistake;
 use super::skill::SkillBuilder;
-use super::tool::{Tool, ToolBuilder, tool_id};
+use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
 use crate::plan::{Document, LoopPlan, ToolPlan};
 use crate::record::{BatchPolicy, ContextItem, Limits, LoopOutcome, OnLimit, Settings, Tier, ToolId};

@@ -29,6 +29,8 @@
 //! # let _ = counter;
 //! ```
 
+mod about;
+mod approval;
 mod bounds;
 mod brain;
 mod brain_tool;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::about::tool_id;
 use super::bounds::{Options, Services, State, ToolArgs, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::{NoArgs, Reply};
-use super::tool::{Tool, ToolBuilder, tool_id};
+use super::tool::{Tool, ToolBuilder};
 use crate::error::Result;
 
 /// Begins a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].

@@ -3,20 +3,21 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::about::{About, about_methods, tool_id, tries_methods};
+use super::approval::{reading, verdict};
 use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, Services, State, ToolArgs, Unset};
 use super::context::ToolContext;
 use super::mistake::mistake;
 use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
-use crate::plan::{Document, GateFn, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
-use crate::record::{CallFlags, Gate, ToolDecl, ToolId};
+use crate::plan::{Document, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
+use crate::record::ToolId;
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
@@ -95,141 +96,23 @@ type WaitsFn = Arc<dyn Fn(&Value, &Scope) -> Result<Vec<PlannedWait>> + Send + S
 /// Builds a tool. `A` is the type of its arguments once a closure has said it.
 #[must_use = "a tool is made by `execute`"]
 pub struct ToolBuilder<O, S, V, A = Unset> {
-    id: ToolId,
-    title: Option<String>,
-    description: String,
-    flags: CallFlags,
-    timeout: Duration,
-    retries: u32,
-    gate: Option<GateFn>,
-    expiry: Option<u64>,
-    editable: bool,
+    about: About<Arc<Value>>,
     waits: Option<WaitsFn>,
     on_resume: Option<OutputFn>,
     types: PhantomData<fn(O, S, V, A)>,
 }
 
-/// How long one try of a tool may take where its author says nothing.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How often a transient failure is tried again where the author says nothing.
-pub(super) const RETRIES: u32 = 3;
-
-#[track_caller]
-pub(super) fn tool_id(name: &str) -> ToolId {
-    ToolId::new(name).unwrap_or_else(|error| mistake(&error.to_string()))
-}
-
 impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
     #[track_caller]
     pub(super) fn new(name: &str) -> Self {
-        Self {
-            id: tool_id(name),
-            title: None,
-            description: String::new(),
-            flags: CallFlags::default(),
-            timeout: TIMEOUT,
-            retries: RETRIES,
-            gate: None,
-            expiry: None,
-            editable: true,
-            waits: None,
-            on_resume: None,
-            types: PhantomData,
-        }
+        Self { about: About::new(tool_id(name)), waits: None, on_resume: None, types: PhantomData }
     }
 }
 
+about_methods!(ToolBuilder<O, S, V, A>);
+tries_methods!(ToolBuilder<O, S, V, A>);
+
 impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
-    /// Says what the tool does; the model reads it.
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.description = text.into();
-        self
-    }
-
-    /// Names the tool for people.
-    pub fn title(mut self, text: impl Into<String>) -> Self {
-        self.title = Some(text.into());
-        self
-    }
-
-    /// Ends the loop when a call succeeds.
-    pub const fn exit(mut self) -> Self {
-        self.flags.exit = true;
-        self
-    }
-
-    /// Promises that the tool changes nothing outside: it waits for no other call's approval, and may run twice.
-    pub const fn read_only(mut self) -> Self {
-        self.flags.read_only = true;
-        self
-    }
-
-    /// Promises that running it twice with one [idempotency key](ToolContext::idempotency_key) is running it once.
-    pub const fn idempotent(mut self) -> Self {
-        self.flags.idempotent = true;
-        self
-    }
-
-    /// Runs the tool while no other call of its loop runs.
-    pub const fn sequential(mut self) -> Self {
-        self.flags.sequential = true;
-        self
-    }
-
-    /// Says that the tool may destroy something; people and bridges are told so.
-    pub const fn destructive(mut self) -> Self {
-        self.flags.destructive = true;
-        self
-    }
-
-    /// Sets how long one try may take; 60 seconds where nothing is said.
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Sets how often a transient failure of a `read_only` or `idempotent` tool is tried again; 3 times where nothing
-    /// is said.
-    pub const fn retries(mut self, retries: u32) -> Self {
-        self.retries = retries;
-        self
-    }
-
-    /// Asks a person before every call, and says why.
-    pub fn requires_approval(mut self, reason: impl Into<String>) -> Self {
-        let reason: Arc<str> = reason.into().into();
-        let (valid_for, editable) = (self.expiry, self.editable);
-        self.gate = Some(Arc::new(move |_, _| {
-            let gate = Gate { reason: (*reason).to_owned(), valid_for, editable };
-            Box::pin(std::future::ready(Ok(Some(gate))))
-        }));
-        self
-    }
-
-    /// Voids the question after this time; the call is then denied. Say it before the approval.
-    #[track_caller]
-    pub fn approval_expires(mut self, after: Duration) -> Self {
-        self.say_before_gate("approval_expires");
-        self.expiry = Some(u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
-        self
-    }
-
-    /// Forbids to approve with edited arguments. Say it before the approval.
-    #[track_caller]
-    pub fn not_editable(mut self) -> Self {
-        self.say_before_gate("not_editable");
-        self.editable = false;
-        self
-    }
-
-    #[track_caller]
-    fn say_before_gate(&self, method: &str) {
-        if self.gate.is_some() {
-            mistake(&format!("the tool `{}` says `.{method}(…)` after its approval; say it before", self.id));
-        }
-    }
-
     /// Asks a person before a call for which the closure returns `Some(reason)`. The closure may return a future.
     ///
     /// It is asked once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
@@ -250,36 +133,31 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// # .execute(async |_, _| Ok("paid"))
     /// # }));
     /// ```
-    pub fn approval<T, F, R, When>(self, approval: F) -> ToolBuilder<O, S, V, Args<T>>
+    pub fn approval<T, F, R, When>(mut self, approval: F) -> ToolBuilder<O, S, V, Args<T>>
     where
         A: Agrees<T>,
         T: ToolArgs,
         F: Fn(&T, &ToolContext<O, S, V>) -> R + Send + Sync + 'static,
         R: IntoVerdict<When>,
     {
-        let (valid_for, editable) = (self.expiry, self.editable);
-        let gate: GateFn = Arc::new(move |arguments, scope| {
-            let verdict = decode::<T>(&arguments)
-                .and_then(|arguments| Ok(approval(&arguments, &ToolContext::new(scope)?).into_verdict()));
-            Box::pin(async move { Ok(verdict?.await.map(|reason| Gate { reason, valid_for, editable })) })
-        });
-        self.typed(Some(gate), None)
+        self.about.approval.only_if(reading(verdict(approval), |arguments: &Arc<Value>, _| decode::<T>(arguments)));
+        self.typed()
     }
 
     /// Waits after the tool has run, until the first of these arrives; its payload becomes part of the result.
-    pub fn wait<T, F, I>(self, waits: F) -> ToolBuilder<O, S, V, Args<T>>
+    pub fn wait<T, F, I>(mut self, waits: F) -> ToolBuilder<O, S, V, Args<T>>
     where
         A: Agrees<T>,
         T: ToolArgs,
         F: Fn(&T, &ToolContext<O, S, V>) -> I + Send + Sync + 'static,
         I: IntoIterator<Item = Wait>,
     {
-        let waits: WaitsFn = Arc::new(move |arguments, scope| {
+        self.waits = Some(Arc::new(move |arguments, scope| {
             let arguments = decode::<T>(arguments)?;
             let waits = waits(&arguments, &ToolContext::new(scope.clone())?);
             waits.into_iter().map(Wait::into_plan).collect()
-        });
-        self.typed(None, Some(waits))
+        }));
+        self.typed()
     }
 
     /// Changes the state by the payload that the call waited for.
@@ -296,21 +174,9 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self
     }
 
-    fn typed<T>(self, gate: Option<GateFn>, waits: Option<WaitsFn>) -> ToolBuilder<O, S, V, Args<T>> {
-        ToolBuilder {
-            id: self.id,
-            title: self.title,
-            description: self.description,
-            flags: self.flags,
-            timeout: self.timeout,
-            retries: self.retries,
-            gate: gate.or(self.gate),
-            expiry: self.expiry,
-            editable: self.editable,
-            waits: waits.or(self.waits),
-            on_resume: self.on_resume,
-            types: PhantomData,
-        }
+    fn typed<T>(self) -> ToolBuilder<O, S, V, Args<T>> {
+        let Self { about, waits, on_resume, types: PhantomData } = self;
+        ToolBuilder { about, waits, on_resume, types: PhantomData }
     }
 
     /// Makes the tool from its function.
@@ -330,7 +196,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
-        require_object::<T>(&self.id);
+        require_object::<T>(&self.about.id);
         self.made(Schema::of::<T>(), execute)
     }
 
@@ -356,7 +222,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         if !describes_object(&schema) {
             mistake(&format!(
                 "the schema of the tool `{}` describes no object: give it `\"type\": \"object\"`",
-                self.id
+                self.about.id
             ));
         }
         self.made(Arc::new(Schema::new(schema)), execute)
@@ -387,27 +253,16 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
             }),
             on_resume: self.on_resume,
         };
-        let plan = ToolPlan {
-            decl: ToolDecl {
-                id: self.id,
-                title: self.title,
-                description: self.description,
-                parameters: Arc::clone(schema.json()),
-                flags: self.flags,
-            },
-            schema,
-            timeout: self.timeout,
-            retries: self.retries,
-            gate: self.gate,
-            body,
-        };
-        Tool { plan: Arc::new(plan), types: PhantomData }
+        Tool { plan: self.about.into_plan(schema, body), types: PhantomData }
     }
 }
 
 impl<O, S, V, A> fmt::Debug for ToolBuilder<O, S, V, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolBuilder").field("id", &self.id).field("flags", &self.flags).finish_non_exhaustive()
+        f.debug_struct("ToolBuilder")
+            .field("id", &self.about.id)
+            .field("flags", &self.about.flags)
+            .finish_non_exhaustive()
     }
 }
 

@@ -166,7 +166,7 @@ async fn edited_arguments_are_checked_and_run_and_the_model_is_told() {
 async fn arguments_that_may_not_be_edited_are_approved_as_they_are() {
     let journal = Journal::default();
     let play = Play::new([batch([("fixed", "a")]), done()]);
-    let fixed = || worker("fixed", |t| t.not_editable().requires_approval("sure?"));
+    let fixed = || worker("fixed", |t| t.requires_approval("sure?").not_editable());
     let run = play.start(&workshop(&journal, move |config| config.tools([fixed()])), ()).await;
     waits(&run).await;
 

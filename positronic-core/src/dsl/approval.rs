@@ -1,0 +1,108 @@
+//! Approvals: whether a person is asked before a call runs, and how the question is put.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::bounds::{IntoVerdict, Options, Services, State};
+use super::context::ToolContext;
+use crate::error::Result;
+use crate::plan::{GateFn, Scope};
+use crate::record::Gate;
+
+/// Says why a person is asked about a `T`, or that nobody has to be.
+pub(super) type Verdict<T> = Arc<dyn Fn(&T, Scope) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
+
+/// What a builder says of its tool's approval. `T` is what a closure is shown of a call.
+pub(super) struct Approval<T> {
+    asks: Asks<T>,
+    valid_for: Option<u64>,
+    editable: bool,
+}
+
+enum Asks<T> {
+    Never,
+    Always(String),
+    If(Verdict<T>),
+}
+
+impl<T> Default for Approval<T> {
+    fn default() -> Self {
+        Self { asks: Asks::Never, valid_for: None, editable: true }
+    }
+}
+
+impl<T> Approval<T> {
+    pub(super) fn always(&mut self, reason: String) {
+        self.asks = Asks::Always(reason);
+    }
+
+    pub(super) fn only_if(&mut self, verdict: Verdict<T>) {
+        self.asks = Asks::If(verdict);
+    }
+
+    pub(super) fn expires(&mut self, after: Duration) {
+        self.valid_for = Some(u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    pub(super) const fn not_editable(&mut self) {
+        self.editable = false;
+    }
+
+    /// Makes what is shown from something else.
+    pub(super) fn reading<U>(self, read: impl Fn(&U, &Scope) -> Result<T> + Send + Sync + 'static) -> Approval<U>
+    where
+        T: 'static,
+    {
+        let asks = match self.asks {
+            Asks::Never => Asks::Never,
+            Asks::Always(reason) => Asks::Always(reason),
+            Asks::If(verdict) => Asks::If(reading(verdict, read)),
+        };
+        Approval { asks, valid_for: self.valid_for, editable: self.editable }
+    }
+}
+
+impl Approval<Arc<Value>> {
+    pub(super) fn into_gate(self) -> Option<GateFn> {
+        let Self { asks, valid_for, editable } = self;
+        let verdict: Verdict<Arc<Value>> = match asks {
+            Asks::Never => return None,
+            Asks::Always(reason) => Arc::new(move |_, _| Box::pin(ready(Ok(Some(reason.clone()))))),
+            Asks::If(verdict) => verdict,
+        };
+        Some(Arc::new(move |arguments, scope| {
+            let verdict = verdict(&arguments, scope);
+            Box::pin(async move { Ok(verdict.await?.map(|reason| Gate { reason, valid_for, editable })) })
+        }))
+    }
+}
+
+/// Makes a verdict of an author's closure.
+pub(super) fn verdict<O, S, V, T, F, R, When>(approval: F) -> Verdict<T>
+where
+    O: Options,
+    S: State,
+    V: Services,
+    F: Fn(&T, &ToolContext<O, S, V>) -> R + Send + Sync + 'static,
+    R: IntoVerdict<When>,
+{
+    Arc::new(move |shown, scope| {
+        let verdict = ToolContext::new(scope).map(|cx| approval(shown, &cx).into_verdict());
+        Box::pin(async move { Ok(verdict?.await) })
+    })
+}
+
+/// Makes a verdict about one thing from a verdict about another that is made from it.
+pub(super) fn reading<T: 'static, U>(
+    verdict: Verdict<T>,
+    read: impl Fn(&U, &Scope) -> Result<T> + Send + Sync + 'static,
+) -> Verdict<U> {
+    Arc::new(move |value, scope| match read(value, &scope) {
+        Ok(shown) => verdict(&shown, scope),
+        Err(error) => Box::pin(ready(Err(error))),
+    })
+}

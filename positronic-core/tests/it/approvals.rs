@@ -1,0 +1,117 @@
+//! What authors say of approvals: of a brain as a tool and of a skill, as of any tool.
+
+use std::time::Duration;
+
+use positronic_core::dsl::BrainTool;
+use positronic_core::machine::{Pending, PendingKind, Refusal};
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, CallFlags, Gate, SignalKind, ToolResult};
+use positronic_core::runner::{Run, SignalError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::support::{Board, Play, calls, done, path, results, success, waits};
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+struct Topic {
+    topic: String,
+    #[serde(default)]
+    depth: u32,
+}
+
+type Research = BrainTool<(), Board, (), Topic, String>;
+
+fn research() -> Brain<Topic, String> {
+    brain("Research").options::<Topic>().step("Read", async |cx| Ok(format!("{} read", cx.options.topic)))
+}
+
+/// Makes a brain of one loop `Work`, whose tool `research` is a brain.
+fn desk(about: impl Fn(Research) -> Research + Send + Sync + 'static) -> Brain<(), Board> {
+    let state = Board { done: vec!["tea".to_owned()] };
+    brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain("research", research(), &about))
+}
+
+fn asked(topics: [&str; 2]) -> Play {
+    Play::new([Reply::calls(topics.map(|topic| ("research", json!({"topic": topic, "depth": topic.len()})))), done()])
+}
+
+fn gates<R>(run: &Run<R>) -> Vec<Gate> {
+    let gate = |pending: Pending| match pending.kind {
+        PendingKind::Approval { gate, .. } => gate,
+        PendingKind::Answer { .. } => panic!("{} waits for an answer", pending.call),
+    };
+    run.pending().into_iter().map(gate).collect()
+}
+
+fn too_deep(topic: &Topic) -> Option<String> {
+    (topic.depth > 3).then(|| format!("{} in depth {}", topic.topic, topic.depth))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_of_a_brain_sees_the_options_that_the_model_fills() {
+    let play = asked(["oolong", "tea"]);
+
+    let run = play.start(&desk(|b| b.approval(|topic, _| too_deep(topic))), ()).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    assert_eq!(gates(&run)[0].reason, "oolong in depth 6");
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(results(&play.story(&run).await, "Work"), [success("oolong read"), success("tea read")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_of_a_brain_sees_the_options_that_a_map_makes_wherever_the_map_stands() {
+    let deep = |board: &Board| Topic { topic: board.done[0].clone(), depth: 9 };
+    let before = desk(move |b| {
+        b.map_input(deep).approval(|topic, cx| {
+            let known = cx.state.done.len();
+            let reason = too_deep(topic).map(|reason| format!("{reason}, {known} known"));
+            async move { reason }
+        })
+    });
+    let behind = desk(move |b| b.approval(|topic, _| too_deep(topic)).map_input(deep));
+    for (brain, reason) in [(before, "tea in depth 9, 1 known"), (behind, "tea in depth 9")] {
+        let play = Play::new([Reply::call("research", json!({})), done()]);
+        let run = play.start(&brain, ()).await;
+        assert_eq!(waits(&run).await, ["Work/0.0"]);
+        assert_eq!(gates(&run)[0].reason, reason);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_question_about_a_brain_can_expire_and_its_arguments_can_be_fixed() {
+    let strict = desk(|b| {
+        b.requires_approval("it is costly").approval_expires(Duration::from_secs(60)).not_editable().idempotent()
+    });
+    let play = asked(["oolong", "tea"]);
+    let run = play.start(&strict, ()).await;
+    waits(&run).await;
+
+    let gate = Gate { reason: "it is costly".to_owned(), valid_for: Some(60_000_000), editable: false };
+    assert_eq!(gates(&run), [gate.clone(), gate]);
+    let edited = SignalKind::Approve { call: path("Work/0.0"), arguments: Some(json!({"topic": "milk"})) };
+    let refused = run.signal(edited, Actor::default()).await.unwrap_err();
+    assert_eq!(refused, SignalError::Refused(Refusal::NotEditable { call: path("Work/0.0") }));
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+    assert!(run.result().await.is_ok());
+    let story = play.story(&run).await;
+    let reason = Some("nobody decided in time".to_owned());
+    assert_eq!(results(&story, "Work"), [success("oolong read"), ToolResult::Denied { reason, by: None }]);
+    let flags = CallFlags { brain: true, idempotent: true, ..CallFlags::default() };
+    assert_eq!(play.last_request().tools.tools()[0].flags, flags);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_of_a_brain_that_panics_fails_its_call() {
+    let panics = desk(|b| b.approval(|topic, _| -> Option<String> { panic!("no {}", topic.topic) }));
+    let play = asked(["oolong", "tea"]);
+
+    let story = play.run(&panics, ()).await;
+
+    let errors: Vec<_> = calls(&story, "Work").into_iter().map(|call| format!("{:?}", call.result)).collect();
+    assert!(errors[0].contains("it panicked: no oolong"), "{errors:?}");
+    assert!(errors[1].contains("it panicked: no tea"), "{errors:?}");
+}
