@@ -7,13 +7,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::about::tool_id;
-use super::bounds::{Options, Services, State, ToolArgs, Within};
+use super::about::{About, about_methods, tool_id, tries_methods};
+use super::approval::verdict;
+use super::bounds::{IntoVerdict, Options, Services, State, ToolArgs, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::{NoArgs, Reply};
-use super::tool::{Tool, ToolBuilder};
+use super::tool::{Tool, ToolBuilder, decode};
 use crate::error::Result;
 
 /// Begins a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].
@@ -45,7 +46,8 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
         if self.description.is_empty() { tool } else { tool.description(self.description) }
     }
 
-    /// Makes the skill from a function whose arguments the model fills.
+    /// Makes the skill from a function whose arguments the model fills, unless `.prepare(…)` makes them.
+    #[track_caller]
     pub fn execute<T, F, Fut, R>(self, execute: F) -> FunctionSkill<O, S, V, T, R>
     where
         T: ToolArgs,
@@ -54,7 +56,9 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
         R: Serialize + Send + 'static,
     {
         let execute: SkillFn<O, S, V, T, R> = Arc::new(move |input, cx| Box::pin(execute(input, cx)));
-        FunctionSkill { name: self.name, description: self.description, execute, prepare: None, handle: None }
+        let mut about = About::new(tool_id(&self.name));
+        about.description = self.description;
+        FunctionSkill { about, execute, prepare: None, handle: None }
     }
 }
 
@@ -72,14 +76,16 @@ type HandleFn<S, R> = Arc<dyn Fn(&mut S, R) + Send + Sync>;
 /// A skill that is a function.
 #[must_use = "a skill becomes a tool when the closure returns it"]
 pub struct FunctionSkill<O, S, V, T, R> {
-    name: String,
-    description: String,
+    about: About<T>,
     execute: SkillFn<O, S, V, T, R>,
     prepare: Option<PrepareFn<S, T>>,
     handle: Option<HandleFn<S, R>>,
 }
 
-impl<O, S: State, V, T, R> FunctionSkill<O, S, V, T, R> {
+about_methods!(FunctionSkill<O, S, V, T, R>);
+tries_methods!(FunctionSkill<O, S, V, T, R>);
+
+impl<O: Options, S: State, V: Services, T, R> FunctionSkill<O, S, V, T, R> {
     /// Makes the function's input from the state; the model is asked for nothing.
     pub fn prepare(mut self, prepare: impl Fn(&S) -> T + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
@@ -91,23 +97,37 @@ impl<O, S: State, V, T, R> FunctionSkill<O, S, V, T, R> {
         self.handle = Some(Arc::new(handle));
         self
     }
+
+    /// Asks a person before a call for which the closure returns `Some(reason)`. The closure may return a future.
+    ///
+    /// It sees the function's input, whether the model fills it or [`FunctionSkill::prepare`] makes it, and is asked
+    /// once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
+    pub fn approval<F, D, When>(mut self, approval: F) -> Self
+    where
+        F: Fn(&T, &ToolContext<O, S, V>) -> D + Send + Sync + 'static,
+        D: IntoVerdict<When>,
+    {
+        self.about.approval.only_if(verdict(approval));
+        self
+    }
 }
 
 impl<O: Options, S: State, V: Services, T: ToolArgs, R: Serialize + Send + 'static> From<FunctionSkill<O, S, V, T, R>>
     for Tool<O, S, V>
 {
     fn from(skill: FunctionSkill<O, S, V, T, R>) -> Self {
-        let builder = ToolBuilder::new(&skill.name).description(skill.description);
-        let (execute, handle) = (skill.execute, skill.handle);
-        match skill.prepare {
-            None => builder.execute(move |input: T, cx: ToolContext<O, S, V>| {
-                let running = execute(input, cx.clone());
-                finish(running, cx, handle.clone())
-            }),
-            Some(prepare) => builder.execute(move |_: NoArgs, cx: ToolContext<O, S, V>| {
-                let running = execute(prepare(&cx.state), cx.clone());
-                finish(running, cx, handle.clone())
-            }),
+        let FunctionSkill { about, execute, prepare, handle } = skill;
+        match prepare {
+            None => ToolBuilder::of(about.reading(|arguments, _| decode(arguments))).execute(
+                move |input: T, cx: ToolContext<O, S, V>| finish(execute(input, cx.clone()), cx, handle.clone()),
+            ),
+            Some(prepare) => {
+                let shown = Arc::clone(&prepare);
+                let about = about.reading(move |_, scope| Ok(shown(&*scope.state.shared::<S>()?)));
+                ToolBuilder::of(about).execute(move |_: NoArgs, cx: ToolContext<O, S, V>| {
+                    finish(execute(prepare(&cx.state), cx.clone()), cx, handle.clone())
+                })
+            }
         }
     }
 }
@@ -127,6 +147,6 @@ async fn finish<O, S: State, V, R: Serialize + Send + 'static>(
 
 impl<O, S, V, T, R> fmt::Debug for FunctionSkill<O, S, V, T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FunctionSkill").field(&self.name).finish()
+        f.debug_tuple("FunctionSkill").field(&self.about.id).finish()
     }
 }

@@ -105,7 +105,11 @@ pub struct ToolBuilder<O, S, V, A = Unset> {
 impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
     #[track_caller]
     pub(super) fn new(name: &str) -> Self {
-        Self { about: About::new(tool_id(name)), waits: None, on_resume: None, types: PhantomData }
+        Self::of(About::new(tool_id(name)))
+    }
+
+    pub(super) const fn of(about: About<Arc<Value>>) -> Self {
+        Self { about, waits: None, on_resume: None, types: PhantomData }
     }
 }
 
