@@ -34,6 +34,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
             plan: LoopPlan {
                 system: system.into(),
                 input: None,
+                message_id: None,
                 context: Vec::new(),
                 tools: IndexMap::new(),
                 limits: Limits::default(),
@@ -48,7 +49,15 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Opens the loop with a user message. A loop without one is started by the system.
     pub fn input(mut self, text: impl Into<String>) -> Self {
         self.plan.input = Some(text.into());
+        self.plan.message_id = None;
         self
+    }
+
+    /// Opens the loop with a user message that has an id of its own where it came from, such as a chat.
+    pub fn input_with_id(self, text: impl Into<String>, message_id: impl Into<String>) -> Self {
+        let mut opened = self.input(text);
+        opened.plan.message_id = Some(message_id.into());
+        opened
     }
 
     /// Adds a named piece to the system prompt.

@@ -117,10 +117,11 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
             let Some((call, wait)) = wait else { return Err(no_such_call(state, call)) };
             answer(signal, &call, wait, payload, now, schemas)
         }
-        SignalKind::Message { to, text } => {
+        SignalKind::Message { to, text, message_id } => {
             let path = listener(state, to.as_ref())?;
             let body = Body::LoopMessage {
                 text: text.clone(),
+                message_id: message_id.clone(),
                 from: Speaker::Person,
                 signal: Some(signal.id.clone()),
                 actor: signal.actor.clone(),

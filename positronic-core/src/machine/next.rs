@@ -213,6 +213,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             if frame.exits {
                 let nudge = Body::LoopMessage {
                     text: nudge(frame),
+                    message_id: None,
                     from: Speaker::Engine,
                     signal: None,
                     actor: crate::record::Actor::default(),

@@ -106,6 +106,8 @@ pub struct LoopPlan {
     pub system: Arc<str>,
     /// The opening user message; counts in the first round only.
     pub input: Option<String>,
+    /// The sender's own id of that message.
+    pub message_id: Option<String>,
     /// Further context, in order.
     pub context: Vec<ContextItem>,
     /// The tools, in order.

@@ -49,7 +49,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_APPROVAL_EXPIRED` | call | nobody decided in time | – |
 /// | `LOOP_WAIT` | call | a call waits | `waits, output, change` |
 /// | `LOOP_RESUME` | call | it has its answer, or its time is up | `cause, wait, payload, signal, actor` |
-/// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, from, signal, actor` |
+/// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, message_id, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used` |
@@ -301,6 +301,9 @@ pub enum Body {
     LoopMessage {
         /// What is said.
         text: String,
+        /// The sender's own id of the message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
         /// Who says it.
         #[serde(default, skip_serializing_if = "is_person")]
         from: Speaker,

@@ -104,6 +104,9 @@ pub enum SignalKind {
         to: Option<Path>,
         /// What is said.
         text: String,
+        /// The sender's own id of the message, which need not be the signal's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
     },
     /// Stops starting new work; what is in flight runs to its end.
     Pause,

@@ -293,7 +293,7 @@ impl<R> Run<R> {
     ///
     /// As [`Run::signal`].
     pub async fn message(&self, text: &str, by: &str) -> Result<Seq, SignalError> {
-        let kind = SignalKind::Message { to: None, text: text.to_owned() };
+        let kind = SignalKind::Message { to: None, text: text.to_owned(), message_id: None };
         self.signal(kind, Actor::builder().by(by).build()).await
     }
 

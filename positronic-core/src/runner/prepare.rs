@@ -29,10 +29,9 @@ impl Worker {
             let state = self.shared.state();
             let frame = state.looped(&path).filter(|frame| frame.path == path);
             if frame.is_none() {
-                drafts.push(Draft::new(
-                    path.clone(),
-                    Body::LoopStart { input: plan.input.clone(), message_id: None, limits: plan.limits.clone() },
-                ));
+                let (input, message_id) = (plan.input.clone(), plan.message_id.clone());
+                let start = Body::LoopStart { input, message_id, limits: plan.limits.clone() };
+                drafts.push(Draft::new(path.clone(), start));
             }
             iteration(frame, &plan)
         };

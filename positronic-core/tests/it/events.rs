@@ -125,7 +125,9 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_RESUME", "wait": 0, "payload": null}),
         json!({"type": "LOOP_RESUME", "cause": "expired", "wait": 1, "payload": {}, "signal": "s6", "actor": actor}),
         json!({"type": "LOOP_MESSAGE", "text": "hi"}),
-        json!({"type": "LOOP_MESSAGE", "text": "hi", "from": "engine", "signal": "s7", "actor": actor}),
+        json!({
+            "type": "LOOP_MESSAGE", "text": "hi", "message_id": "m2", "from": "engine", "signal": "s7", "actor": actor
+        }),
         json!({"type": "LOOP_EXIT", "call": "Chat/0.1", "tool": "finish"}),
         json!({"type": "LOOP_MAX_ITERATIONS", "limit": 50}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),

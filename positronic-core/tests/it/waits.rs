@@ -6,7 +6,7 @@ use positronic_core::dsl::Tool;
 use positronic_core::machine::{PendingKind, Refusal, Status};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Message, ToolResult};
+use positronic_core::record::{Actor, Body, Message, SignalKind, ToolResult};
 use positronic_core::runner::{Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -335,6 +335,29 @@ async fn a_message_while_the_model_answers_is_answered_too() {
         story.transcript(),
         "# Work\nuser: begin\nuser: wait\nassistant: Bye.\nassistant: Oh, hello.\n= {\"type\":\"answered\"}\n"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_and_a_loops_input_keep_the_senders_own_id() {
+    let play = Play::new([Reply::call("ask", json!({"id": "b"})), done()]);
+    let journal = Journal::default();
+    let chat = workshop(&journal, |config| with_asking(config.input_with_id("Hello?", "chat-1")));
+    let run = play.start(&chat, ()).await;
+    waits(&run).await;
+
+    let kind = SignalKind::Message { to: None, text: "Well?".to_owned(), message_id: Some("chat-2".to_owned()) };
+    run.signal(kind, Actor::default()).await.unwrap();
+    run.message("Please.", "ann").await.unwrap();
+    run.webhook("slack", "b", note("x")).await.unwrap();
+
+    let story = play.story(&run).await;
+    let said = story.log().iter().filter_map(|event| match &event.body {
+        Body::LoopStart { input, message_id, .. } => Some((input.clone()?, message_id.clone())),
+        Body::LoopMessage { text, message_id, .. } => Some((text.clone(), message_id.clone())),
+        _ => None,
+    });
+    let said: Vec<_> = said.map(|(text, id)| format!("{text} {}", id.as_deref().unwrap_or("-"))).collect();
+    assert_eq!(said, ["Hello? chat-1", "Well? chat-2", "Please. -"]);
 }
 
 #[tokio::test(start_paused = true)]
