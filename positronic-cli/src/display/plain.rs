@@ -104,7 +104,10 @@ impl<W: Write> Plain<W> {
                 let name = self.line(&file.name);
                 format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
             }
-            Body::LoopOutput { widget: Some(widget), .. } => format!("shows: {}", self.line(&widget.fallback)),
+            Body::LoopOutput { widget: Some(widget), .. } => {
+                let instead = if widget.replaces.is_some() { " instead" } else { "" };
+                format!("shows{instead}: {}", self.line(&widget.fallback))
+            }
             Body::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
             Body::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
                 self.decision(*decision, edited.as_ref(), reason.as_ref(), actor)

@@ -13,8 +13,8 @@ use super::r#loop::Loop;
 use super::question::ModelCall;
 use super::reply::Reply;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Provide, Scope, SideOutput};
-use crate::record::{FileOutput, Path, Prompt, RunId, Segment, WidgetOutput};
+use crate::plan::{Plan, Provide, Scope, SideOutput, encode};
+use crate::record::{FileOutput, Path, Prompt, PublicId, RunId, Segment, WidgetOutput};
 
 macro_rules! shared_methods {
     ($context:ident<$($param:ident),*>) => {
@@ -208,6 +208,9 @@ impl<O, S, V> ToolContext<O, S, V> {
 
     /// Shows data in a user interface. The model never sees it; `fallback` is shown where there is no such widget.
     ///
+    /// It returns the widget's id, by which [`ToolContext::replace_widget`] can take its place, at once or, where the
+    /// state keeps the id, in a later call.
+    ///
     /// # Errors
     ///
     /// An [`Error`] when `data` cannot be written as JSON.
@@ -216,15 +219,49 @@ impl<O, S, V> ToolContext<O, S, V> {
         kind: impl Into<String>,
         data: impl Serialize,
         fallback: impl Into<String>,
-    ) -> Result<()> {
-        let widget = WidgetOutput {
-            kind: kind.into(),
-            data: crate::plan::encode(&data)?,
-            fallback: fallback.into(),
-            replaces: None,
-        };
-        self.scope.link.output(&self.scope.path, SideOutput::Widget(widget));
-        Ok(())
+    ) -> Result<PublicId> {
+        self.widget(None, kind.into(), &data, fallback.into())
+    }
+
+    /// Shows data in the place of an earlier output, such as a newer version of a chart.
+    ///
+    /// The record keeps both. The id that it returns names the new widget; the old id stands for the same place.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # let _ = brain("Report").r#loop("Chat", |cx| cx.system("Help.").tool("report", |t| {
+    /// t.execute(async |_: NoArgs, cx| {
+    ///     let bar = cx.display_widget("bar", 0, "nothing done")?;
+    ///     for percent in [50, 100] {
+    ///         cx.replace_widget(&bar, "bar", percent, format!("{percent} % done"))?;
+    ///     }
+    ///     Ok("done")
+    /// })
+    /// # }));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when `data` cannot be written as JSON.
+    pub fn replace_widget(
+        &self,
+        replaced: &PublicId,
+        kind: impl Into<String>,
+        data: impl Serialize,
+        fallback: impl Into<String>,
+    ) -> Result<PublicId> {
+        self.widget(Some(replaced.clone()), kind.into(), &data, fallback.into())
+    }
+
+    fn widget<T: Serialize>(
+        &self,
+        replaces: Option<PublicId>,
+        kind: String,
+        data: &T,
+        fallback: String,
+    ) -> Result<PublicId> {
+        let widget = WidgetOutput { kind, data: encode(data)?, fallback, replaces };
+        Ok(self.scope.link.output(&self.scope.path, SideOutput::Widget(widget)))
     }
 
     /// Records a file that the tool made; the model reads one line about it.

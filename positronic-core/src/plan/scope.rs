@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 
 use super::{Document, Plan};
 use crate::error::Result;
-use crate::record::{FileOutput, ModelResponse, Path, Prompt, Question, RunId, WidgetOutput};
+use crate::record::{FileOutput, ModelResponse, Path, Prompt, PublicId, Question, RunId, WidgetOutput};
 
 /// The services of a brain, without their type.
 pub type AnyServices = Arc<dyn Any + Send + Sync>;
@@ -43,8 +43,8 @@ pub enum SideOutput {
 
 /// The way from an author's code back into its run.
 pub trait Link: Send + Sync {
-    /// Records a file or a widget of a call.
-    fn output(&self, path: &Path, output: SideOutput);
+    /// Records a file or a widget of a call, and returns the id it gets.
+    fn output(&self, path: &Path, output: SideOutput) -> PublicId;
 
     /// Shows what a running call says of itself; it is not recorded.
     fn progress(&self, path: &Path, text: String);

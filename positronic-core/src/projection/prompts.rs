@@ -104,7 +104,7 @@ impl Record {
     }
 
     fn push(&mut self, event: &Event, kind: OutputKind) {
-        self.prompt.output.push(Output { at: event.at, kind });
+        self.prompt.output.push(Output { at: event.at, id: None, kind });
     }
 
     fn tool(&mut self, path: &Path) -> Option<&mut ToolOutput> {
@@ -180,11 +180,11 @@ impl Record {
                 }
                 self.set_call(path, CallState::Done);
             }
-            Body::LoopOutput { file, widget, .. } => {
+            Body::LoopOutput { id, file, widget } => {
                 let file = file.clone().map(OutputKind::File);
                 let widget = widget.clone().map(OutputKind::Widget);
                 for kind in file.into_iter().chain(widget) {
-                    self.insert_after(path, Output { at: event.at, kind });
+                    self.insert_after(path, Output { at: event.at, id: Some(id.clone()), kind });
                 }
             }
             Body::LoopMessage { text, from, .. } => {

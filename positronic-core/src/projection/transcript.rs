@@ -48,7 +48,10 @@ fn one(prompt: &Prompt, text: &mut String) {
                 }
             }
             OutputKind::File(file) => _ = writeln!(text, "file: {} ({} bytes)", file.name, file.size),
-            OutputKind::Widget(widget) => _ = writeln!(text, "widget: {}", widget.fallback),
+            OutputKind::Widget(widget) => {
+                let again = if widget.replaces.is_some() { ", in the place of an earlier one" } else { "" };
+                _ = writeln!(text, "widget{again}: {}", widget.fallback);
+            }
         }
     }
     if let Some(outcome) = &prompt.outcome {

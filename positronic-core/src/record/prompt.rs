@@ -3,6 +3,8 @@
 //! The outputs are a superset of what a model knows: text and tool calls, and also files and widgets that only
 //! people see. [`projection`](crate::projection) makes model messages from them.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,6 +40,31 @@ pub struct Prompt {
     pub outcome: Option<LoopOutcome>,
 }
 
+impl Prompt {
+    /// Lists the outputs as a user interface shows them: where a widget has taken the place of another output of this
+    /// loop, it stands there alone. The record itself keeps both.
+    #[must_use]
+    pub fn shown(&self) -> Vec<&Output> {
+        let mut shown: Vec<&Output> = Vec::with_capacity(self.output.len());
+        let mut places: HashMap<&PublicId, usize> = HashMap::new();
+        for output in &self.output {
+            let replaced = match &output.kind {
+                OutputKind::Widget(widget) => widget.replaces.as_ref().and_then(|id| places.get(id).copied()),
+                _ => None,
+            };
+            let place = replaced.unwrap_or(shown.len());
+            match shown.get_mut(place) {
+                Some(old) => *old = output,
+                None => shown.push(output),
+            }
+            if let Some(id) = &output.id {
+                places.insert(id, place);
+            }
+        }
+        shown
+    }
+}
+
 /// Where a loop stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +84,9 @@ pub enum PromptState {
 pub struct Output {
     /// When it happened.
     pub at: Timestamp,
+    /// The id of a file or a widget, by which another widget can take its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<PublicId>,
     /// What it is.
     #[serde(rename = "output")]
     pub kind: OutputKind,

@@ -14,8 +14,8 @@ use crate::machine::Effect;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::{LoopPlan, Scope, SideOutput, StageBody, ToolBody, ToolReply};
 use crate::record::{
-    Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, ProposedCall, Question, Segment, Seq,
-    Timestamp, ToolCall, ToolSet,
+    Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, ProposedCall, PublicId, Question, Segment,
+    Seq, Timestamp, ToolCall, ToolSet,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -24,7 +24,7 @@ pub(super) type Reports = mpsc::UnboundedSender<Box<Report>>;
 /// What comes back to the worker.
 pub(super) enum Report {
     /// A tool made a file or a widget.
-    Output { path: Path, output: SideOutput },
+    Output { path: Path, id: PublicId, output: SideOutput },
     /// A step asks a model.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
     /// A step's question failed and is asked again.

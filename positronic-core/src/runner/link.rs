@@ -10,43 +10,60 @@ use super::flight::{Report, Reports};
 use super::worker::Shared;
 use crate::error::{Error, Result};
 use crate::plan::{Link, Plan, SideOutput};
-use crate::record::{Delta, DeltaKind, ModelResponse, Path, Prompt, Question};
+use crate::record::{Delta, DeltaKind, ModelResponse, Path, Prompt, PublicId, Question};
 
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.
     shared: Weak<Shared>,
     reports: Reports,
-    /// Counts what each running call has said of itself.
-    said: Mutex<HashMap<Path, u32>>,
+    /// What each running call has said of itself, and shown.
+    counts: Mutex<HashMap<Path, Counts>>,
+}
+
+/// Counts what a running call sends beside its result.
+#[derive(Default)]
+struct Counts {
+    progress: u32,
+    /// None before the first one of this try; tries before it may have shown something, too.
+    outputs: Option<usize>,
 }
 
 impl RunLink {
     pub(super) fn new(shared: &Arc<Shared>, reports: Reports) -> Self {
-        Self { shared: Arc::downgrade(shared), reports, said: Mutex::default() }
+        Self { shared: Arc::downgrade(shared), reports, counts: Mutex::default() }
     }
 
-    /// Forgets how often a call has spoken, since it has ended.
+    /// Forgets what a call has sent, since it has ended.
     pub(super) fn forget(&self, call: &Path) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
     }
 
-    fn count(&self, call: &Path) -> u32 {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = said.entry(call.clone()).or_default();
-        let n = *next;
-        *next = next.saturating_add(1);
-        n
+    fn count<T>(&self, call: &Path, count: impl FnOnce(&mut Counts) -> T) -> T {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        count(counts.entry(call.clone()).or_default())
     }
 }
 
 impl Link for RunLink {
-    fn output(&self, path: &Path, output: SideOutput) {
-        _ = self.reports.send(Box::new(Report::Output { path: path.clone(), output }));
+    fn output(&self, path: &Path, output: SideOutput) -> PublicId {
+        let recorded = self.shared.upgrade().map_or(0, |shared| shared.prompts().side_outputs(path));
+        let index = self.count(path, |counts| {
+            let index = counts.outputs.unwrap_or(recorded);
+            counts.outputs = Some(index + 1);
+            index
+        });
+        let id = path.output_id(index);
+        _ = self.reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
+        id
     }
 
     fn progress(&self, path: &Path, text: String) {
         let Some(shared) = self.shared.upgrade() else { return };
-        let n = self.count(path);
+        let n = self.count(path, |counts| {
+            let n = counts.progress;
+            counts.progress = n.saturating_add(1);
+            n
+        });
         let (path, kind) = (path.clone(), DeltaKind::Progress);
         let delta = Delta { path, attempt: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;

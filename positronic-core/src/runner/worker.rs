@@ -315,8 +315,7 @@ impl Worker {
 
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
-            Report::Output { path, output } => {
-                let id = path.output_id(self.shared.prompts().side_outputs(&path));
+            Report::Output { path, id, output } => {
                 let (file, widget) = match output {
                     SideOutput::File(file) => (Some(file), None),
                     SideOutput::Widget(widget) => (None, Some(widget)),

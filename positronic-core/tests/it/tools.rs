@@ -5,7 +5,7 @@ use std::time::Duration;
 use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Assistant, DeltaKind, EndReason, FileOutput, Message, OutputKind, ToolResult};
+use positronic_core::record::{Assistant, DeltaKind, EndReason, FileOutput, Message, OutputKind, PublicId, ToolResult};
 use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;
 use positronic_core::testing::Story;
@@ -243,6 +243,50 @@ async fn every_widget_and_file_has_an_id_of_its_own() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 8, "no two outputs share an id, nor with their call");
+}
+
+/// Shows a bar that it moves on twice, over two tries; keeps its id in the state, or takes the place of the kept one.
+fn bar() -> crate::support::ShopTool {
+    Tool::new("bar", |t: ShopBuilder| {
+        t.read_only().execute(async |job: Job, cx: Shop| {
+            let kept = cx.state.done.first().map(|id| PublicId::from(id.as_str()));
+            let bar = match kept {
+                Some(kept) => cx.replace_widget(&kept, "bar", 100, format!("{} 100 %", job.id))?,
+                None => cx.display_widget("bar", 0, format!("{} 0 %", job.id))?,
+            };
+            if cx.services.count() == 1 {
+                return Err(Error::transient("again"));
+            }
+            for percent in [10, 20] {
+                cx.replace_widget(&bar, "bar", percent, format!("{} {percent} %", job.id))?;
+            }
+            Ok(cx.result("shown").update(move |board| board.done = vec![bar.as_str().to_owned()]))
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_widget_takes_the_place_of_an_earlier_one_and_the_record_keeps_both() {
+    for lockstep in [true, false] {
+        let journal = Journal::default();
+        let replies = [batch([("bar", "a")]), batch([("bar", "b")]), done()];
+        let play = if lockstep { Play::new(replies) } else { Play::free(replies) };
+
+        let story = play.run(&workshop(&journal, |config| config.tools([bar()])), ()).await;
+
+        let all = ["a", "a 0 %", "a 0 %", "a 10 %", "a 20 %", "b", "b 100 %", "b 10 %", "b 20 %"];
+        assert_eq!(shown(&story), all, "everything happened");
+        let prompt = prompt(&story, "Work");
+        let mut ids: Vec<_> = prompt.output.iter().filter_map(|output| output.id.clone()).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 7, "the tries of a call share no id");
+        let now = prompt.shown().into_iter().filter_map(|output| match &output.kind {
+            OutputKind::Widget(widget) => Some(widget.fallback.as_str()),
+            _ => None,
+        });
+        assert_eq!(now.collect::<Vec<_>>(), ["a 0 %", "b 20 %"], "the first try's bar stays as it was");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
 use positronic_core::plan::{
     Document, Link, LoopPlan, Plan, Scope, SideOutput, StageBody, ToolBody, ToolPlan, ToolReply,
 };
-use positronic_core::record::{ModelResponse, Path, Prompt, Question, RunId, ToolId};
+use positronic_core::record::{ModelResponse, Path, Prompt, PublicId, Question, RunId, ToolId};
 use serde_json::{Value, json};
 
 /// A tool in a loop, with what its brain has.
@@ -86,7 +86,9 @@ pub(crate) fn names(plan: &LoopPlan) -> Vec<&str> {
 struct NoRun;
 
 impl Link for NoRun {
-    fn output(&self, _: &Path, _: SideOutput) {}
+    fn output(&self, path: &Path, _: SideOutput) -> PublicId {
+        path.output_id(0)
+    }
 
     fn progress(&self, _: &Path, _: String) {}
 
