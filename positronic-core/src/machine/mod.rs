@@ -4,6 +4,7 @@
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
 //! next(&state, now)            says which effects have to be in flight, and when to ask again
 //! decide(&state, signal, now)  turns what the outside says into events, or refuses it
+//! why(&state)                  says in a sentence why the run waits, since which event, and for whom
 //! ```
 //!
 //! Nothing here does I/O, reads a clock or draws a random number: times and ids come in with the events. The
@@ -22,6 +23,7 @@ mod known;
 mod next;
 mod state;
 mod status;
+mod why;
 
 pub use apply::IllegalEvent;
 pub use decide::{Refusal, Schemas, decide, decided};
@@ -31,6 +33,7 @@ pub use state::{
     StepFrame,
 };
 pub use status::{Pending, PendingKind, Status, awaits, pending, status};
+pub use why::{Whom, Why, why};
 
 pub(crate) use apply::question_hash;
 pub(crate) use apply_loop::denial;

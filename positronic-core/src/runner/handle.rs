@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::worker::{Phase, Shared};
-use crate::machine::{BrainEnd, Pending, Refusal, RunState, Status, decide, decided, pending, status};
+use crate::machine::{BrainEnd, Pending, Refusal, RunState, Status, Why, decide, decided, pending, status, why};
 use crate::projection::Prompts;
 use crate::record::{Actor, Event, Failure, Path, RunId, Seq, Signal, SignalId, SignalKind};
 use crate::store::{Append, StoreError};
@@ -109,6 +109,12 @@ impl<R> Run<R> {
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
         pending(&self.shared.state())
+    }
+
+    /// Says why the run waits as of now, since which event, and for whom; none where it does not wait.
+    #[must_use]
+    pub fn why(&self) -> Option<Why> {
+        why(&self.shared.state())
     }
 
     /// Returns the records of the run's loops as of now.

@@ -23,3 +23,4 @@ mod steps;
 mod support;
 mod tools;
 mod waits;
+mod why;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use positronic_core::dsl::{Loop, Reply as ToolReply, Runnable, Tool, ToolBuilder};
-use positronic_core::machine::{Pending, RunState, next, pending, status};
+use positronic_core::machine::{Pending, RunState, Status, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -127,7 +127,9 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
         let kept: RunState = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&kept).unwrap(), text, "a snapshot reads back as another state");
         // Whatever the prefix, it can be asked what comes next.
-        _ = (next(&replayed, replayed.at), status(&replayed), pending(&replayed));
+        _ = (next(&replayed, replayed.at), pending(&replayed));
+        let waits = matches!(status(&replayed), Status::Waiting | Status::Paused);
+        assert!(!waits || why(&replayed).is_some(), "a run that waits says why: {line}");
     }
     assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(live).unwrap());
     check_order(story.log(), live.has_ended());

@@ -1,0 +1,166 @@
+//! Why a run waits, since when, and for whom: a pure function of its state.
+
+use serde::Serialize;
+
+use crate::record::{Path, Seq, Timestamp, WaitSpec};
+
+use super::decide::REPLY;
+use super::next::next;
+use super::state::{BrainFrame, CallPhase, Intent, LoopPhase, RunState, Stage};
+use super::status::{Pending, PendingKind, pending};
+
+/// Why a run does nothing just now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Why {
+    /// One sentence for people. What authors and models wrote stands in it as it is.
+    pub sentence: String,
+    /// The event since which it waits, that of the oldest question; none where it waits for another try alone, whose
+    /// event the state does not keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Seq>,
+    /// When it goes on by itself, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Who can let it go on, each once.
+    pub whom: Vec<Whom>,
+    /// The calls that wait for somebody, in path order.
+    pub calls: Vec<Path>,
+}
+
+/// Who can let a run go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whom {
+    /// A person, who decides, replies or resumes.
+    Person,
+    /// A machine, which delivers a webhook.
+    Machine,
+    /// Nobody: time has to pass before something is tried again.
+    Time,
+}
+
+/// Says why a run waits; none where it has ended, or where something is under way or can start.
+#[must_use]
+pub fn why(state: &RunState) -> Option<Why> {
+    let root = state.root.as_deref().filter(|root| root.end.is_none())?;
+    if let Some(since) = state.paused {
+        let sentence = format!("The run is paused since event {since}, until a person lets it go on.");
+        return Some(Why { sentence, since: Some(since), until: None, whom: vec![Whom::Person], calls: Vec::new() });
+    }
+    let next = next(state, state.at);
+    let mut idle = Idle::default();
+    idle.brain(root);
+    if !next.effects.is_empty() || idle.runs {
+        return None;
+    }
+    let pending = pending(state);
+    let reasons: Vec<_> = pending.iter().map(question).chain(idle.tries).collect();
+    if reasons.is_empty() {
+        return None;
+    }
+    let mut whom: Vec<Whom> = Vec::new();
+    for one in reasons.iter().flat_map(|reason| &reason.whom) {
+        if !whom.contains(one) {
+            whom.push(*one);
+        }
+    }
+    let since = pending.iter().map(|pending| pending.since).min();
+    let begin = since.map_or_else(String::new, |since| format!(" since event {since}"));
+    let sentence = format!("The run waits{begin} for {}.", list(reasons.into_iter().map(|reason| reason.clause)));
+    let calls = pending.into_iter().map(|pending| pending.call).collect();
+    Some(Why { sentence, since, until: next.wake, whom, calls })
+}
+
+/// One thing a run waits for.
+struct Reason {
+    clause: String,
+    whom: Vec<Whom>,
+}
+
+fn question(pending: &Pending) -> Reason {
+    let (tool, call) = (&pending.tool, &pending.call);
+    match &pending.kind {
+        PendingKind::Approval { gate, .. } => Reason {
+            clause: format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason),
+            whom: vec![Whom::Person],
+        },
+        PendingKind::Answer { waits } => {
+            let answers: Vec<_> = waits.iter().map(answer).collect();
+            Reason {
+                clause: format!("{} to `{tool}` at `{call}`", answers.join(" or ")),
+                whom: waits.iter().map(|wait| if wait.person { Whom::Person } else { Whom::Machine }).collect(),
+            }
+        }
+    }
+}
+
+fn answer(wait: &WaitSpec) -> String {
+    let prompt = wait.prompt.as_ref().map_or_else(String::new, |prompt| format!(" ({prompt})"));
+    match (wait.webhook.as_str(), wait.person) {
+        (REPLY, _) => format!("a person's reply{prompt}"),
+        (webhook, true) => format!("a person's answer{prompt} over `{webhook}`"),
+        (webhook, false) => format!("the webhook `{webhook}`{prompt}"),
+    }
+}
+
+/// How many things are named in a sentence before the rest is counted.
+const NAMED: usize = 3;
+
+fn list(clauses: impl ExactSizeIterator<Item = String>) -> String {
+    let rest = clauses.len().saturating_sub(NAMED);
+    let mut named: Vec<_> = clauses.take(NAMED).collect();
+    if rest > 0 {
+        named.push(format!("{rest} more"));
+    }
+    let last = named.pop().unwrap_or_default();
+    if named.is_empty() { last } else { format!("{} and {last}", named.join(", ")) }
+}
+
+/// What goes on without anybody's answer: effects that run, and tries that are put off.
+#[derive(Default)]
+struct Idle {
+    runs: bool,
+    tries: Vec<Reason>,
+}
+
+impl Idle {
+    fn brain(&mut self, brain: &BrainFrame) {
+        match &brain.stage {
+            Stage::Step(step) => {
+                let path = brain.current_path().unwrap_or_default();
+                self.intent(step.intent, || format!("the step `{path}`"));
+            }
+            Stage::Brain(inner) => self.brain(inner),
+            Stage::Loop(frame) => match &frame.phase {
+                LoopPhase::Ask { intent, .. } => self.intent(*intent, || format!("the model of `{}`", frame.path)),
+                LoopPhase::Batch => {
+                    for call in &frame.batch {
+                        match &call.phase {
+                            CallPhase::Open(intent) => {
+                                self.intent(*intent, || format!("`{}` at `{}`", call.tool, call.path));
+                            }
+                            CallPhase::Brain(inner) => self.brain(inner),
+                            CallPhase::Gated
+                            | CallPhase::Pending { .. }
+                            | CallPhase::Waiting { .. }
+                            | CallPhase::Resumed { .. }
+                            | CallPhase::Done(_) => {}
+                        }
+                    }
+                }
+                LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => {}
+            },
+            Stage::Ready | Stage::Failed(_) => {}
+        }
+    }
+
+    fn intent(&mut self, intent: Intent, what: impl FnOnce() -> String) {
+        match intent {
+            Intent::Running => self.runs = true,
+            Intent::Backoff(_) => {
+                self.tries.push(Reason { clause: format!("another try of {}", what()), whom: vec![Whom::Time] });
+            }
+            Intent::Ready | Intent::Doubtful => {}
+        }
+    }
+}
