@@ -162,7 +162,7 @@ impl ModelResponse {
 
 /// Says why a model call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
+#[error("{message}{}", http(self))]
 pub struct ModelError {
     /// What kind of failure it is.
     pub kind: ModelErrorKind,
@@ -231,6 +231,14 @@ impl ModelErrorKind {
             | Self::Filtered
             | Self::Unscripted => false,
         }
+    }
+}
+
+/// Says the HTTP status where the sentence does not.
+fn http(error: &ModelError) -> String {
+    match error.status {
+        Some(status) if !error.message.contains(&status.to_string()) => format!(" (HTTP {status})"),
+        _ => String::new(),
     }
 }
 

@@ -220,6 +220,14 @@ mod tests {
     }
 
     #[test]
+    fn says_the_status_once() {
+        let said = |status: u16, body: &str| http_error(status, body, None, None).to_string();
+
+        assert_eq!(said(401, r#"{"error":{"message":"wrong key"}}"#), "wrong key (HTTP 401)");
+        assert_eq!(said(429, "slow down"), "the server answered 429: slow down");
+    }
+
+    #[test]
     fn reads_every_form_of_an_error_object() {
         let sentence = |document: Value| Fault::read(&document).map(|fault| fault.into_error().message);
 

@@ -62,8 +62,8 @@ impl Transport {
             return Err(ModelError::new(ModelErrorKind::Auth, sentence));
         }
         let base = config.base_url.trim_end_matches('/');
-        if reqwest::Url::parse(base).is_err() {
-            let sentence = format!("`{}` is no address; write it as https://host/v1", config.base_url);
+        if !reqwest::Url::parse(base).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
+            let sentence = format!("`{}` is no address of a web server; write it as https://host/v1", config.base_url);
             return Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
         }
         // The library's own defaults come from the environment; each is set here.

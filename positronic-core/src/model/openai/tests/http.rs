@@ -103,6 +103,15 @@ fn a_failure_has_its_kind_its_wait_and_the_requests_id() {
 }
 
 #[test]
+fn an_address_that_no_web_server_has_is_refused_at_once() {
+    for address in ["ftp://host/v1", "host/v1", "localhost:8080/v1", ""] {
+        let config = OpenAiConfig::builder().base_url(address.to_owned()).model("m".to_owned()).build();
+        let error = OpenAiChat::new(config).unwrap_err();
+        assert!(error.message.contains("is no address of a web server"), "{address}: {error}");
+    }
+}
+
+#[test]
 fn nothing_is_sent_twice() {
     let server = Server::start(vec![Answer::new(503, "text/plain", "busy")]);
 
