@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::{Exit, Failure};
-use crate::ui::Ui;
+use crate::ui::{PROGRAM, Ui};
 
 /// A binary of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +157,8 @@ fn cargo(arguments: &[&str], folder: &Path) -> Command {
 #[cfg(unix)]
 fn become_it(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     use std::os::unix::process::CommandExt as _;
-    let source = Command::new(executable).args(arguments).exec();
+    // By this name the binary knows how the person has called it.
+    let source = Command::new(executable).arg0(PROGRAM).args(arguments).exec();
     Err(Failure::File { path: executable.to_owned(), doing: "cannot be run", source })
 }
 

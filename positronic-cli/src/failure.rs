@@ -68,7 +68,7 @@ impl Exit {
 pub(crate) enum Failure {
     #[error("there is no brain `{written}`")]
     UnknownBrain { written: String, near: Vec<String>, known: Vec<String> },
-    #[error("the options of `{brain}` do not fit:\n{source}")]
+    #[error("{}:\n{source}", unfit(.brain, .source.problems.len()))]
     Options { brain: String, source: OptionsError },
     #[error("no model is configured, and `{brain}` has no cassette of its own")]
     NoModel { brain: String },
@@ -82,6 +82,8 @@ pub(crate) enum Failure {
     Cassette { name: String, message: String },
     #[error("{} is not empty", dir.display())]
     NotEmpty { dir: PathBuf },
+    #[error("{} is a file", file.display())]
+    NoFolder { file: PathBuf },
     #[error("`{name}` cannot be made into a package's name")]
     NoPackageName { name: String },
     #[error("{} is no checkout of the framework: it has no positronic-core", dir.display())]
@@ -111,6 +113,7 @@ impl Failure {
             | Self::Options { .. }
             | Self::NoPackageName { .. }
             | Self::NotEmpty { .. }
+            | Self::NoFolder { .. }
             | Self::NoCheckout { .. } => Exit::Usage,
             Self::NoModel { .. }
             | Self::NoEndpoint { .. }
@@ -148,7 +151,9 @@ impl Failure {
             Self::NothingToRecord => {
                 vec!["set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind".to_owned()]
             }
-            Self::NotEmpty { .. } => vec!["name a folder that does not exist yet, or an empty one".to_owned()],
+            Self::NotEmpty { .. } | Self::NoFolder { .. } => {
+                vec!["name a folder that does not exist yet, or an empty one".to_owned()]
+            }
             Self::NoPackageName { .. } => vec!["name a folder with a letter in its name".to_owned()],
             Self::NoCheckout { .. } => vec!["--path takes the folder that holds positronic-core".to_owned()],
             Self::NoProject { from } => vec![
@@ -183,6 +188,13 @@ impl Failure {
         }
         prose.push('\n');
         prose
+    }
+}
+
+fn unfit(brain: &str, problems: usize) -> String {
+    match problems {
+        1 => format!("there is a problem with the options of `{brain}`"),
+        problems => format!("there are {problems} problems with the options of `{brain}`"),
     }
 }
 

@@ -1,13 +1,16 @@
 //! From the process's arguments to its exit code.
 
-use std::ffi::OsString;
+use std::env::consts::EXE_SUFFIX;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
 use crate::commands;
+use crate::display::text::sanitise;
 use crate::failure::{Exit, Failure};
 use crate::project::Project;
 use crate::settings::Settings;
@@ -54,13 +57,29 @@ fn with_command(
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
+            let error = harmless(error, arguments, ui.settings.unicode);
             // Where the stream is closed there is nobody to tell.
             _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
         }
     };
     ui.color = cli.color;
+    if let Some(name) = arguments.first().and_then(|path| name(path)) {
+        ui.program = name;
+    }
     run(&cli.command, ui).unwrap_or_else(|failure| told(&failure, ui)).code()
+}
+
+/// Returns the name of a program from the path that it was called by.
+fn name(path: &OsStr) -> Option<String> {
+    let file = Path::new(path).file_name()?.to_string_lossy().into_owned();
+    Some(file.strip_suffix(EXE_SUFFIX).map(str::to_owned).unwrap_or(file))
+}
+
+/// Says the error again of arguments that hold what a terminal would obey, with signs in its place.
+fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::Error {
+    let safe = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode));
+    Cli::try_parse_from(safe).err().unwrap_or(error)
 }
 
 /// Tells a failure; a reader that has gone away, as `head` does, is none.
@@ -70,4 +89,25 @@ fn told(failure: &Failure, ui: &mut Ui) -> Exit {
     }
     _ = ui.failure(failure);
     failure.exit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_command_line_is_not_said_back_to_the_terminal_as_it_is() {
+        let arguments = ["desk", "run", "idle", "\u{1b}[2J\u{9b}31m"].map(OsString::from);
+        let error = Cli::try_parse_from(&arguments).unwrap_err();
+
+        let said = harmless(error, &arguments, true).to_string();
+
+        assert!(said.starts_with("error: unexpected argument '␛[2J\u{fffd}31m' found"), "{said}");
+    }
+
+    #[test]
+    fn a_program_is_called_by_its_files_name() {
+        assert_eq!(name(OsStr::new("target/debug/my.desk")), Some("my.desk".to_owned()));
+        assert_eq!(name(OsStr::new("..")), None);
+    }
 }

@@ -52,8 +52,10 @@ fn is_free(dir: &Path) -> Result<bool, Failure> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
-        Err(source) => Err(file(dir, "cannot be read", source)),
+        Err(source) => Err(match dir.ancestors().find(|path| path.is_file()) {
+            Some(path) => Failure::NoFolder { file: path.to_owned() },
+            None => file(dir, "cannot be read", source),
+        }),
     }
 }
 

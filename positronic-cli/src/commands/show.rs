@@ -22,17 +22,17 @@ pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Ex
             "version": plan.version,
             "stages": plan.shape(),
             "options": **plan.options.json(),
-            "example": example_call(plan),
+            "example": example_call(plan, &ui.program),
         });
         serde_json::to_writer_pretty(&mut ui.out, &document).map_err(io::Error::from)?;
         writeln!(ui.out)?;
     } else {
-        write(&mut ui.out, entry)?;
+        write(&mut ui.out, entry, &ui.program)?;
     }
     Ok(Exit::Done)
 }
 
-fn write(out: &mut dyn Write, entry: &Entry) -> io::Result<()> {
+fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
     let plan = &entry.plan;
     writeln!(out, "{}", plan.title)?;
     if !plan.description.is_empty() {
@@ -54,7 +54,7 @@ fn write(out: &mut dyn Write, entry: &Entry) -> io::Result<()> {
             writeln!(out, "  {}  {}", " ".repeat(column), one_line(description, true))?;
         }
     }
-    writeln!(out, "\nExample\n  {}", example_call(plan))?;
+    writeln!(out, "\nExample\n  {}", example_call(plan, program))?;
     if entry.cassette.is_some() {
         writeln!(out, "\nWithout a key, its own cassette is played.")?;
     }
@@ -77,7 +77,7 @@ fn stages(out: &mut dyn Write, plan: &Plan, depth: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn example_call(plan: &Plan) -> String {
-    let call = format!("positronic run {} {}", shell_word(&plan.title), example(plan.options.json()));
+fn example_call(plan: &Plan, program: &str) -> String {
+    let call = format!("{} run {} {}", shell_word(program), shell_word(&plan.title), example(plan.options.json()));
     call.trim_end().to_owned()
 }

@@ -127,7 +127,13 @@ struct Outcome {
 fn call(project: &Project, arguments: &[&str]) -> Outcome {
     let (out, err) = (Paper::default(), Paper::default());
     let settings = Settings { unicode: true, ..Settings::default() };
-    let mut ui = Ui { out: Box::new(out.clone()), err: Box::new(err.clone()), settings, color: Color::Auto };
+    let mut ui = Ui {
+        out: Box::new(out.clone()),
+        err: Box::new(err.clone()),
+        settings,
+        color: Color::Auto,
+        program: String::new(),
+    };
     let arguments: Vec<OsString> = std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect();
     let code = in_project(project, &arguments, &mut ui);
     Outcome { code, out: out.text(), err: without_times(&err.text()) }
@@ -172,7 +178,7 @@ fn show_says_how_a_brain_is_called() {
     assert_eq!(outcome.code, 0);
     insta::assert_snapshot!(outcome.out);
     let document: Value = serde_json::from_str(&call(&project(), &["show", "HELP DESK", "--json"]).out).unwrap();
-    assert_eq!(document["example"], "positronic run 'Help Desk' -o customer=text");
+    assert_eq!(document["example"], "desk run 'Help Desk' -o customer=text");
     assert_eq!(document["stages"][1], json!({"name": "Chat", "kind": "loop"}));
 }
 
@@ -239,6 +245,19 @@ fn what_was_recorded_can_be_played() {
 }
 
 #[test]
+fn what_a_terminal_would_obey_is_not_said_back() {
+    for arguments in [
+        &["show", "\u{1b}[2Jno\u{9b}31m"][..],
+        &["run", "idle", "-o", "\u{1b}]0;x\u{7}"],
+        &["run", "idle", "--cassette", "\u{1b}[2J"],
+    ] {
+        let outcome = call(&project(), arguments);
+        assert!(outcome.err.contains('␛'), "{:?}", outcome.err);
+        assert!(!outcome.err.contains(|letter: char| letter.is_control() && letter != '\n'), "{:?}", outcome.err);
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_call_is_said_at_once() {
     let project = project();
     let told = |arguments: &[&str]| {
@@ -249,9 +268,15 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
 
     insta::assert_snapshot!(told(&["run", "helpdesk", "-o", "custmer=ada", "-o", "limit=few"]), @r"
     2
-    error: the options of `Help Desk` do not fit:
+    error: there are 3 problems with the options of `Help Desk`:
       custmer: there is no such option; did you mean `customer`?
       limit: got `few`, expected a whole number, at least 0
+      customer: missing, expected text
+      for example: -o customer=text
+    ");
+    insta::assert_snapshot!(told(&["run", "helpdesk"]), @r"
+    2
+    error: there is a problem with the options of `Help Desk`:
       customer: missing, expected text
       for example: -o customer=text
     ");

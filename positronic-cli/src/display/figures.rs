@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::record::Usage;
+use positronic_core::record::{LimitKind, Usage};
 
 /// Writes a duration: `120 ms`, `1.2 s`, `2 min 5 s`, `1 h 2 min`.
 pub(crate) fn duration(duration: Duration) -> String {
@@ -36,6 +36,15 @@ pub(crate) fn count(number: u64) -> String {
 /// Writes a number of things.
 pub(crate) fn many(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{} {one}s", count(number)) }
+}
+
+/// Writes what a limit allows.
+pub(crate) fn amount(kind: LimitKind, limit: u64) -> String {
+    match kind {
+        LimitKind::Tokens => many(limit, "token"),
+        LimitKind::Money => format!("{} of money", count(limit)),
+        LimitKind::Time => duration(Duration::from_micros(limit)),
+    }
 }
 
 /// Writes how many tokens went in and out.

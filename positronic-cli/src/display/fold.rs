@@ -6,6 +6,7 @@ use positronic_core::record::{
 };
 use serde_json::Value;
 
+use super::figures::{amount, many};
 use super::text::arguments;
 use super::view::{Asking, CallNode, End, Flow, NodeKind, Phase, ROOT, StageNode, Status, View};
 
@@ -67,15 +68,14 @@ impl View {
             }
             Body::LoopModelRetry { attempt, error, due } => {
                 self.answered(path);
-                let retry = NodeKind::Retry { attempt: *attempt, message: error.message.clone(), due: *due };
+                let retry = NodeKind::Retry { attempt: *attempt, message: error.to_string(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
             Body::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
-            Body::LoopMaxIterations { limit } => self.note(path, format!("stopped after {limit} rounds"), true),
+            Body::LoopMaxIterations { limit } => self.limited(path, many(u64::from(*limit), "round")),
             Body::LoopLimit { kind, limit, used } => {
-                let kind = serde_json::to_value(kind).ok();
-                let kind = kind.as_ref().and_then(Value::as_str).unwrap_or("another");
-                self.note(path, format!("stopped by the limit on {kind}: {used} of {limit} used"), true);
+                self.note(path, format!("used {} of {}", amount(*kind, *used), amount(*kind, *limit)), true);
+                self.limited(path, amount(*kind, *limit));
             }
             Body::LoopCompacted { keep, .. } => {
                 self.note(path, format!("older messages were summarised, the last {keep} stay"), false);
@@ -93,6 +93,7 @@ impl View {
                 let status = match outcome {
                     LoopOutcome::Failed { .. } => Status::Failed,
                     LoopOutcome::Cancelled => Status::Cut,
+                    LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => Status::Limited,
                     _ => Status::Done,
                 };
                 self.close_below(id, Status::Cut);
@@ -248,6 +249,7 @@ impl View {
                 outcome: None,
                 usage: None,
                 asking: None,
+                limit: None,
                 error: None,
             };
             self.add(id, &path.stage(&shape.name), Status::Ahead, NodeKind::Stage(stage));
@@ -348,6 +350,12 @@ impl View {
 
     fn message(&mut self, path: &Path, text: &str, engine: bool) {
         self.add(self.around(path), path, Status::Done, NodeKind::Message { text: text.to_owned(), engine });
+    }
+
+    fn limited(&mut self, path: &Path, limit: String) {
+        if let Some(stage) = self.stage_mut(self.around(path)) {
+            stage.limit = Some(limit);
+        }
     }
 
     fn note(&mut self, path: &Path, text: String, warn: bool) {

@@ -53,6 +53,7 @@ impl Pen<'_> {
             Status::Done => (Tone::Good, Sign::Done),
             Status::Failed => (Tone::Bad, Sign::Failed),
             Status::Cut => (Tone::Warn, Sign::Cut),
+            Status::Limited => (Tone::Warn, Sign::Limited),
             Status::Skipped => (Tone::Dim, Sign::Ahead),
         }
     }
@@ -162,7 +163,8 @@ impl Pen<'_> {
         (tone, sign): (Tone, Sign),
     ) -> Vec<Line> {
         let mut facts = Vec::new();
-        if let Some(round) = stage.round {
+        // The limit of rounds says how many there were.
+        if let Some(round) = stage.round.filter(|_| stage.outcome != Some(LoopOutcome::MaxIterations)) {
             let rounds = u64::from(round) + 1;
             facts.push(match (node.status.is_open(), stage.max_rounds) {
                 (true, Some(limit)) => format!("round {rounds}/{limit}"),
@@ -170,6 +172,7 @@ impl Pen<'_> {
                 (false, _) => many(rounds, "round"),
             });
         }
+        facts.extend(stage.limit.as_ref().map(|limit| format!("ended by its limit of {limit}")));
         if let Some(usage) = stage.usage.as_ref().filter(|usage| usage.total() > 0) {
             facts.push(tokens(usage));
         }

@@ -94,7 +94,9 @@ impl<W: Write> Plain<W> {
                 _ => return None,
             },
             Body::LoopModelResult { parts, facts, duration: took } => self.answer(parts, facts, *took),
-            Body::LoopModelRetry { attempt, error, due } => self.again(*attempt, &error.message, due.since(event.at)),
+            Body::LoopModelRetry { attempt, error, due } => {
+                self.again(*attempt, &error.to_string(), due.since(event.at))
+            }
             Body::LoopToolCall(call) => {
                 let arguments = self.detail(&arguments(&call.arguments, unicode));
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
@@ -206,14 +208,14 @@ impl<W: Write> Plain<W> {
                 _ => None,
             })
             .map_or(0, |round| u64::from(round) + 1);
-        let how = match outcome {
-            LoopOutcome::Exited { tool } => format!("ended by {tool}"),
-            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => "ended by a limit".to_owned(),
-            LoopOutcome::Failed { message, .. } => format!("failed: {}", self.line(message)),
-            LoopOutcome::Cancelled => "cancelled".to_owned(),
-            _ => "ended".to_owned(),
+        let (how, why) = match outcome {
+            LoopOutcome::Exited { tool } => (format!("ended by {tool}"), String::new()),
+            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), String::new()),
+            LoopOutcome::Failed { message, .. } => ("failed".to_owned(), self.why(Some(message))),
+            LoopOutcome::Cancelled => ("cancelled".to_owned(), String::new()),
+            _ => ("ended".to_owned(), String::new()),
         };
-        format!("{how} after {}{tokens}", many(rounds, "round"))
+        format!("{how} after {}{tokens}{why}", many(rounds, "round"))
     }
 }
 

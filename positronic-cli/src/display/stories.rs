@@ -278,6 +278,19 @@ pub(super) fn failed() -> Story {
         .event("", Body::BrainError(failure))
 }
 
+/// A loop that a limit ends, and a stage after it.
+pub(super) fn limited(limit: Body, outcome: LoopOutcome) -> Story {
+    support()
+        .answer("Chat/0", "", 1)
+        .call("Chat/0.0", "order_status", json!({"order": "A-1723"}))
+        .run("Chat/0.0")
+        .ok("Chat/0.0", 80, json!("shipped"))
+        .event("Chat", limit)
+        .loop_complete("Chat", outcome)
+        .step("Close", 5)
+        .complete("", Value::Null)
+}
+
 /// A person cancels while a tool runs and another waits.
 pub(super) fn cancelled() -> Story {
     let interrupted = ToolResult::Interrupted { reason: "the run was cancelled".to_owned() };

@@ -1,3 +1,5 @@
+use positronic_core::record::{Body, LimitKind, LoopOutcome};
+
 use super::stories::{self, Beat, Story};
 use super::text::width;
 use super::{Plain, Style, View, render};
@@ -62,6 +64,28 @@ fn a_tool_that_fails_and_a_model_that_is_asked_again() {
         insta::assert_snapshot!(format!("failing_{width}"), frame(&stories::failing(), width));
     }
     insta::assert_snapshot!("failed_80", frame(&stories::failed(), 80));
+}
+
+#[test]
+fn a_loop_that_a_limit_ended_has_no_check_mark() {
+    let rounds = stories::limited(Body::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations);
+    insta::assert_snapshot!(frame(&rounds, 80), @r#"
+    Support Agent  customer_id="C-17"
+    ✓ Load customer  210 ms
+    ◌ Chat  ended by its limit of 1 round · 1,624 tokens in, 90 out · 1.3 s
+      › Where is my order, and can I have a refund for the kettle?
+      ✓ order_status order="A-1723"  80 ms
+        → shipped
+    ✓ Close  5 ms
+    ✓ completed · 1.5 s · 812 tokens in, 45 out · cost unknown
+    "#);
+    let limit = |kind, limit| {
+        let reached = Body::LoopLimit { kind, limit, used: limit };
+        let frame = frame(&stories::limited(reached, LoopOutcome::Limit { limit: kind }), 100);
+        frame.lines().find(|line| line.contains("Chat")).unwrap().to_owned()
+    };
+    insta::assert_snapshot!(limit(LimitKind::Tokens, 1_000), @"◌ Chat  1 round · ended by its limit of 1,000 tokens · 1,624 tokens in, 90 out · 1.3 s");
+    insta::assert_snapshot!(limit(LimitKind::Time, 90_000_000), @"◌ Chat  1 round · ended by its limit of 1 min 30 s · 1,624 tokens in, 90 out · 1.3 s");
 }
 
 #[test]
@@ -148,6 +172,7 @@ fn all() -> Vec<Story> {
         stories::failing(),
         stories::failed(),
         stories::cancelled(),
+        stories::limited(Body::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations),
         stories::streaming(),
         stories::outputs(),
     ]

@@ -56,6 +56,8 @@ pub(crate) enum Status {
     Failed,
     /// It was ended from outside, or its outcome is unknown.
     Cut,
+    /// A limit ended it.
+    Limited,
     /// It was never reached.
     Skipped,
 }
@@ -112,6 +114,8 @@ pub(crate) struct StageNode {
     /// For a loop: how many rounds it may have.
     pub(crate) max_rounds: Option<u32>,
     pub(crate) outcome: Option<LoopOutcome>,
+    /// For a loop: the limit that ended it.
+    pub(crate) limit: Option<String>,
     pub(crate) usage: Option<Usage>,
     pub(crate) asking: Option<Asking>,
     pub(crate) error: Option<String>,

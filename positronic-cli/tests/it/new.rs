@@ -61,6 +61,12 @@ fn it_refuses_a_folder_that_is_not_empty_and_a_checkout_that_is_none() {
 
     let refused = positronic().current_dir(folder.path()).args(["new", "."]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
+    for inside in ["notes.txt", "notes.txt/agents"] {
+        let refused = positronic().current_dir(folder.path()).args(["new", inside]).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(said.contains("notes.txt is a file\n"), "{said}");
+    }
     positronic().current_dir(folder.path()).args(["new", "x", "--path", "."]).assert().code(2);
     positronic().current_dir(folder.path()).args(["new", "42"]).assert().code(2);
     positronic().current_dir(folder.path()).args(["new", "x", "--rev", "v1"]).assert().code(2);
