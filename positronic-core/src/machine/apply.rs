@@ -176,7 +176,7 @@ impl RunState {
                 let index = question_index(path)?;
                 self.step_of_question(path, |step| {
                     let asked = step.asked.get_mut(index).ok_or("it was not asked")?;
-                    asked.answer = Some(parts.clone());
+                    asked.answer = Some(Arc::clone(parts));
                     Ok(())
                 })?;
                 self.add_usage(path, facts.usage);

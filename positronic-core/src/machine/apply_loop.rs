@@ -290,7 +290,7 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
     frame.batch.push(Call {
         path: path.clone(),
         tool: call.tool.clone(),
-        arguments: Arc::new(call.arguments.clone()),
+        arguments: Arc::clone(&call.arguments),
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,

@@ -129,7 +129,7 @@ pub struct Asked {
     /// The hash of the question.
     pub hash: ContentHash,
     /// The answer's parts, once there is one.
-    pub answer: Option<Vec<Part>>,
+    pub answer: Option<Arc<[Part]>>,
 }
 
 /// A loop that has begun.

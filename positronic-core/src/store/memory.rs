@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use futures::future::BoxFuture;
 
 use super::{Append, EventStore, StoreError, Watcher};
-use crate::record::{Body, Epoch, Event, RunId, Seq};
+use crate::record::{Body, Epoch, Event, EventError, RunId, Seq};
 
 /// Keeps logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -16,20 +16,21 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Log {
-    events: Vec<Arc<Event>>,
+    /// The events' lines of JSON, as any store keeps them: a tenth of what the decoded events would take.
+    lines: Vec<Box<str>>,
     epoch: Epoch,
     watchers: Vec<Weak<dyn Watcher>>,
 }
 
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} events", self.events.len())
+        write!(f, "{} events", self.lines.len())
     }
 }
 
 impl Log {
     fn next(&self) -> Seq {
-        Seq(self.events.len() as u64)
+        Seq(self.lines.len() as u64)
     }
 }
 
@@ -44,7 +45,10 @@ impl MemoryStore {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
+    fn append_now(&self, run: &RunId, append: &Append) -> Result<(), StoreError> {
+        let lines: Result<Vec<_>, _> =
+            append.events.iter().map(|event| event.to_json().map(String::into_boxed_str)).collect();
+        let lines = lines.map_err(broken)?;
         let (watchers, next) = {
             let mut logs = self.logs();
             if !logs.contains_key(run) {
@@ -64,7 +68,7 @@ impl MemoryStore {
             if let Some(epoch) = claimed.filter_map(|event| event.epoch).max() {
                 log.epoch = log.epoch.max(epoch);
             }
-            log.events.extend(append.events);
+            log.lines.extend(lines);
             log.watchers.retain(|watcher| watcher.strong_count() > 0);
             (log.watchers.iter().filter_map(Weak::upgrade).collect::<Vec<_>>(), log.next())
         };
@@ -77,7 +81,7 @@ impl MemoryStore {
 
 impl EventStore for MemoryStore {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(std::future::ready(self.append_now(run, append)))
+        Box::pin(std::future::ready(self.append_now(run, &append)))
     }
 
     fn read<'a>(
@@ -87,7 +91,10 @@ impl EventStore for MemoryStore {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let events = match self.logs().get(run) {
-            Some(log) => Ok(log.events.iter().skip(from.index()).take(most).cloned().collect()),
+            Some(log) => {
+                let lines = log.lines.get(from.index()..).unwrap_or_default().iter().take(most);
+                lines.map(|line| Event::from_json(line).map(Arc::new).map_err(broken)).collect()
+            }
             None => Err(StoreError::NoSuchRun { run: run.clone() }),
         };
         Box::pin(std::future::ready(events))
@@ -102,4 +109,8 @@ impl EventStore for MemoryStore {
             log.watchers.push(watcher);
         }
     }
+}
+
+fn broken(error: EventError) -> StoreError {
+    StoreError::Failed { message: error.to_string() }
 }

@@ -157,7 +157,7 @@ async fn edited_arguments_are_checked_and_run_and_the_model_is_told() {
     approve_edited(&run, "Work/0.0", json!({"id": "b"})).await.unwrap();
     let story = play.story(&run).await;
     let call = &calls(&story, "Work")[0];
-    assert_eq!((&call.arguments, call.edited.as_ref()), (&json!({"id": "a"}), Some(&json!({"id": "b"}))));
+    assert_eq!((&*call.arguments, call.edited.as_ref()), (&json!({"id": "a"}), Some(&json!({"id": "b"}))));
     assert_eq!(journal.take(), ["b"]);
     assert_eq!(play.last_results(), ["A person changed the arguments before the call ran: {\"id\":\"b\"}\n\nb done"]);
 }

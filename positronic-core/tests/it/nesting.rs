@@ -356,7 +356,7 @@ async fn a_brain_as_a_tool_can_need_an_approval_and_be_an_exit() {
 
     let story = play.story(&run).await;
     assert_eq!(*story.state(), json!({"done": ["b in depth 1"]}));
-    assert_eq!(calls(&story, "Work")[0].arguments, json!({"topic": "a"}));
+    assert_eq!(*calls(&story, "Work")[0].arguments, json!({"topic": "a"}));
 }
 
 #[tokio::test(start_paused = true)]

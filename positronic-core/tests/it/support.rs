@@ -323,7 +323,7 @@ pub(crate) fn calls(story: &Story, at: &str) -> Vec<ToolOutput> {
     output
         .into_iter()
         .filter_map(|output| match output.kind {
-            OutputKind::Tool(tool) => Some(tool),
+            OutputKind::Tool(tool) => Some(*tool),
             _ => None,
         })
         .collect()
