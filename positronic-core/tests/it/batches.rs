@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use positronic_core::dsl::Tool;
-use positronic_core::machine::{PendingKind, Refusal};
+use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
+use positronic_core::record::PendingKind;
 use positronic_core::record::{Actor, BatchPolicy, Body, LoopOutcome, Signal, SignalId, SignalKind, ToolResult};
 use positronic_core::runner::{Run, Settled, SignalError};
 use serde_json::{Value, json};

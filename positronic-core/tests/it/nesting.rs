@@ -1,8 +1,8 @@
 //! Brains in brains: as stages, as tools, as skills; what goes in, what comes out, and where a person is asked.
 
-use positronic_core::machine::PendingKind;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::record::PendingKind;
 use positronic_core::record::{EndReason, ToolResult};
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use positronic_core::dsl::{Loop, Reply as ToolReply, Runnable, Tool, ToolBuilder};
-use positronic_core::machine::{Pending, RunState, next, pending, status};
+use positronic_core::machine::{RunState, next, pending, status};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, request_at};
+use positronic_core::record::Pending;
 use positronic_core::record::{
     Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, ToolOutput, ToolResult,
 };

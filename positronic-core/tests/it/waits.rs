@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use positronic_core::dsl::Tool;
-use positronic_core::machine::{PendingKind, Refusal, Status};
+use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Message, ToolResult};
+use positronic_core::record::{PendingKind, Status};
 use positronic_core::runner::{Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
