@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use positronic_core::machine::{Pending, PendingKind};
 use positronic_core::plan::Plan;
 use positronic_core::record::{Actor, Seq, SignalKind, Start};
+use positronic_core::record::{Pending, PendingKind};
 use positronic_core::runner::{Clock as _, Run, Runner, Settled, SignalError, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::Value;

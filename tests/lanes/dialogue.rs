@@ -81,7 +81,7 @@ fn facts(played: &Played) -> Vec<ModelFacts> {
 fn assert_streamed(played: &Played) {
     for event in played.story.log() {
         let Body::LoopModelResult { parts, .. } = &event.body else { continue };
-        for (part, logged) in (0..).zip(parts) {
+        for (part, logged) in (0..).zip(&**parts) {
             let pieces: Vec<_> =
                 played.deltas.iter().filter(|delta| delta.path == event.path && delta.part == part).collect();
             let streamed: String = pieces.iter().map(|delta| delta.text.as_str()).collect();
@@ -120,7 +120,7 @@ fn assert_streamed(played: &Played) {
 
 fn call(played: &Played, path: &str) -> (String, Value) {
     let call = |body: &Body| match body {
-        Body::LoopToolCall(call) => Some((call.tool.clone(), call.arguments.clone())),
+        Body::LoopToolCall(call) => Some((call.tool.clone(), Value::clone(&call.arguments))),
         _ => None,
     };
     let mut calls = played.story.log().iter().filter(|event| event.path.as_str() == path);

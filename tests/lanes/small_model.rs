@@ -38,7 +38,7 @@ async fn play<B: positronic_core::dsl::Runnable<Options = ()>>(brain: B) -> (Sto
 /// Joins what the model said in a loop.
 fn said(record: &Prompt) -> String {
     let parts = record.output.iter().filter_map(|output| match &output.kind {
-        OutputKind::Text { parts, .. } => Some(parts),
+        OutputKind::Text { parts, .. } => Some(&**parts),
         _ => None,
     });
     let texts = parts.flatten().filter_map(|part| match part {

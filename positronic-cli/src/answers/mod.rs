@@ -5,8 +5,8 @@
 
 mod person;
 
-use positronic_core::machine::{Pending, PendingKind};
 use positronic_core::model::cassette::{Cassette, Pending as Asked};
+use positronic_core::record::{Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use inquire::ui::RenderConfig;
 use inquire::validator::Validation;
 use inquire::{Confirm, InquireError, Select, Text};
-use positronic_core::machine::{Pending, PendingKind};
 use positronic_core::record::{Gate, SignalKind, WaitSpec};
+use positronic_core::record::{Pending, PendingKind};
 use serde_json::{Map, Value};
 
 use super::delivery;

@@ -277,7 +277,7 @@ impl View {
     fn tool_call(&mut self, path: &Path, call: &ToolCall) {
         let call = CallNode {
             tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
+            arguments: serde_json::Value::clone(&call.arguments),
             brain: None,
             phase: Phase::Queued,
             decided: None,

@@ -102,12 +102,19 @@ impl Story {
         parts.extend((0..calls).map(|index| Part::Call { index }));
         let usage = Usage { input: 812, output: 45, ..Usage::default() };
         let facts = ModelFacts { usage, ..ModelFacts::default() };
-        self.event(round, Body::LoopModelResult { parts, facts, duration: 1_300_000 })
+        self.event(round, Body::LoopModelResult { parts: parts.into(), facts, duration: 1_300_000 })
     }
 
     pub(super) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {
         let tool = tool.to_owned();
-        let call = ToolCall { tool, arguments, provider_id: None, data: None, flags: CallFlags::default(), gate: None };
+        let call = ToolCall {
+            tool,
+            arguments: arguments.into(),
+            provider_id: None,
+            data: None,
+            flags: CallFlags::default(),
+            gate: None,
+        };
         self.event(at, Body::LoopToolCall(Box::new(call)))
     }
 

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, Change, Event, Failure, LoopOutcome, Path, Segment, StageKind};
+use crate::record::{Body, Change, Claim, Event, Failure, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
 use super::state::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, RunState, Stage, StepFrame,
-    Visit, owner_of,
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, StepFrame, Visit,
+    owner_of,
 };
 
 /// Says why an event cannot be the next one of its run.
@@ -87,7 +87,7 @@ impl RunState {
                 }
                 self.claim = Some(Claim { epoch, holder: holder.clone(), released: false });
                 if let Some(root) = &mut self.root {
-                    doubt(root);
+                    doubt(Arc::make_mut(root));
                 }
                 Ok(())
             }
@@ -99,9 +99,9 @@ impl RunState {
             Body::BrainStart(start) => {
                 let frame = BrainFrame {
                     path: path.clone(),
-                    title: start.title.clone(),
+                    title: start.title.as_str().into(),
                     fingerprint: start.fingerprint.clone(),
-                    stages: start.stages.clone(),
+                    stages: Arc::new(start.stages.clone()),
                     options: Arc::new(start.options.clone()),
                     state: Arc::new(start.state.clone()),
                     changed: event.seq,
@@ -112,7 +112,7 @@ impl RunState {
                     end: None,
                 };
                 if let Some(signal) = start.start.as_ref().and_then(|start| start.id.clone()) {
-                    self.signals.insert(signal, event.seq);
+                    Arc::make_mut(&mut self.signals).insert(signal, event.seq);
                 }
                 if let Some(start) = &start.start {
                     self.start = start.clone();
@@ -176,7 +176,7 @@ impl RunState {
                 let index = question_index(path)?;
                 self.step_of_question(path, |step| {
                     let asked = step.asked.get_mut(index).ok_or("it was not asked")?;
-                    asked.answer = Some(parts.clone());
+                    asked.answer = Some(Arc::clone(parts));
                     Ok(())
                 })?;
                 self.add_usage(path, facts.usage);
@@ -218,6 +218,7 @@ impl RunState {
             if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage)
                 && frame.path == path
             {
+                let frame = Arc::make_mut(frame);
                 frame.active = frame.active.saturating_add(passed);
             }
         }
@@ -226,7 +227,7 @@ impl RunState {
 
     pub(super) fn accept(&mut self, signal: Option<&crate::record::SignalId>, event: &Event) {
         if let Some(signal) = signal {
-            self.signals.insert(signal.clone(), event.seq);
+            Arc::make_mut(&mut self.signals).insert(signal.clone(), event.seq);
         }
     }
 
@@ -235,7 +236,7 @@ impl RunState {
             if self.root.is_some() {
                 return Err("the run has begun".to_owned());
             }
-            self.root = Some(Box::new(frame));
+            self.root = Some(Arc::new(frame));
             return Ok(());
         };
         let owner = owner_of(path).unwrap_or_default();
@@ -243,15 +244,15 @@ impl RunState {
         let is_here = matches!(last, Segment::Stage(name) if brain.is_at(name, StageKind::Brain));
         match (last, &mut brain.stage) {
             (Segment::Stage(_), Stage::Ready) if is_here => {
-                brain.stage = Stage::Brain(Box::new(frame));
+                brain.stage = Stage::Brain(Arc::new(frame));
                 Ok(())
             }
             (Segment::Call(round, index), Stage::Loop(around)) => {
-                let call = around.call_mut(round, index).ok_or("there is no such call")?;
+                let call = Arc::make_mut(around).call_mut(round, index).ok_or("there is no such call")?;
                 if !matches!(call.phase, CallPhase::Open(Intent::Running)) || !call.flags.brain {
                     return Err("the call does not start a brain now".to_owned());
                 }
-                call.phase = CallPhase::Brain(Box::new(frame));
+                call.phase = CallPhase::Brain(Arc::new(frame));
                 Ok(())
             }
             _ => Err("no brain starts here".to_owned()),
@@ -360,7 +361,7 @@ impl RunState {
             Visit::Loop(frame) => frame.usage += usage,
         });
         if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
-            frame.usage += usage;
+            Arc::make_mut(frame).usage += usage;
         }
     }
 }
@@ -415,15 +416,16 @@ fn doubt(brain: &mut BrainFrame) {
     };
     match &mut brain.stage {
         Stage::Step(step) => doubt_intent(&mut step.intent),
-        Stage::Brain(inner) => doubt(inner),
+        Stage::Brain(inner) => doubt(Arc::make_mut(inner)),
         Stage::Loop(frame) => {
+            let frame = Arc::make_mut(frame);
             if let LoopPhase::Ask { intent, .. } = &mut frame.phase {
                 doubt_intent(intent);
             }
             for call in &mut frame.batch {
-                match &mut call.phase {
+                match &mut Arc::make_mut(call).phase {
                     CallPhase::Open(intent) => doubt_intent(intent),
-                    CallPhase::Brain(inner) => doubt(inner),
+                    CallPhase::Brain(inner) => doubt(Arc::make_mut(inner)),
                     CallPhase::Gated
                     | CallPhase::Pending { .. }
                     | CallPhase::Waiting { .. }

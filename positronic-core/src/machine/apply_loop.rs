@@ -20,6 +20,7 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
         return start(brain, path, limits);
     }
     let Stage::Loop(frame) = &mut brain.stage else { return Err("no loop is open here".to_owned()) };
+    let frame = Arc::make_mut(frame);
     if !path.is_within(&frame.path) {
         return Err(format!("the open loop is `{}`", frame.path));
     }
@@ -48,7 +49,7 @@ fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits) ->
     if !brain.is_at(name, StageKind::Loop) || !matches!(brain.stage, Stage::Ready) {
         return Err("the brain is not at this loop".to_owned());
     }
-    brain.stage = Stage::Loop(Box::new(LoopFrame::new(path.clone(), limits.clone())));
+    brain.stage = Stage::Loop(Arc::new(LoopFrame::new(path.clone(), limits.clone())));
     Ok(())
 }
 
@@ -250,7 +251,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             }
             Decision::Rejected => {
                 let denied = denial(&call.tool, &call.arguments);
-                frame.denials.insert(denied);
+                Arc::make_mut(&mut frame.denials).insert(denied);
             }
         },
         (EventBody::LoopApprovalWithdrawn { .. } | EventBody::LoopApprovalExpired {}, CallPhase::Pending { .. }) => {}
@@ -287,16 +288,16 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
     if usize::try_from(index).ok() != Some(frame.batch.len()) {
         return Err(format!("the next call is {}", frame.batch.len()));
     }
-    frame.batch.push(Call {
+    frame.batch.push(Arc::new(Call {
         path: path.clone(),
         tool: call.tool.clone(),
-        arguments: Arc::new(call.arguments.clone()),
+        arguments: Arc::clone(&call.arguments),
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,
         started: None,
         phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
-    });
+    }));
     Ok(())
 }
 

@@ -5,6 +5,8 @@
 //! a read-only call never waits for an approval. An exit tool is a barrier: it starts when every call before it has its
 //! result, and no call after it ever starts.
 
+use std::sync::Arc;
+
 use crate::record::{BatchPolicy, Body, CallFlags, Draft, ResumeCause, StageKind, Timestamp, ToolResult, hash_json};
 
 use super::apply_loop::denial;
@@ -212,7 +214,7 @@ fn result(call: &Call, result: ToolResult) -> Draft {
 }
 
 /// An exit call has its result: what stands behind it is skipped, and if it succeeded the loop ends.
-fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Call], out: &mut Next) {
+fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Next) {
     let mut drafts = Vec::new();
     let reason = format!("it came after the exit tool `{}`", exit.tool);
     for call in behind {
@@ -231,11 +233,11 @@ fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Call], out: &mut Next) {
 /// Says whether the batch cannot go on because a brain below would have to ask its model: then a limit of a loop
 /// around ends that loop. What waits for a person alone goes on waiting.
 pub(super) fn is_held_by_limit(frame: &LoopFrame) -> bool {
-    let inner = |call: &'_ Call| match &call.phase {
+    let asks = |call: &Arc<Call>| match &call.phase {
         CallPhase::Brain(inner) => asks_next(inner),
         _ => false,
     };
-    frame.batch.iter().any(inner) && !frame.batch.iter().any(status::goes_on_unasked)
+    frame.batch.iter().any(asks) && !frame.batch.iter().any(|call| status::goes_on_unasked(call))
 }
 
 fn asks_next(brain: &BrainFrame) -> bool {

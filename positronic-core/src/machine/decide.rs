@@ -6,12 +6,13 @@
 use serde_json::Value;
 
 use crate::record::{
-    Body, Decision, Draft, Event, Path, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
+    Body, Decision, Draft, Event, Path, PendingKind, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp,
+    ToolDecl, ToolResult,
 };
 
 use super::close;
 use super::state::{Call, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
-use super::status::{PendingKind, pending};
+use super::status::pending;
 
 /// Checks a value against a JSON schema. It is passed in, so that the machine stays free of libraries.
 pub trait Schemas {

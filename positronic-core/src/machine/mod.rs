@@ -23,16 +23,17 @@ mod known;
 mod next;
 mod state;
 mod status;
+mod summary;
 mod why;
 
 pub use apply::IllegalEvent;
 pub use decide::{Refusal, Schemas, decide, decided};
 pub use next::{Effect, Next, next};
 pub use state::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Claim, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage,
-    StepFrame,
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage, StepFrame,
 };
-pub use status::{Pending, PendingKind, Status, awaits, pending, status};
+pub use status::{awaits, pending, status};
+pub use summary::summary;
 pub use why::{Whom, Why, why};
 
 pub(crate) use apply::question_hash;

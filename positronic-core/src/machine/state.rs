@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::{
-    CallFlags, CallState, ContentHash, ContextItem, Epoch, Failure, Gate, Limits, LoopOutcome, ModelRequest, Part,
+    CallFlags, CallState, Claim, ContentHash, ContextItem, Failure, Gate, Limits, LoopOutcome, ModelRequest, Part,
     Path, Segment, Seq, Settings, Shape, SignalId, StageKind, StageShape, Start, Timestamp, ToolResult, ToolSet,
     Transcript, Usage, WaitSpec, parent_of, segments_of,
 };
@@ -15,6 +15,9 @@ use crate::record::{
 use super::known::Known;
 
 /// Everything a run's log says about now. It is the fold of the log's events and never the only copy of anything.
+///
+/// A clone shares its frames, and a fold copies only those that its event changes: whoever wants to append folds into a
+/// clone first, and the state in use is never ahead of the log.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RunState {
     /// The number that the next event gets.
@@ -28,20 +31,9 @@ pub struct RunState {
     /// The event that paused the run, while it is paused.
     pub paused: Option<Seq>,
     /// The brain that the run runs; none before its first `BRAIN_START`.
-    pub root: Option<Box<BrainFrame>>,
+    pub root: Option<Arc<BrainFrame>>,
     /// The signals that were accepted, with the event that says so.
-    pub signals: BTreeMap<SignalId, Seq>,
-}
-
-/// A worker's attachment to a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
-    /// Counts the attachments.
-    pub epoch: Epoch,
-    /// The worker.
-    pub holder: String,
-    /// Whether it has let go.
-    pub released: bool,
+    pub signals: Arc<BTreeMap<SignalId, Seq>>,
 }
 
 /// A brain that has begun.
@@ -50,11 +42,11 @@ pub struct BrainFrame {
     /// Its path: empty for the root, else that of the stage or the call that runs it.
     pub path: Path,
     /// Its title.
-    pub title: String,
+    pub title: Arc<str>,
     /// The hash of what makes it the same brain.
     pub fingerprint: ContentHash,
     /// Its stages.
-    pub stages: Shape,
+    pub stages: Arc<Shape>,
     /// Its options.
     pub options: Arc<Value>,
     /// Its state, a canonical document.
@@ -92,9 +84,9 @@ pub enum Stage {
     /// A step that has begun.
     Step(StepFrame),
     /// A loop that has begun.
-    Loop(Box<LoopFrame>),
+    Loop(Arc<LoopFrame>),
     /// A nested brain that has begun.
-    Brain(Box<BrainFrame>),
+    Brain(Arc<BrainFrame>),
     /// It ended in a way that fails the brain.
     Failed(Failure),
 }
@@ -129,7 +121,7 @@ pub struct Asked {
     /// The hash of the question.
     pub hash: ContentHash,
     /// The answer's parts, once there is one.
-    pub answer: Option<Vec<Part>>,
+    pub answer: Option<Arc<[Part]>>,
 }
 
 /// A loop that has begun.
@@ -152,14 +144,14 @@ pub struct LoopFrame {
     /// The active time, in microseconds; counted only where it is limited.
     pub active: u64,
     /// The calls of the current batch, in order.
-    pub batch: Vec<Call>,
+    pub batch: Vec<Arc<Call>>,
     /// How many calls the batch has.
     pub expected: u32,
     /// Whether a message came that the model has not read.
     pub unread: bool,
     /// Rejected calls, as hashes of tool and arguments.
-    pub denials: BTreeSet<ContentHash>,
-    known: Known,
+    pub denials: Arc<BTreeSet<ContentHash>>,
+    known: Arc<Known>,
 }
 
 /// Where a round of a loop stands.
@@ -247,7 +239,7 @@ pub enum CallPhase {
     /// It may run.
     Open(Intent),
     /// It runs a brain.
-    Brain(Box<BrainFrame>),
+    Brain(Arc<BrainFrame>),
     /// It waits.
     Waiting {
         /// The event that began the wait.
@@ -325,8 +317,8 @@ impl LoopFrame {
             batch: Vec::new(),
             expected: 0,
             unread: false,
-            denials: BTreeSet::new(),
-            known: Known::default(),
+            denials: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -336,8 +328,8 @@ impl LoopFrame {
         self.known.get(hash).is_some()
     }
 
-    pub(super) const fn known_mut(&mut self) -> &mut Known {
-        &mut self.known
+    pub(super) fn known_mut(&mut self) -> &mut Known {
+        Arc::make_mut(&mut self.known)
     }
 
     /// Finds the call at this place of the current batch.
@@ -346,14 +338,14 @@ impl LoopFrame {
         if round != self.round {
             return None;
         }
-        self.batch.get(usize::try_from(index).ok()?)
+        self.batch.get(usize::try_from(index).ok()?).map(|call| &**call)
     }
 
     pub(super) fn call_mut(&mut self, round: u32, index: u32) -> Option<&mut Call> {
         if round != self.round {
             return None;
         }
-        self.batch.get_mut(usize::try_from(index).ok()?)
+        self.batch.get_mut(usize::try_from(index).ok()?).map(Arc::make_mut)
     }
 }
 
@@ -407,7 +399,7 @@ impl RunState {
 
     /// Finds the brain with this path, and shows `visit` every frame on the way, from the outside in.
     pub(super) fn brain_mut(&mut self, path: &str, mut visit: impl FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
-        let mut brain = self.root.as_deref_mut()?;
+        let mut brain = Arc::make_mut(self.root.as_mut()?);
         visit(Visit::Brain(brain));
         let mut segments = segments_of(path);
         while let Some(segment) = segments.next() {
@@ -416,12 +408,13 @@ impl RunState {
                 return None;
             }
             brain = match &mut brain.stage {
-                Stage::Brain(inner) => inner,
+                Stage::Brain(inner) => Arc::make_mut(inner),
                 Stage::Loop(frame) => {
+                    let frame = Arc::make_mut(frame);
                     visit(Visit::Loop(frame));
                     let Some(Segment::Call(round, index)) = segments.next() else { return None };
                     match &mut frame.call_mut(round, index)?.phase {
-                        CallPhase::Brain(inner) => inner,
+                        CallPhase::Brain(inner) => Arc::make_mut(inner),
                         _ => return None,
                     }
                 }

@@ -2,65 +2,10 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::record::{Gate, Path, Segment, Seq, Timestamp, WaitSpec};
+use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
 use super::next::next;
 use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, RunState, Stage};
-
-/// The one status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// Something is in flight or can start.
-    Running,
-    /// Nothing can happen until somebody answers.
-    Waiting,
-    /// A person paused it.
-    Paused,
-    /// It ended well.
-    Completed,
-    /// It ended in failure.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-/// Something that waits for somebody.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Pending {
-    /// The call that waits.
-    pub call: Path,
-    /// The tool.
-    pub tool: String,
-    /// The arguments.
-    pub arguments: Arc<Value>,
-    /// The event since which it waits.
-    pub since: Seq,
-    /// What it waits for.
-    pub kind: PendingKind,
-}
-
-/// What a call waits for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum PendingKind {
-    /// A person's approval.
-    Approval {
-        /// Why a person is asked, and whether the arguments may be edited.
-        gate: Gate,
-        /// When the question becomes void.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        expires: Option<Timestamp>,
-    },
-    /// A webhook or a reply; the first that comes answers.
-    Answer {
-        /// What would answer it.
-        waits: Vec<WaitSpec>,
-    },
-}
 
 /// Returns the status of a run.
 #[must_use]

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::record::{Path, Seq, Timestamp, WaitSpec};
+use crate::record::{Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
 use super::decide::REPLY;
 use super::next::next;
 use super::state::{BrainFrame, CallPhase, Intent, LoopPhase, RunState, Stage};
-use super::status::{Pending, PendingKind, pending};
+use super::status::pending;
 
 /// Why a run does nothing just now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -46,7 +46,7 @@ const fn is_of_batch(kind: &OutputKind) -> bool {
 
 fn assistant(parts: &[Part], batch: &[Output]) -> Message {
     let calls: Vec<&ToolOutput> = batch.iter().filter_map(as_tool).collect();
-    let parts = parts
+    let mut parts: Vec<_> = parts
         .iter()
         .filter_map(|part| match part {
             Part::Text { text } => Some(Assistant::Text { text: text.clone() }),
@@ -63,6 +63,8 @@ fn assistant(parts: &[Part], batch: &[Output]) -> Message {
             }
         })
         .collect();
+    // It is kept as long as the run, and most answers have one part.
+    parts.shrink_to_fit();
     Message::Assistant { parts }
 }
 

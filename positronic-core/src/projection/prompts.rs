@@ -1,7 +1,8 @@
 //! The records of a run's loops, folded event by event.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
-use serde_json::Value;
 
 use super::messages::messages;
 use crate::record::{
@@ -109,7 +110,7 @@ impl Record {
 
     fn tool(&mut self, path: &Path) -> Option<&mut ToolOutput> {
         self.prompt.output.iter_mut().rev().find_map(|output| match &mut output.kind {
-            OutputKind::Tool(tool) if tool.path == *path => Some(tool),
+            OutputKind::Tool(tool) if tool.path == *path => Some(&mut **tool),
             _ => None,
         })
     }
@@ -157,10 +158,10 @@ impl Record {
                     Some(Segment::Round(round)) => round,
                     _ => 0,
                 };
-                self.push(event, OutputKind::Text { round, parts: parts.clone() });
+                self.push(event, OutputKind::Text { round, parts: Arc::clone(parts) });
                 self.prompt.usage += facts.usage;
             }
-            Body::LoopToolCall(call) => self.push(event, OutputKind::Tool(proposed(path, call))),
+            Body::LoopToolCall(call) => self.push(event, OutputKind::Tool(Box::new(proposed(path, call)))),
             Body::LoopToolStart { .. } | Body::LoopBrainStart { .. } | Body::LoopResume { .. } => {
                 self.set_call(path, CallState::Running);
             }
@@ -181,8 +182,8 @@ impl Record {
                 self.set_call(path, CallState::Done);
             }
             Body::LoopOutput { id, file, widget } => {
-                let file = file.clone().map(OutputKind::File);
-                let widget = widget.clone().map(OutputKind::Widget);
+                let file = file.clone().map(|file| OutputKind::File(Box::new(file)));
+                let widget = widget.clone().map(|widget| OutputKind::Widget(Box::new(widget)));
                 for kind in file.into_iter().chain(widget) {
                     self.insert_after(path, Output { at: event.at, id: Some(id.clone()), kind });
                 }
@@ -229,7 +230,7 @@ fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
     ToolOutput {
         path: path.clone(),
         tool: call.tool.clone(),
-        arguments: Value::clone(&call.arguments),
+        arguments: Arc::clone(&call.arguments),
         edited: None,
         state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
         result: None,

@@ -27,7 +27,7 @@ fn one(prompt: &Prompt, text: &mut String) {
                 _ = writeln!(text, "{}: {said}", if *engine { "engine" } else { "user" });
             }
             OutputKind::Text { parts, .. } => {
-                for part in parts {
+                for part in &**parts {
                     match part {
                         Part::Text { text: said } => _ = writeln!(text, "assistant: {said}"),
                         Part::Reasoning { text: thought, .. } if !thought.is_empty() => {

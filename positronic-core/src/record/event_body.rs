@@ -165,7 +165,7 @@ pub enum Body {
     /// The model answered.
     LoopModelResult {
         /// The parts of the answer in order.
-        parts: Vec<Part>,
+        parts: Arc<[Part]>,
         /// What is known about the answer.
         facts: ModelFacts,
         /// Microseconds from the request to the end of the answer.
@@ -464,7 +464,7 @@ pub struct ToolCall {
     /// The tool, or the name that the model wrote where there is no such tool.
     pub tool: String,
     /// The arguments; a text, where the model did not write JSON.
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// The provider's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,

@@ -16,6 +16,7 @@ mod request;
 mod result;
 mod shape;
 mod signal;
+mod summary;
 mod usage;
 
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
@@ -35,4 +36,5 @@ pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Set
 pub use result::{LoopOutcome, ToolResult};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Signal, SignalKind, Start};
+pub use summary::{Claim, Pending, PendingKind, RunSummary, Status};
 pub use usage::{Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall, Usage};

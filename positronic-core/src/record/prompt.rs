@@ -4,6 +4,7 @@
 //! people see. [`projection`](crate::projection) makes model messages from them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,14 +111,14 @@ pub enum OutputKind {
         /// The round.
         round: u32,
         /// The parts in order; a call's place is a reference.
-        parts: Vec<Part>,
+        parts: Arc<[Part]>,
     },
     /// A call.
-    Tool(ToolOutput),
+    Tool(Box<ToolOutput>),
     /// A file for people; the model reads one line about it.
-    File(FileOutput),
+    File(Box<FileOutput>),
     /// Data for a user interface; the model never sees it.
-    Widget(WidgetOutput),
+    Widget(Box<WidgetOutput>),
 }
 
 /// A call, with its result once there is one.
@@ -128,7 +129,7 @@ pub struct ToolOutput {
     /// The tool, or the name that the model wrote where there is no such tool.
     pub tool: String,
     /// The arguments that the model proposed.
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// The arguments that ran, where a person edited them.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub edited: Option<Value>,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::worker::{Stop, Worker};
-use crate::machine::awaits;
-use crate::record::{Body, Draft, Epoch, Event, Path, Seq, Timestamp};
-use crate::store::{Append, StoreError};
+use crate::machine::{IllegalEvent, RunState, awaits, pending, summary};
+use crate::record::{Body, Draft, Epoch, Event, Path, RunId, RunSummary, Seq, Timestamp};
+use crate::store::{Append, Index, StoreError};
 
 /// Gives drafts their numbers, one time and an epoch.
 pub(super) fn stamp(drafts: Vec<Draft>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
@@ -53,12 +53,20 @@ impl Worker {
             (state.next, self.shared.now().max(state.at))
         };
         let events = stamp(drafts, next, at, Some(self.epoch));
-        let append = Append { expected: next, epoch: Some(self.epoch), events: events.clone() };
+        let (after, index) = self.folded(&events)?;
+        let append = Append {
+            expected: next,
+            epoch: Some(self.epoch),
+            events: events.clone(),
+            index: index.clone(),
+            takes: Vec::new(),
+            snapshot: None,
+        };
         // Whatever somebody else appends up to there makes this append fail, and is read then.
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
         match self.shared.runner.store.append(&self.shared.run, append).await {
             Ok(()) => {
-                self.fold(&events)?;
+                self.take_over(after, index.summary, &events);
                 Ok(None)
             }
             Err(StoreError::Conflict { .. }) => {
@@ -78,18 +86,48 @@ impl Worker {
     }
 
     fn fold(&mut self, events: &[Arc<Event>]) -> Result<(), Stop> {
+        let (after, index) = self.folded(events)?;
+        self.take_over(after, index.summary, events);
+        Ok(())
+    }
+
+    /// Folds events into a copy of the state: an event that cannot happen is never appended.
+    fn folded(&self, events: &[Arc<Event>]) -> Result<(RunState, Index), Stop> {
+        let before = self.shared.state().clone();
+        let after = follow(&before, events).map_err(|error| Stop(error.to_string()))?;
+        let index = index(&self.shared.run, &before, &after, Some(&self.summary));
+        Ok((after, index))
+    }
+
+    fn take_over(&mut self, after: RunState, summary: RunSummary, events: &[Arc<Event>]) {
         let mut state = self.shared.state();
+        *state = after;
         let mut prompts = self.shared.prompts();
         for event in events {
-            state.apply(event).map_err(|error| Stop(error.to_string()))?;
             prompts.apply(event);
         }
         drop(prompts);
+        self.summary = summary;
         if events.iter().any(|event| closes(&event.body)) {
             self.frames.forget_closed(&state);
         }
-        Ok(())
     }
+}
+
+/// Folds events into a copy of a state.
+pub(super) fn follow(before: &RunState, events: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
+    let mut after = before.clone();
+    for event in events {
+        after.apply(event)?;
+    }
+    Ok(after)
+}
+
+/// Makes what lists show of a run after an append; `row` is the row before it.
+pub(super) fn index(run: &RunId, before: &RunState, after: &RunState, row: Option<&RunSummary>) -> Index {
+    let waits = pending(after);
+    let changed = waits != pending(before);
+    Index { summary: summary(run, after, row), pending: changed.then_some(waits) }
 }
 
 /// Says whether an event closes the frame of a loop or a brain.

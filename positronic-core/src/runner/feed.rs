@@ -28,7 +28,7 @@ pub(super) struct Feed {
 struct Bell(Notify);
 
 impl Watcher for Bell {
-    fn appended(&self, _: Seq) {
+    fn appended(&self, _: &RunId, _: Seq) {
         self.0.notify_one();
     }
 }
@@ -40,7 +40,7 @@ impl Feed {
         let (sender, position) = watch::channel(Seq(0));
         let bell = Arc::new(Bell(Notify::new()));
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-        store.watch(&run, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        store.watch(Some(&run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
         let (early, next, ended) = (None, Seq(0), false);
         let task = Task { sink, store, run, position: sender, deltas: receiver, early, next, ended };
         tokio::spawn(task.work(Arc::clone(&bell)));

@@ -261,14 +261,14 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
     let arguments: Result<Value, _> = serde_json::from_str(text);
     let mut made = ToolCall {
         tool: call.name.clone(),
-        arguments: arguments.as_ref().map_or_else(
+        arguments: Arc::new(arguments.as_ref().map_or_else(
             |_| Value::String(call.arguments.clone()),
             |json| {
                 let mut json = json.clone();
                 json.sort_all_objects();
                 json
             },
-        ),
+        )),
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),
         flags: crate::record::CallFlags::default(),
@@ -291,7 +291,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
     made.flags = tool.decl.flags;
     let verdict: Result<Option<Gate>> = match &tool.gate {
         Some(gate) => {
-            let arguments = Arc::new(made.arguments.clone());
+            let arguments = Arc::clone(&made.arguments);
             match caught_now(|| Ok(gate(arguments, scope))) {
                 Ok(verdict) => caught(verdict).await,
                 Err(error) => Err(error),

@@ -9,10 +9,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::commit::{follow, index};
 use super::worker::{Phase, Shared};
-use crate::machine::{BrainEnd, Pending, Refusal, RunState, Status, Why, decide, decided, pending, status, why};
+use crate::machine::{BrainEnd, Refusal, RunState, Why, decide, decided, pending, status, why};
 use crate::projection::Prompts;
-use crate::record::{Actor, Event, Failure, Path, RunId, Seq, Signal, SignalId, SignalKind};
+use crate::record::{Actor, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
 use crate::store::{Append, StoreError};
 use crate::tools::JsonSchemas;
 
@@ -215,7 +216,10 @@ impl<R> Run<R> {
             let events = super::commit::stamp(drafts, state.next, now, None);
             let accepted = events.first().map_or(state.next, |event| event.seq);
             let after = events.last().map_or(state.next, |event| event.seq.next());
-            let append = Append { expected: state.next, epoch: None, events };
+            let Ok(then) = follow(&state, &events) else { return Err(Refusal::Ended.into()) };
+            let row = runner.store.run(run).await?;
+            let index = index(run, &state, &then, Some(&row));
+            let append = Append { expected: state.next, epoch: None, events, index, takes: Vec::new(), snapshot: None };
             match runner.store.append(run, append).await {
                 Ok(()) => {
                     self.sent.fetch_max(after.0, Ordering::AcqRel);

@@ -103,7 +103,7 @@ impl Worker {
         name_every_call(&mut parts, calls.len());
         let mut drafts = Vec::with_capacity(1 + 2 * calls.len());
         let mut results = Vec::new();
-        drafts.push(Draft::new(path.clone(), Body::LoopModelResult { parts, facts, duration }));
+        drafts.push(Draft::new(path.clone(), Body::LoopModelResult { parts: parts.into(), facts, duration }));
         let state = self.shared.state();
         for (index, Judged { call, refused }) in (0..).zip(calls) {
             let path = looped.call(round, index);
@@ -214,7 +214,7 @@ impl Worker {
         };
         if let Some((index, parts)) = known {
             used.insert(index);
-            _ = reply.send(Ok(ModelResponse { parts, ..ModelResponse::default() }));
+            _ = reply.send(Ok(ModelResponse { parts: parts.to_vec(), ..ModelResponse::default() }));
             return Ok(());
         }
         used.insert(count);
@@ -258,7 +258,7 @@ impl Worker {
     ) -> Result<(), Stop> {
         let answer = match result {
             Ok(response) => {
-                let (parts, facts) = (response.parts.clone(), response.facts.clone());
+                let (parts, facts) = (response.parts.as_slice().into(), response.facts.clone());
                 let body = Body::LoopModelResult { parts, facts, duration };
                 self.append_outcome(path, vec![Draft::new(path.clone(), body)]).await?;
                 Ok(response)

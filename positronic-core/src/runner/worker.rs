@@ -20,7 +20,7 @@ use super::{Runner, commit};
 use crate::machine::{Effect, RunState, next};
 use crate::plan::{Plan, SideOutput};
 use crate::projection::Prompts;
-use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, Seq, Start, Timestamp};
+use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, RunSummary, Seq, Start, Status, Timestamp};
 use crate::store::{Append, StoreError, Watcher};
 
 /// What a worker and the holders of its run share.
@@ -72,7 +72,7 @@ impl Shared {
 }
 
 impl Watcher for Shared {
-    fn appended(&self, next: Seq) {
+    fn appended(&self, _: &RunId, next: Seq) {
         if next.0 > self.own.load(Ordering::Acquire) {
             self.bell.notify_one();
         }
@@ -83,6 +83,8 @@ impl Watcher for Shared {
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) epoch: Epoch,
+    /// What lists show of the run.
+    pub(super) summary: RunSummary,
     pub(super) frames: Frames,
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
@@ -119,8 +121,6 @@ pub(super) async fn start(
     let epoch = Epoch(1);
     let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options) };
     let holder = runner.ids.signal().as_str().to_owned();
-    let mut state = RunState::default();
-    let mut prompts = Prompts::default();
     let mut events = commit::stamp(
         vec![Draft::new(Path::root(), Body::BrainStart(Box::new(begin)))],
         Seq(0),
@@ -129,9 +129,15 @@ pub(super) async fn start(
     );
     let claim = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
     events.extend(commit::stamp(claim, Seq(1), runner.clock.now(), Some(epoch)));
-    runner.store.append(&run, Append { expected: Seq(0), epoch: None, events: events.clone() }).await?;
+    let state = commit::follow(&RunState::default(), &events)
+        .map_err(|error| StoreError::Failed { message: error.to_string() })?;
+    let index = commit::index(&run, &RunState::default(), &state, None);
+    let summary = index.summary.clone();
+    let append =
+        Append { expected: Seq(0), epoch: None, events: events.clone(), index, takes: Vec::new(), snapshot: None };
+    runner.store.append(&run, append).await?;
+    let mut prompts = Prompts::default();
     for event in &events {
-        state.apply(event).map_err(|error| StoreError::Failed { message: error.to_string() })?;
         prompts.apply(event);
     }
     let feeds =
@@ -148,17 +154,18 @@ pub(super) async fn start(
         feeds,
     });
     let watcher: Arc<dyn Watcher> = Arc::clone(&shared) as Arc<dyn Watcher>;
-    shared.runner.store.watch(&shared.run, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-    let worker = Worker::new(Arc::clone(&shared), epoch);
+    shared.runner.store.watch(Some(&shared.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+    let worker = Worker::new(Arc::clone(&shared), epoch, summary);
     tokio::spawn(worker.work());
     Ok(Run::new(shared))
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, epoch: Epoch) -> Self {
+    fn new(shared: Arc<Shared>, epoch: Epoch, summary: RunSummary) -> Self {
         let (reports, incoming) = mpsc::unbounded_channel();
         Self {
             epoch,
+            summary,
             frames: Frames::new(&shared),
             link: Arc::new(RunLink::new(&shared, reports.clone())),
             reports,
@@ -203,7 +210,7 @@ impl Worker {
     }
 
     fn waits_for_somebody(&self) -> bool {
-        crate::machine::status(&self.shared.state()) != crate::machine::Status::Running
+        crate::machine::status(&self.shared.state()) != Status::Running
     }
 
     /// Begins everything that can begin, until nothing more can, and says when to look again.

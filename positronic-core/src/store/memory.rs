@@ -1,36 +1,60 @@
 //! A store in memory: for tests, and for runs that need not outlive their process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use futures::future::BoxFuture;
-
-use super::{Append, EventStore, StoreError, Watcher};
-use crate::record::{Body, Epoch, Event, RunId, Seq};
+use super::{
+    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
+    Watcher,
+};
+use crate::record::{Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
 
 /// Keeps logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
-    logs: Arc<Mutex<BTreeMap<RunId, Log>>>,
+    shared: Arc<Mutex<Contents>>,
+    alive: Arc<Mutex<HashSet<String>>>,
 }
 
 #[derive(Default)]
-struct Log {
-    events: Vec<Arc<Event>>,
-    epoch: Epoch,
+struct Contents {
+    runs: BTreeMap<RunId, Kept>,
+    mail: BTreeMap<SignalId, (Mail, Option<(RunId, Seq)>)>,
     watchers: Vec<Weak<dyn Watcher>>,
 }
 
-impl std::fmt::Debug for Log {
+impl std::fmt::Debug for Contents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} events", self.events.len())
+        write!(f, "{} runs, {} mails", self.runs.len(), self.mail.len())
     }
 }
 
-impl Log {
+/// What is kept of one run.
+struct Kept {
+    /// The events' lines of JSON, as any store keeps them: a tenth of what the decoded events would take.
+    lines: Vec<Box<str>>,
+    epoch: Epoch,
+    summary: RunSummary,
+    /// What waits, and since when.
+    pending: Vec<(Timestamp, Pending)>,
+    snapshot: Option<Snapshot>,
+    watchers: Vec<Weak<dyn Watcher>>,
+}
+
+impl Kept {
     fn next(&self) -> Seq {
-        Seq(self.events.len() as u64)
+        Seq(self.lines.len() as u64)
     }
+
+    fn read(&self, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, StoreError> {
+        let lines = self.lines.get(from.index()..).unwrap_or_default().iter().take(most);
+        lines.map(|line| Event::from_json(line).map(Arc::new).map_err(|error| broken(&error))).collect()
+    }
+}
+
+fn broken(error: &EventError) -> StoreError {
+    StoreError::Failed { message: error.to_string() }
 }
 
 impl MemoryStore {
@@ -40,66 +64,217 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn logs(&self) -> MutexGuard<'_, BTreeMap<RunId, Log>> {
-        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn alive(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
+        let lines: Result<Vec<_>, _> =
+            append.events.iter().map(|event| event.to_json().map(String::into_boxed_str)).collect();
+        let lines = lines.map_err(|error| broken(&error))?;
         let (watchers, next) = {
-            let mut logs = self.logs();
-            if !logs.contains_key(run) {
-                if append.expected != Seq(0) {
-                    return Err(StoreError::Conflict { next: Seq(0) });
+            let mut contents = self.contents();
+            let contents = &mut *contents;
+            let kept = contents.runs.get(run);
+            let next = kept.map_or(Seq(0), Kept::next);
+            if next != append.expected {
+                return Err(StoreError::Conflict { next });
+            }
+            if let Some(held) = kept.map(|kept| kept.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held)) {
+                return Err(StoreError::Fenced { held });
+            }
+            for id in &append.takes {
+                if let Some((_, taken)) = contents.mail.get_mut(id) {
+                    taken.get_or_insert_with(|| (run.clone(), append.expected));
                 }
-                logs.insert(run.clone(), Log::default());
             }
-            let Some(log) = logs.get_mut(run) else { return Err(StoreError::NoSuchRun { run: run.clone() }) };
-            if log.next() != append.expected {
-                return Err(StoreError::Conflict { next: log.next() });
-            }
-            if append.epoch.is_some_and(|epoch| epoch < log.epoch) {
-                return Err(StoreError::Fenced { held: log.epoch });
-            }
-            let claimed = append.events.iter().filter(|event| matches!(event.body, Body::RunClaimed { .. }));
-            if let Some(epoch) = claimed.filter_map(|event| event.epoch).max() {
-                log.epoch = log.epoch.max(epoch);
-            }
-            log.events.extend(append.events);
-            log.watchers.retain(|watcher| watcher.strong_count() > 0);
-            (log.watchers.iter().filter_map(Weak::upgrade).collect::<Vec<_>>(), log.next())
+            let kept = contents.runs.entry(run.clone()).or_insert_with(|| Kept {
+                lines: Vec::new(),
+                epoch: Epoch::default(),
+                summary: append.index.summary.clone(),
+                pending: Vec::new(),
+                snapshot: None,
+                watchers: Vec::new(),
+            });
+            kept.take(append, lines);
+            let next = kept.next();
+            kept.watchers.retain(|watcher| watcher.strong_count() > 0);
+            contents.watchers.retain(|watcher| watcher.strong_count() > 0);
+            let watchers = kept.watchers.iter().chain(&contents.watchers).filter_map(Weak::upgrade);
+            (watchers.collect::<Vec<_>>(), next)
         };
         for watcher in watchers {
-            watcher.appended(next);
+            watcher.appended(run, next);
         }
         Ok(())
     }
+
+    fn of<T>(&self, run: &RunId, f: impl FnOnce(&Kept) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match self.contents().runs.get(run) {
+            Some(kept) => f(kept),
+            None => Err(StoreError::NoSuchRun { run: run.clone() }),
+        }
+    }
+}
+
+impl Kept {
+    fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
+        let claims = append.events.iter().filter(|event| matches!(event.body, Body::RunClaimed { .. }));
+        if let Some(epoch) = claims.filter_map(|event| event.epoch).max() {
+            self.epoch = self.epoch.max(epoch);
+        }
+        if let Some(pending) = append.index.pending {
+            let at = append.index.summary.at;
+            let before = std::mem::take(&mut self.pending);
+            let since = |new: &Pending| {
+                let same = before.iter().find(|(_, old)| (&old.call, old.since) == (&new.call, new.since));
+                same.map_or(at, |(since, _)| *since)
+            };
+            self.pending = pending.into_iter().map(|new| (since(&new), new)).collect();
+        }
+        if append.snapshot.is_some() {
+            self.snapshot = append.snapshot;
+        }
+        self.summary = append.index.summary;
+        self.lines.extend(lines);
+    }
+}
+
+fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Answer<'a, T> {
+    Box::pin(std::future::ready(answer))
 }
 
 impl EventStore for MemoryStore {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(std::future::ready(self.append_now(run, append)))
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+        ready(self.append_now(run, append))
     }
 
-    fn read<'a>(
-        &'a self,
-        run: &'a RunId,
-        from: Seq,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        let events = match self.logs().get(run) {
-            Some(log) => Ok(log.events.iter().skip(from.index()).take(most).cloned().collect()),
-            None => Err(StoreError::NoSuchRun { run: run.clone() }),
-        };
-        Box::pin(std::future::ready(events))
+    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+        ready(self.of(run, |kept| kept.read(from, most)))
     }
 
-    fn runs(&self) -> BoxFuture<'_, Result<Vec<RunId>, StoreError>> {
-        Box::pin(std::future::ready(Ok(self.logs().keys().cloned().collect())))
+    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+        ready(self.of(run, |kept| Ok(kept.summary.clone())))
     }
 
-    fn watch(&self, run: &RunId, watcher: Weak<dyn Watcher>) {
-        if let Some(log) = self.logs().get_mut(run) {
-            log.watchers.push(watcher);
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+        let contents = self.contents();
+        let mut rows: Vec<_> =
+            contents.runs.values().map(|kept| &kept.summary).filter(|row| filter.passes(row)).cloned().collect();
+        rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
+        rows.truncate(filter.most.unwrap_or(usize::MAX));
+        ready(Ok(rows))
+    }
+
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+        let contents = self.contents();
+        let all = contents.runs.iter().flat_map(|(run, kept)| {
+            kept.pending.iter().map(move |(at, pending)| Waiter {
+                run: run.clone(),
+                brain: kept.summary.brain.clone(),
+                at: *at,
+                pending: pending.clone(),
+            })
+        });
+        let mut waiters: Vec<_> = all.filter(|waiter| filter.passes(waiter)).collect();
+        waiters.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
+        waiters.truncate(filter.most.unwrap_or(usize::MAX));
+        ready(Ok(waiters))
+    }
+
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+        let text = text.to_lowercase();
+        let contents = self.contents();
+        let mut runs: Vec<_> = contents.runs.iter().collect();
+        runs.sort_by(|(a, x), (b, y)| (y.summary.started, b).cmp(&(x.summary.started, a)));
+        let found = runs.into_iter().flat_map(|(run, kept)| {
+            let hits = (0..).zip(&kept.lines).filter(|(_, line)| line.to_lowercase().contains(&text));
+            hits.map(|(seq, line)| Found { run: run.clone(), seq: Seq(seq), line: line.to_string() })
+        });
+        ready(Ok(found.take(most).collect()))
+    }
+
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+        ready(Ok(self.contents().runs.get(run).and_then(|kept| kept.snapshot.clone())))
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+        let mut contents = self.contents();
+        let mut removed = 0;
+        for run in runs {
+            if contents.runs.get(run).is_some_and(|kept| kept.summary.status.is_over()) {
+                contents.runs.remove(run);
+                removed += 1;
+            }
         }
+        ready(Ok(removed))
+    }
+
+    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+        let mut contents = self.contents();
+        contents.mail.retain(|_, (kept, _)| kept.expires > mail.at);
+        let posted = match contents.mail.get(&mail.id) {
+            Some((_, Some((run, seq)))) => Posted::Taken { run: run.clone(), seq: *seq },
+            Some((_, None)) => Posted::Known,
+            None => {
+                contents.mail.insert(mail.id.clone(), (mail.clone(), None));
+                Posted::New
+            }
+        };
+        ready(Ok(posted))
+    }
+
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+        let contents = self.contents();
+        let fits = |mail: &&Mail| mail.webhook == webhook && mail.identifier == identifier;
+        let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
+        ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
+    }
+
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+        let mut contents = self.contents();
+        if contents.mail.get(mail).is_some_and(|(_, taken)| taken.is_none()) {
+            contents.mail.remove(mail);
+        }
+        ready(Ok(()))
+    }
+
+    fn hold(&self) -> Answer<'_, Holder> {
+        static HOLDERS: AtomicU64 = AtomicU64::new(1);
+        let id = format!("worker-{}", HOLDERS.fetch_add(1, Ordering::Relaxed));
+        self.alive().insert(id.clone());
+        ready(Ok(Holder::new(id.clone(), Alive { alive: Arc::clone(&self.alive), id })))
+    }
+
+    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
+        ready(Ok(self.alive().contains(holder)))
+    }
+
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+        let mut contents = self.contents();
+        match run {
+            None => contents.watchers.push(watcher),
+            Some(run) => {
+                if let Some(kept) = contents.runs.get_mut(run) {
+                    kept.watchers.push(watcher);
+                }
+            }
+        }
+    }
+}
+
+/// Takes a worker off the list of those that are alive.
+struct Alive {
+    alive: Arc<Mutex<HashSet<String>>>,
+    id: String,
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }

@@ -3,89 +3,164 @@
 //! A log is appended to atomically, with the number that the first new event has to have: whoever loses a race for a
 //! number reads on, decides again and tries again. The outcome of an effect also carries the epoch of its worker's
 //! attachment, so that a worker that lost its run cannot write any more; a signal carries none.
+//!
+//! Beside the logs a store keeps what follows from them, written in the same transaction: a row about each run and an
+//! entry for everything that waits for somebody, so that lists never load a log. Two things do not follow from a log:
+//! the mailbox, where a webhook stays until somebody waits for it, and which workers are alive.
 
+mod append;
+mod error;
+mod mail;
 mod memory;
+mod query;
 
 use std::sync::{Arc, Weak};
 
 use futures::future::BoxFuture;
 
-use crate::record::{Epoch, Event, RunId, Seq};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 
+pub use append::{Append, Index, Snapshot};
+pub use error::StoreError;
+pub use mail::{Mail, Posted};
 pub use memory::MemoryStore;
+pub use query::{Found, PendingFilter, RunFilter, Waiter};
 
-/// Keeps the logs of runs.
+/// Answers a question to a store.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Keeps the logs of runs, and what follows from them.
+///
+/// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`], when the store itself fails;
+/// nothing is written then.
 pub trait EventStore: Send + Sync + 'static {
-    /// Appends events to a run's log, all or none. The first append to a run expects number 0.
+    /// Appends events to a run's log, with all that [`Append`] says beside them: all or nothing. The first append to a
+    /// run expects number 0.
     ///
     /// # Errors
     ///
     /// [`StoreError::Conflict`] when the log's next number is another one, [`StoreError::Fenced`] when a newer
-    /// attachment has the run, [`StoreError::Failed`] when the store itself fails; nothing is written then.
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// attachment has the run.
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()>;
 
     /// Reads at most `most` events from number `from` on; fewer only at the log's end.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such log, [`StoreError::Failed`] when the store itself fails.
-    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize)
-    -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
+    /// [`StoreError::NoSuchRun`] when there is no such log.
+    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>>;
 
-    /// Lists the runs, in the order of their ids.
+    /// Returns the row about one run.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Failed`] when the store itself fails.
-    fn runs(&self) -> BoxFuture<'_, Result<Vec<RunId>, StoreError>>;
+    /// [`StoreError::NoSuchRun`] when there is no such log.
+    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary>;
 
-    /// Tells `watcher` of every later append to the run, until it is dropped.
-    fn watch(&self, run: &RunId, watcher: Weak<dyn Watcher>);
+    /// Lists the rows about runs that pass a filter, the last started first.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>>;
+
+    /// Lists what waits for somebody, over all runs, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>>;
+
+    /// Finds the events whose JSON contains a text, whatever its case, newest run first, at most `most`.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>>;
+
+    /// Returns the last snapshot of a run, if there is one. A snapshot can always be made again from the log.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>>;
+
+    /// Removes runs with all that belongs to them, and returns how many there were; a run that is not over stays.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize>;
+
+    /// Keeps a webhook until somebody waits for it, or until it expires. The same signal id twice is the same mail.
+    /// Mail that had expired by `mail.at` is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted>;
+
+    /// Returns the oldest mail for a webhook that nobody has taken yet. An append takes it: [`Append::takes`].
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>>;
+
+    /// Throws a mail away that nobody has taken, since it was refused.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()>;
+
+    /// Makes a worker known as alive until what it returns is dropped, or its process ends, however it ends.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn hold(&self) -> Answer<'_, Holder>;
+
+    /// Says whether a worker is alive.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool>;
+
+    /// Tells `watcher` of every later append to one run, or to all, until it is dropped; also of those of other
+    /// processes, within a second.
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>);
+}
+
+/// A worker that is known as alive for as long as this is not dropped.
+pub struct Holder {
+    id: String,
+    _alive: Box<dyn Send + Sync>,
+}
+
+impl Holder {
+    /// Makes a holder of the worker's name and of what keeps it alive.
+    #[must_use]
+    pub fn new(id: String, alive: impl Send + Sync + 'static) -> Self {
+        Self { id, _alive: Box::new(alive) }
+    }
+
+    /// Returns the worker's name.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl std::fmt::Debug for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Holder").field(&self.id).finish()
+    }
 }
 
 /// Is told when a log has grown. It must not block.
 pub trait Watcher: Send + Sync {
-    /// The log's next number is now `next`.
-    fn appended(&self, next: Seq);
-}
-
-/// An atomic append.
-#[derive(Debug, Clone)]
-pub struct Append {
-    /// The number that the first of the events has.
-    pub expected: Seq,
-    /// The attachment of the worker that appends; none for a signal.
-    pub epoch: Option<Epoch>,
-    /// The events, numbered from `expected` on.
-    pub events: Vec<Arc<Event>>,
-}
-
-/// Says why a store did not do what it was asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The log's next number is another one: somebody else has appended.
-    #[error("the log has grown meanwhile: its next event has number {next}")]
-    Conflict {
-        /// The number that the next event has to have.
-        next: Seq,
-    },
-    /// A newer attachment has the run.
-    #[error("another worker has taken over the run (attachment {held})")]
-    Fenced {
-        /// The attachment that has it.
-        held: Epoch,
-    },
-    /// There is no such log.
-    #[error("there is no run `{run}`")]
-    NoSuchRun {
-        /// The run.
-        run: RunId,
-    },
-    /// The store itself failed.
-    #[error("the event store failed: {message}")]
-    Failed {
-        /// What went wrong.
-        message: String,
-    },
+    /// The next number of this run's log is now `next`, or a later one.
+    fn appended(&self, run: &RunId, next: Seq);
 }

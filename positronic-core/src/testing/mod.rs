@@ -21,6 +21,7 @@
 //! ```
 
 mod clock;
+mod faults;
 mod play;
 mod story;
 
@@ -32,6 +33,7 @@ use crate::record::Start;
 use crate::runner::{Run, Runner};
 
 pub use clock::{CountedIds, TestClock};
+pub use faults::{Fault, FaultyStore};
 pub use story::Story;
 
 /// Runs brains so that their logs are the same on every machine.

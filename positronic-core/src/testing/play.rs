@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Story, Test, fail};
 use crate::dsl::Runnable;
-use crate::machine::{Pending, PendingKind, REPLY};
+use crate::machine::REPLY;
 use crate::model::cassette::{Cassette, Pending as Asked};
-use crate::record::{Actor, SignalKind};
+use crate::record::{Actor, Pending, PendingKind, SignalKind};
 use crate::runner::Settled;
 
 impl Test {

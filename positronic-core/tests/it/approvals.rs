@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use positronic_core::dsl::BrainTool;
-use positronic_core::machine::{Pending, PendingKind, Refusal};
+use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, CallFlags, Gate, SignalKind, ToolResult};
+use positronic_core::record::{Actor, CallFlags, Gate, Pending, PendingKind, SignalKind, ToolResult};
 use positronic_core::runner::{Run, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use positronic_core::dsl::Tool;
-use positronic_core::machine::{PendingKind, Refusal};
+use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
+use positronic_core::record::PendingKind;
 use positronic_core::record::{Actor, BatchPolicy, Body, LoopOutcome, Signal, SignalId, SignalKind, ToolResult};
 use positronic_core::runner::{Run, Settled, SignalError};
 use serde_json::{Value, json};
@@ -157,7 +158,7 @@ async fn edited_arguments_are_checked_and_run_and_the_model_is_told() {
     approve_edited(&run, "Work/0.0", json!({"id": "b"})).await.unwrap();
     let story = play.story(&run).await;
     let call = &calls(&story, "Work")[0];
-    assert_eq!((&call.arguments, call.edited.as_ref()), (&json!({"id": "a"}), Some(&json!({"id": "b"}))));
+    assert_eq!((&*call.arguments, call.edited.as_ref()), (&json!({"id": "a"}), Some(&json!({"id": "b"}))));
     assert_eq!(journal.take(), ["b"]);
     assert_eq!(play.last_results(), ["A person changed the arguments before the call ran: {\"id\":\"b\"}\n\nb done"]);
 }

@@ -123,7 +123,7 @@ async fn plays(dialogue: &Dialogue) {
     assert!(matches!(story.settled(), Settled::Completed(_)), "{}: {:?}", dialogue.id, story.settled());
     assert_eq!(*seen.lock().unwrap(), in_the_file(dialogue), "{}", dialogue.id);
     let (said, called): (Vec<_>, Vec<_>) = calls(&story, "Chat").into_iter().partition(|call| call.tool == "say");
-    let arguments: Vec<_> = called.iter().map(|call| (call.tool.clone(), call.arguments.clone())).collect();
+    let arguments: Vec<_> = called.iter().map(|call| (call.tool.clone(), Value::clone(&call.arguments))).collect();
     assert_eq!(arguments, in_the_file(dialogue), "{}", dialogue.id);
     let results: Vec<_> = called.into_iter().map(|call| call.result.unwrap()).collect();
     assert_eq!(results, expected(dialogue), "{}", dialogue.id);

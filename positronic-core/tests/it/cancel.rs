@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use positronic_core::machine::{Refusal, Status};
+use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model, Piece};
 use positronic_core::prelude::*;
+use positronic_core::record::Status;
 use positronic_core::record::{DeltaKind, LoopOutcome, ModelError, ModelRequest, ModelResponse, ToolResult};
 use positronic_core::runner::{RunError, Runner, Settled, SignalError};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};

@@ -15,7 +15,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("sink", &[]),
     ("projection", &["machine"]),
     ("runner", &["dsl", "plan", "machine", "model", "tools", "store", "sink", "projection"]),
-    ("testing", &["dsl", "machine", "model", "projection", "runner"]),
+    ("testing", &["dsl", "machine", "model", "projection", "runner", "store"]),
 ];
 
 /// Where tokio may be named: the runner, the tests' clock, and the two adapters' places that need a timer.

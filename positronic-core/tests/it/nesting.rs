@@ -1,8 +1,8 @@
 //! Brains in brains: as stages, as tools, as skills; what goes in, what comes out, and where a person is asked.
 
-use positronic_core::machine::PendingKind;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::record::PendingKind;
 use positronic_core::record::{EndReason, ToolResult};
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
@@ -356,7 +356,7 @@ async fn a_brain_as_a_tool_can_need_an_approval_and_be_an_exit() {
 
     let story = play.story(&run).await;
     assert_eq!(*story.state(), json!({"done": ["b in depth 1"]}));
-    assert_eq!(calls(&story, "Work")[0].arguments, json!({"topic": "a"}));
+    assert_eq!(*calls(&story, "Work")[0].arguments, json!({"topic": "a"}));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use positronic_core::machine::{Pending, PendingKind};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, BatchPolicy, ModelRequest, SignalKind};
+use positronic_core::record::{Pending, PendingKind};
 use positronic_core::runner::{Run, Settled};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, TestRunner};

@@ -2,17 +2,17 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::record::{Delta, Event, RunId, Seq};
+use positronic_core::record::{Delta, Event, RunId};
 use positronic_core::runner::{RunError, Runner, Settled, SignalError, StartError};
 use positronic_core::sink::{ChannelSink, EventSink, JsonLines, Live, Recorder, SinkError, TracingSink};
-use positronic_core::store::{Append, EventStore, MemoryStore, StoreError, Watcher};
-use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use positronic_core::store::{MemoryStore, StoreError};
+use positronic_core::testing::{CountedIds, Fault, FaultyStore, Story, Test, TestClock};
 use serde_json::json;
 
 use crate::support::{Journal, Play, batch, check_log, done, path, slow_batch, tools, waits, workshop};
@@ -178,43 +178,16 @@ async fn a_channel_brings_everything_and_a_dropped_receiver_harms_nobody() {
     assert_eq!(seqs, story.log().iter().map(|event| event.seq).collect::<Vec<_>>());
 }
 
-/// A store whose appends fail from a number on, until it is mended, or lose each race once.
-#[derive(Clone, Default)]
-struct Faulty {
-    inner: MemoryStore,
-    fails_from: Option<u64>,
-    mended: Arc<AtomicBool>,
-}
-
-impl EventStore for Faulty {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
+/// Makes a store whose appends fail from a number on, until it is mended.
+fn failing(from: u64, mended: Arc<AtomicBool>) -> FaultyStore<MemoryStore> {
+    FaultyStore::new(MemoryStore::new(), move |_, append| {
         let last = append.expected.0 + append.events.len() as u64;
-        if self.fails_from.is_some_and(|from| last > from) && !self.mended.load(Ordering::SeqCst) {
-            let message = "the disk is full".to_owned();
-            return Box::pin(std::future::ready(Err(StoreError::Failed { message })));
-        }
-        self.inner.append(run, append)
-    }
-
-    fn read<'a>(
-        &'a self,
-        run: &'a RunId,
-        from: Seq,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        self.inner.read(run, from, most)
-    }
-
-    fn runs(&self) -> BoxFuture<'_, Result<Vec<RunId>, StoreError>> {
-        self.inner.runs()
-    }
-
-    fn watch(&self, run: &RunId, watcher: Weak<dyn Watcher>) {
-        self.inner.watch(run, watcher);
-    }
+        let fails = last > from && !mended.load(Ordering::SeqCst);
+        fails.then(|| Fault::Refused(StoreError::Failed { message: "the disk is full".to_owned() }))
+    })
 }
 
-fn on(store: Faulty, model: ScriptedModel) -> Test {
+fn on(store: FaultyStore<MemoryStore>, model: ScriptedModel) -> Test {
     Test::with(
         Runner::builder()
             .model(model)
@@ -238,7 +211,7 @@ async fn a_store_that_fails_stops_the_run_cleanly_wherever_it_does() {
         let model = ScriptedModel::from_fn(|request| {
             if request.path == path("Work/0") { slow_batch([("safe", "a", 5), ("read", "b", 1)]) } else { done() }
         });
-        let test = on(Faulty { fails_from: Some(from), ..Faulty::default() }, model);
+        let test = on(failing(from, Arc::default()), model);
         let run = test.start(&workshop(&journal, tools), ()).await;
 
         let settled = run.settled().await;
@@ -255,7 +228,7 @@ async fn a_store_that_fails_stops_the_run_cleanly_wherever_it_does() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_at_the_start_starts_nothing() {
     let journal = Journal::default();
-    let test = on(Faulty { fails_from: Some(0), ..Faulty::default() }, ScriptedModel::new([]));
+    let test = on(failing(0, Arc::default()), ScriptedModel::new([]));
 
     let started = test.runner().start(&workshop(&journal, tools), ()).await;
 
@@ -266,7 +239,7 @@ async fn a_store_that_fails_at_the_start_starts_nothing() {
 async fn a_signal_that_cannot_be_stored_is_an_error_and_the_run_still_waits() {
     let journal = Journal::default();
     let mended = Arc::new(AtomicBool::new(true));
-    let store = Faulty { fails_from: Some(0), mended: Arc::clone(&mended), ..Faulty::default() };
+    let store = failing(0, Arc::clone(&mended));
     let test = on(store, ScriptedModel::new([batch([("gated", "a")]), done()]));
     let run = test.start(&workshop(&journal, tools), ()).await;
     assert_eq!(waits(&run).await, ["Work/0.0"]);
@@ -285,7 +258,7 @@ async fn a_signal_that_cannot_be_stored_is_an_error_and_the_run_still_waits() {
 async fn a_signal_to_a_run_that_has_stopped_does_not_make_anybody_wait() {
     let journal = Journal::default();
     let mended = Arc::new(AtomicBool::new(false));
-    let store = Faulty { fails_from: Some(6), mended: Arc::clone(&mended), ..Faulty::default() };
+    let store = failing(6, Arc::clone(&mended));
     let test = on(store, ScriptedModel::from_fn(|_| batch([("gated", "a")])));
     let run = test.start(&workshop(&journal, tools), ()).await;
     assert!(matches!(run.settled().await, Settled::Stopped(_)));

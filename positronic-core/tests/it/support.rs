@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use positronic_core::dsl::{Loop, Reply as ToolReply, Runnable, Tool, ToolBuilder};
-use positronic_core::machine::{Pending, RunState, Status, next, pending, status, why};
+use positronic_core::machine::{RunState, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, request_at};
 use positronic_core::record::{
-    Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Prompt, ToolOutput, ToolResult,
+    Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Pending, Prompt, Status, ToolOutput, ToolResult,
 };
 use positronic_core::runner::{Run, Runner, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
@@ -325,7 +325,7 @@ pub(crate) fn calls(story: &Story, at: &str) -> Vec<ToolOutput> {
     output
         .into_iter()
         .filter_map(|output| match output.kind {
-            OutputKind::Tool(tool) => Some(tool),
+            OutputKind::Tool(tool) => Some(*tool),
             _ => None,
         })
         .collect()

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use positronic_core::dsl::Tool;
-use positronic_core::machine::{PendingKind, Refusal, Status};
+use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, Body, Message, SignalKind, ToolResult};
+use positronic_core::record::{Actor, Body, Message, PendingKind, SignalKind, Status, ToolResult};
 use positronic_core::runner::{Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

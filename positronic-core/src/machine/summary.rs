@@ -1,0 +1,38 @@
+//! What lists show of a run: the row about it, made from its state.
+
+use super::next::next;
+use super::state::{BrainEnd, RunState};
+use super::status::status;
+use crate::record::{RunId, RunSummary, Status};
+
+/// Makes the row about a run; `before` is the row before the last events, which knows since when the status is what it
+/// is.
+#[must_use]
+pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
+    let root = state.root.as_deref();
+    let status = status(state);
+    let same = before.filter(|before| before.status == status);
+    let wake = match status {
+        Status::Running | Status::Waiting => next(state, state.at).wake,
+        Status::Paused | Status::Completed | Status::Failed | Status::Cancelled => None,
+    };
+    RunSummary {
+        run: run.clone(),
+        brain: root.map(|root| root.title.to_string()).unwrap_or_default(),
+        user: state.start.user.clone(),
+        conversation: state.start.conversation.clone(),
+        forked_from: state.start.forked_from.clone(),
+        status,
+        why: root.and_then(|root| match &root.end {
+            Some(BrainEnd::Failed(failure)) => Some(failure.message.clone()),
+            _ => None,
+        }),
+        since: same.map_or(state.at, |before| before.since),
+        started: root.map_or(state.at, |root| root.began),
+        at: state.at,
+        next: state.next,
+        usage: root.map(|root| root.usage).unwrap_or_default(),
+        claim: state.claim.clone(),
+        wake,
+    }
+}

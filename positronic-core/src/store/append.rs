@@ -1,0 +1,45 @@
+//! What is written at once.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Epoch, Event, Pending, RunSummary, Seq, SignalId};
+
+/// An atomic append.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The number that the first of the events has.
+    pub expected: Seq,
+    /// The attachment of the worker that appends; none for a signal.
+    pub epoch: Option<Epoch>,
+    /// The events, numbered from `expected` on. None of them is refused by the machine: whoever appends has folded
+    /// them first.
+    pub events: Vec<Arc<Event>>,
+    /// What lists show of the run from then on.
+    pub index: Index,
+    /// The mail that the events deliver, which nobody else gets then.
+    pub takes: Vec<SignalId>,
+    /// A snapshot, which replaces the one before.
+    pub snapshot: Option<Snapshot>,
+}
+
+/// What lists show of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Index {
+    /// The row about the run.
+    pub summary: RunSummary,
+    /// Everything in it that waits for somebody; `None` where that is as before.
+    pub pending: Option<Vec<Pending>>,
+}
+
+/// What a log comes to as of an event, so that not all of it has to be folded again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The number of the first event that is not in it.
+    pub next: Seq,
+    /// The version of its format. One of another version is of no use, and no loss.
+    pub version: u32,
+    /// What it holds.
+    pub content: String,
+}

@@ -1,0 +1,39 @@
+//! How a store fails.
+
+use crate::record::{Epoch, RunId, Seq};
+
+/// Says why a store did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The log's next number is another one: somebody else has appended.
+    #[error("the log has grown meanwhile: its next event has number {next}")]
+    Conflict {
+        /// The number that the next event has to have.
+        next: Seq,
+    },
+    /// A newer attachment has the run.
+    #[error("another worker has taken over the run (attachment {held})")]
+    Fenced {
+        /// The attachment that has it.
+        held: Epoch,
+    },
+    /// There is no such log.
+    #[error("there is no run `{run}`")]
+    NoSuchRun {
+        /// The run.
+        run: RunId,
+    },
+    /// The store cannot be used at all, until somebody does something about it.
+    #[error("{message}")]
+    Unusable {
+        /// What is wrong, where, and what to do.
+        message: String,
+    },
+    /// The store failed at this; nothing was written.
+    #[error("the event store failed: {message}")]
+    Failed {
+        /// What went wrong.
+        message: String,
+    },
+}

@@ -1,0 +1,42 @@
+//! Webhooks that came before anybody waited for them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::record::{Actor, RunId, Seq, SignalId, Timestamp};
+
+/// A webhook on its way to whoever waits for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mail {
+    /// The signal's own id: the same id twice counts once.
+    pub id: SignalId,
+    /// The webhook's name.
+    pub webhook: String,
+    /// What tells this wait from others for the same webhook.
+    pub identifier: String,
+    /// What came.
+    pub payload: Value,
+    /// Who sent it, and how.
+    #[serde(default)]
+    pub actor: Actor,
+    /// When it came.
+    pub at: Timestamp,
+    /// When it is forgotten, whether somebody has taken it or not.
+    pub expires: Timestamp,
+}
+
+/// What became of a mail when it was posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Posted {
+    /// It is new, and kept.
+    New,
+    /// The same id came before, and nobody has taken it yet.
+    Known,
+    /// The same id came before, and this event delivered it.
+    Taken {
+        /// The run that took it.
+        run: RunId,
+        /// The first event of the append that took it.
+        seq: Seq,
+    },
+}

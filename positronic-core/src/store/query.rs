@@ -1,0 +1,115 @@
+//! Questions to a store that are answered without loading a log.
+
+use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp};
+
+/// Says which runs are listed. What is not given does not narrow the list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
+#[builder(field_defaults(default, setter(strip_option)))]
+pub struct RunFilter {
+    /// Their ids begin with this.
+    #[builder(setter(into))]
+    pub prefix: Option<String>,
+    /// They have one of these statuses; empty for any.
+    #[builder(setter(!strip_option))]
+    pub status: Vec<Status>,
+    /// Their brain has this title.
+    #[builder(setter(into))]
+    pub brain: Option<String>,
+    /// They belong to this user.
+    #[builder(setter(into))]
+    pub user: Option<String>,
+    /// Their last event was appended at or after this moment.
+    pub since: Option<Timestamp>,
+    /// Their last event was appended before this moment.
+    pub before: Option<Timestamp>,
+    /// They have work although nobody sends anything: they are running, or what is due in them is due by this moment.
+    pub due: Option<Timestamp>,
+    /// No more than these.
+    pub most: Option<usize>,
+}
+
+impl RunFilter {
+    /// Says whether a run passes; `most` is not looked at.
+    #[must_use]
+    pub fn passes(&self, row: &RunSummary) -> bool {
+        self.prefix.as_ref().is_none_or(|prefix| row.run.as_str().starts_with(prefix))
+            && (self.status.is_empty() || self.status.contains(&row.status))
+            && self.brain.as_ref().is_none_or(|brain| row.brain == *brain)
+            && (self.user.is_none() || row.user == self.user)
+            && self.since.is_none_or(|since| row.at >= since)
+            && self.before.is_none_or(|before| row.at < before)
+            && self.due.is_none_or(|due| row.has_work(due))
+    }
+}
+
+impl RunSummary {
+    /// Says whether the run has work at a moment although nobody sends anything.
+    #[must_use]
+    pub fn has_work(&self, now: Timestamp) -> bool {
+        match self.status {
+            Status::Running => true,
+            Status::Waiting => self.wake.is_some_and(|wake| wake <= now),
+            Status::Paused | Status::Completed | Status::Failed | Status::Cancelled => false,
+        }
+    }
+}
+
+/// Says which of the things that wait are listed. What is not given does not narrow the list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
+#[builder(field_defaults(default, setter(strip_option)))]
+pub struct PendingFilter {
+    /// They are of this run.
+    pub run: Option<RunId>,
+    /// They wait for a person: an approval, or an answer of a person.
+    #[builder(setter(!strip_option))]
+    pub person: bool,
+    /// They wait for a webhook with this name and identifier.
+    pub webhook: Option<(String, String)>,
+    /// No more than these.
+    pub most: Option<usize>,
+}
+
+impl PendingFilter {
+    /// Says whether something that waits passes; `most` is not looked at.
+    #[must_use]
+    pub fn passes(&self, waiter: &Waiter) -> bool {
+        let kind = &waiter.pending.kind;
+        let for_person = match kind {
+            PendingKind::Approval { .. } => true,
+            PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
+        };
+        let for_webhook = |name: &str, identifier: &str| match kind {
+            PendingKind::Approval { .. } => false,
+            PendingKind::Answer { waits } => {
+                waits.iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
+            }
+        };
+        self.run.as_ref().is_none_or(|run| waiter.run == *run)
+            && (!self.person || for_person)
+            && self.webhook.as_ref().is_none_or(|(name, identifier)| for_webhook(name, identifier))
+    }
+}
+
+/// Something that waits for somebody, with the run it is in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiter {
+    /// The run.
+    pub run: RunId,
+    /// The title of its brain.
+    pub brain: String,
+    /// When it began to wait.
+    pub at: Timestamp,
+    /// What waits, and for what.
+    pub pending: Pending,
+}
+
+/// An event that a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The run.
+    pub run: RunId,
+    /// The event's number.
+    pub seq: Seq,
+    /// The event's line of JSON.
+    pub line: String,
+}

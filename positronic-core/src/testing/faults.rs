@@ -1,0 +1,123 @@
+//! A store that fails when a test says so.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
+use crate::store::{
+    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
+    Watcher,
+};
+
+/// What goes wrong with an append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is written, and the append says so.
+    Refused(StoreError),
+    /// Everything is written, and the append fails all the same, as when the answer is lost on its way.
+    Unanswered(StoreError),
+    /// It takes this long, and then goes well.
+    Slow(Duration),
+}
+
+type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
+
+/// Wraps a store and makes its appends fail when a test says so.
+///
+/// ```
+/// use positronic_core::store::{MemoryStore, StoreError};
+/// use positronic_core::testing::{Fault, FaultyStore};
+///
+/// let full = StoreError::Failed { message: "the disk is full".to_owned() };
+/// let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
+///     (append.expected.0 >= 10).then(|| Fault::Refused(full.clone()))
+/// });
+/// ```
+#[derive(Clone)]
+pub struct FaultyStore<S> {
+    inner: S,
+    plan: Plan,
+}
+
+impl<S: EventStore> FaultyStore<S> {
+    /// Wraps a store; `plan` says of each append what goes wrong with it.
+    pub fn new(inner: S, plan: impl Fn(&RunId, &Append) -> Option<Fault> + Send + Sync + 'static) -> Self {
+        Self { inner, plan: Arc::new(plan) }
+    }
+}
+
+impl<S: EventStore> EventStore for FaultyStore<S> {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+        match (self.plan)(run, &append) {
+            None => self.inner.append(run, append),
+            Some(Fault::Refused(error)) => Box::pin(std::future::ready(Err(error))),
+            Some(Fault::Unanswered(error)) => Box::pin(async move {
+                self.inner.append(run, append).await?;
+                Err(error)
+            }),
+            Some(Fault::Slow(pause)) => Box::pin(async move {
+                tokio::time::sleep(pause).await;
+                self.inner.append(run, append).await
+            }),
+        }
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+        self.inner.read(run, from, most)
+    }
+
+    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+        self.inner.run(run)
+    }
+
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+        self.inner.runs(filter)
+    }
+
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+        self.inner.pending(filter)
+    }
+
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+        self.inner.search(text, most)
+    }
+
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+        self.inner.snapshot(run)
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+        self.inner.remove(runs)
+    }
+
+    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+        self.inner.post(mail)
+    }
+
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+        self.inner.mail(webhook, identifier)
+    }
+
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+        self.inner.discard(mail)
+    }
+
+    fn hold(&self) -> Answer<'_, Holder> {
+        self.inner.hold()
+    }
+
+    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
+        self.inner.is_alive(holder)
+    }
+
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+        self.inner.watch(run, watcher);
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for FaultyStore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FaultyStore").field(&self.inner).finish()
+    }
+}

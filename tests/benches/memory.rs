@@ -1,0 +1,59 @@
+//! What a run holds in memory: 1,000 runs of 10 rounds at once, with a model that takes 50 ms an answer.
+//!
+//! `cargo bench -p positronic-tests --bench memory`
+//!
+//! The peak of all allocations, a run, is split into the run's transcript and the rest. The transcript is what the run
+//! has to remember of what was said: its log, as the store's lines of JSON, and the records with the messages for the
+//! model, measured by making the same once more from the log.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
+
+mod worker;
+
+use std::time::Duration;
+
+use positronic_core::projection::Prompts;
+use positronic_core::record::Seq;
+use positronic_core::runner::Runner;
+use worker::{model, worker};
+
+#[global_allocator]
+static ALLOCATIONS: dhat::Alloc = dhat::Alloc;
+
+const RUNS: usize = 1000;
+
+fn main() {
+    let _profiler = dhat::Profiler::builder().testing().build();
+    println!("bytes a run, {RUNS} runs at once");
+    println!("rounds     peak  log  records and messages  rest");
+    for rounds in [0, 10, 50] {
+        measure(rounds);
+    }
+}
+
+fn measure(rounds: u32) {
+    // One thread, so that nothing of another one is counted.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let brain = worker(rounds);
+    runtime.block_on(async {
+        let runner = Runner::builder().model(model(rounds, Duration::from_millis(50))).build();
+        let before = dhat::HeapStats::get().curr_bytes;
+        let mut all = Vec::with_capacity(RUNS);
+        for _ in 0..RUNS {
+            all.push(runner.start(&brain, ()).await.unwrap());
+        }
+        for run in &all {
+            run.result().await.unwrap();
+        }
+        // The sizes grow, so the most there ever was is of this one.
+        let peak = (dhat::HeapStats::get().max_bytes - before) / RUNS;
+        let one = all.first().unwrap();
+        let bare = dhat::HeapStats::get().curr_bytes;
+        let events = one.events(Seq(0)).await.unwrap();
+        let log: usize = events.iter().map(|event| event.to_json().unwrap().len()).sum();
+        let records = Prompts::of(events.iter().map(|event| &**event));
+        drop(events);
+        let records_bytes = dhat::HeapStats::get().curr_bytes - bare;
+        drop(records);
+        println!("{rounds:>6} {peak:>8} {log:>5} {records_bytes:>20} {:>6}", peak - log - records_bytes);
+    });
+}

@@ -1,0 +1,48 @@
+//! The brain that the benchmarks run, and the model that drives it.
+#![allow(unreachable_pub, reason = "each benchmark is a crate of its own")]
+
+use std::time::Duration;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::ModelRequest;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    /// What to note.
+    text: String,
+}
+
+/// A brain that notes a line a round.
+pub fn worker(rounds: u32) -> Brain {
+    brain("Worker").r#loop("Work", move |cx| {
+        cx.system("You take notes, one a round, until there is nothing left to note.")
+            .input("Begin.")
+            .max_iterations(rounds + 1)
+            .tool("note", |t| {
+                t.description("Notes a line")
+                    .idempotent()
+                    .execute(async |Note { text }, _| Ok(format!("noted: {text}")))
+            })
+            .tool("look", |t| {
+                t.description("Looks at the notes").read_only().execute(async |_: NoArgs, _| Ok("nothing"))
+            })
+            .tool("done", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")))
+    })
+}
+
+/// A model that pauses before every answer.
+pub fn model(rounds: u32, pause: Duration) -> ScriptedModel {
+    ScriptedModel::from_fn(move |request: &ModelRequest| {
+        let round = request.messages.len() / 2;
+        let reply = if round < rounds as usize {
+            Reply::call("note", json!({ "text": format!("line {round} of a log that goes on and on") }))
+        } else {
+            Reply::call("done", json!({}))
+        };
+        reply.after(pause)
+    })
+}
