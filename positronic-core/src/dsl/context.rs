@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::bounds::{Options, Services, State};
@@ -78,6 +79,18 @@ fn services<V: Services>(scope: &Scope) -> Result<Arc<V>> {
         .map_err(|_| Error::new(format!("the brain was given other services than `{}`", std::any::type_name::<V>())))
 }
 
+async fn once<T: Serialize + DeserializeOwned>(
+    scope: &Scope,
+    name: &str,
+    work: impl Future<Output = Result<T>> + Send,
+) -> Result<T> {
+    let encoded = Box::pin(async move { crate::plan::encode(&work.await?) });
+    let value = scope.link.once(&scope.path, name, encoded).await?;
+    T::deserialize(&*value).map_err(|error| {
+        Error::new(format!("the recorded value `{name}` is no `{}`: {error}", std::any::type_name::<T>()))
+    })
+}
+
 /// What a step is handed. The state is its own: it returns the next one.
 pub struct StepContext<O, S, V> {
     /// The state; the step returns the next one.
@@ -109,6 +122,23 @@ impl<O, S, V> StepContext<O, S, V> {
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.key
+    }
+
+    /// Computes a value once: it is recorded under `name`, and when this step runs again after a crash or a failed
+    /// try, it gets the recorded value and `work` is not begun. A step with several side effects wraps each in a
+    /// `once` of its own. Between the work and its record a crash can still fall: pass
+    /// [`idempotency_key`](Self::idempotency_key) on to what must not happen twice.
+    ///
+    /// # Errors
+    ///
+    /// What `work` answers, which is not recorded, or an [`Error`] when the value cannot be written as JSON, or the
+    /// recorded one is no `T`.
+    pub async fn once<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        once(&self.scope, name, work).await
     }
 
     /// Begins a question to a model; the question and its answer are recorded, and a later try of the step gets the
@@ -191,6 +221,23 @@ impl<O, S, V> ToolContext<O, S, V> {
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.key
+    }
+
+    /// Computes a value once: it is recorded under `name`, and when this tool runs again after a crash or a failed
+    /// try, it gets the recorded value and `work` is not begun. A tool with several side effects wraps each in a
+    /// `once` of its own. Between the work and its record a crash can still fall: pass
+    /// [`idempotency_key`](Self::idempotency_key) on to what must not happen twice.
+    ///
+    /// # Errors
+    ///
+    /// What `work` answers, which is not recorded, or an [`Error`] when the value cannot be written as JSON, or the
+    /// recorded one is no `T`.
+    pub async fn once<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        work: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        once(&self.scope, name, work).await
     }
 
     /// Begins a result that also changes the state, or waits.

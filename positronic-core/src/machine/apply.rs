@@ -8,8 +8,8 @@ use crate::record::{Body, Change, Claim, Event, Failure, LoopOutcome, Path, Segm
 
 use super::apply_loop;
 use super::state::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, StepFrame, Visit,
-    owner_of,
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, StepFrame, Values,
+    Visit, owner_of,
 };
 
 /// Says why an event cannot be the next one of its run.
@@ -100,6 +100,7 @@ impl RunState {
                 let frame = BrainFrame {
                     path: path.clone(),
                     title: start.title.as_str().into(),
+                    version: start.version,
                     fingerprint: start.fingerprint.clone(),
                     stages: Arc::new(start.stages.clone()),
                     options: Arc::new(start.options.clone()),
@@ -161,6 +162,13 @@ impl RunState {
                 Ok(())
             }),
             Body::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
+            Body::ValueRecorded { name, value } => match path.last() {
+                Some(Segment::Call(..)) => apply_loop::apply(self, event),
+                _ => self.step(path, |step| match step.intent {
+                    Intent::Running => record_value(&mut step.values, name, value),
+                    Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
+                }),
+            },
             Body::LoopModelCall { question: Some(question), .. } => {
                 let hash = question_hash(question);
                 let index = question_index(path)?;
@@ -283,7 +291,8 @@ impl RunState {
         match &mut brain.stage {
             Stage::Step(step) => f(step),
             Stage::Ready => {
-                let mut step = StepFrame { attempt: 0, intent: Intent::Ready, asked: Vec::new() };
+                let mut step =
+                    StepFrame { attempt: 0, intent: Intent::Ready, asked: Vec::new(), values: Values::new() };
                 f(&mut step)?;
                 brain.stage = Stage::Step(step);
                 Ok(())
@@ -364,6 +373,15 @@ impl RunState {
             Arc::make_mut(frame).usage += usage;
         }
     }
+}
+
+/// Keeps a value that was computed once.
+pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<serde_json::Value>) -> Result<(), Reason> {
+    if values.contains_key(name) {
+        return Err(format!("the value `{name}` is there already"));
+    }
+    values.insert(name.to_owned(), Arc::clone(value));
+    Ok(())
 }
 
 /// Applies a recorded change to a brain's state.

@@ -7,7 +7,7 @@ use crate::record::{
     StageKind, ToolCall, ToolSet, hash_json,
 };
 
-use super::apply::{Reason, change_state};
+use super::apply::{Reason, change_state, record_value};
 use super::known::Body;
 use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
 
@@ -21,6 +21,9 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     }
     let Stage::Loop(frame) = &mut brain.stage else { return Err("no loop is open here".to_owned()) };
     let frame = Arc::make_mut(frame);
+    if matches!(event.body, EventBody::LoopIteration(_)) {
+        frame.seen = Arc::clone(&brain.state);
+    }
     if !path.is_within(&frame.path) {
         return Err(format!("the open loop is `{}`", frame.path));
     }
@@ -49,7 +52,7 @@ fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits) ->
     if !brain.is_at(name, StageKind::Loop) || !matches!(brain.stage, Stage::Ready) {
         return Err("the brain is not at this loop".to_owned());
     }
-    brain.stage = Stage::Loop(Arc::new(LoopFrame::new(path.clone(), limits.clone())));
+    brain.stage = Stage::Loop(Arc::new(LoopFrame::new(path.clone(), limits.clone(), Arc::clone(&brain.state))));
     Ok(())
 }
 
@@ -234,6 +237,9 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             *intent = Intent::Running;
             call.started = Some(event.at);
         }
+        (EventBody::ValueRecorded { name, value }, CallPhase::Open(Intent::Running)) => {
+            record_value(&mut call.values, name, value)?;
+        }
         (EventBody::LoopBrainComplete { .. }, CallPhase::Brain(brain)) => {
             if brain.end.is_none() {
                 return Err("the brain has not ended".to_owned());
@@ -296,6 +302,7 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
         gate: call.gate.clone(),
         attempt: 0,
         started: None,
+        values: super::state::Values::new(),
         phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
     }));
     Ok(())

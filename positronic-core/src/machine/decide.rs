@@ -84,6 +84,9 @@ pub enum Refusal {
     /// There is no open loop that could take a message, or there are several.
     #[error("{0}")]
     NoListener(String),
+    /// The events that would accept the signal cannot happen, which is a mistake of the engine.
+    #[error("the signal cannot be recorded: {0}; this is a mistake of the engine, please report it")]
+    Impossible(String),
     /// The run is paused already.
     #[error("the run is paused already")]
     Paused,

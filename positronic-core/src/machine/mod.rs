@@ -31,6 +31,7 @@ pub use decide::{Refusal, Schemas, decide, decided};
 pub use next::{Effect, Next, next};
 pub use state::{
     Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage, StepFrame,
+    Values,
 };
 pub use status::{awaits, pending, status};
 pub use summary::summary;

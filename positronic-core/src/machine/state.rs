@@ -43,6 +43,8 @@ pub struct BrainFrame {
     pub path: Path,
     /// Its title.
     pub title: Arc<str>,
+    /// The author's version of it.
+    pub version: u32,
     /// The hash of what makes it the same brain.
     pub fingerprint: ContentHash,
     /// Its stages.
@@ -113,7 +115,12 @@ pub struct StepFrame {
     pub intent: Intent,
     /// The questions it asked models.
     pub asked: Vec<Asked>,
+    /// The values that it computed once.
+    pub values: Values,
 }
+
+/// The values that a step or a call computed once, by the author's names for them.
+pub type Values = BTreeMap<String, Arc<Value>>;
 
 /// A question that a step asked a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -139,6 +146,8 @@ pub struct LoopFrame {
     pub exits: bool,
     /// What the current round sends to the model.
     pub prepared: Prepared,
+    /// The state that the current round's configuration saw: after a restart it runs again on it.
+    pub seen: Arc<Value>,
     /// The tokens of this loop and all below it.
     pub usage: Usage,
     /// The active time, in microseconds; counted only where it is limited.
@@ -220,6 +229,8 @@ pub struct Call {
     pub attempt: u32,
     /// When the tool was started last.
     pub started: Option<Timestamp>,
+    /// The values that the tool computed once.
+    pub values: Values,
     /// Where it stands.
     pub phase: CallPhase,
 }
@@ -304,7 +315,7 @@ impl Call {
 }
 
 impl LoopFrame {
-    pub(super) fn new(path: Path, limits: Limits) -> Self {
+    pub(super) fn new(path: Path, limits: Limits, seen: Arc<Value>) -> Self {
         Self {
             path,
             round: 0,
@@ -312,6 +323,7 @@ impl LoopFrame {
             limits,
             exits: false,
             prepared: Prepared::default(),
+            seen,
             usage: Usage::default(),
             active: 0,
             batch: Vec::new(),
@@ -445,6 +457,19 @@ impl RunState {
     pub fn call(&self, path: &Path) -> Option<&Call> {
         let Some(Segment::Call(round, index)) = path.last() else { return None };
         self.looped(path)?.call(round, index)
+    }
+
+    /// Returns the value that the step or the call at this path has computed once under a name.
+    #[must_use]
+    pub fn value(&self, path: &Path, name: &str) -> Option<Arc<Value>> {
+        let values = match path.last()? {
+            Segment::Call(..) => &self.call(path)?.values,
+            Segment::Stage(_) | Segment::Round(_) => match &self.owner(path)?.stage {
+                Stage::Step(step) => &step.values,
+                _ => return None,
+            },
+        };
+        values.get(name).cloned()
     }
 
     /// Says whether the run has ended.

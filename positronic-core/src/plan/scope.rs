@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use super::{Document, Plan};
 use crate::error::Result;
@@ -51,6 +52,14 @@ pub trait Link: Send + Sync {
 
     /// Asks a model a question that is recorded.
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>>;
+
+    /// Returns the value that a step or a call has computed before under this name, or has it computed and recorded.
+    fn once<'a>(
+        &'a self,
+        path: &'a Path,
+        name: &'a str,
+        work: BoxFuture<'a, Result<Value>>,
+    ) -> BoxFuture<'a, Result<Arc<Value>>>;
 
     /// Returns the record of a loop so far.
     fn record(&self, path: &Path) -> Option<Prompt>;

@@ -141,6 +141,7 @@ impl Body {
             Self::StepStart { .. } => "STEP_START",
             Self::StepComplete { .. } => "STEP_COMPLETE",
             Self::StepRetry { .. } => "STEP_RETRY",
+            Self::ValueRecorded { .. } => "VALUE_RECORDED",
             Self::LoopStart { .. } => "LOOP_START",
             Self::LoopIteration(_) => "LOOP_ITERATION",
             Self::LoopModelCall { .. } => "LOOP_MODEL_CALL",

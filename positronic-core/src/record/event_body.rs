@@ -31,6 +31,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `STEP_START` | stage | a step begins | `attempt` |
 /// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
+/// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
 /// | `LOOP_START` | loop | a loop begins | `input, message_id, limits` |
 /// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | round | a request is about to be sent | `attempt, model, question` |
@@ -137,6 +138,13 @@ pub enum Body {
         message: String,
         /// When it is tried again.
         due: Timestamp,
+    },
+    /// A step or a tool has computed a value that is not computed again when it runs again.
+    ValueRecorded {
+        /// The author's name for it.
+        name: String,
+        /// The value.
+        value: Arc<Value>,
     },
     /// A loop begins.
     LoopStart {

@@ -33,6 +33,16 @@ pub enum StageKind {
     Brain,
 }
 
+impl std::fmt::Display for StageKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Step => "step",
+            Self::Loop => "loop",
+            Self::Brain => "brain",
+        })
+    }
+}
+
 impl Shape {
     /// Hashes what makes a brain the same brain: title, version, options schema, stages.
     #[must_use]

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::worker::{Stop, Worker};
+use super::load;
+use super::shared::Stop;
+use super::worker::Worker;
 use crate::machine::{IllegalEvent, RunState, awaits, pending, summary};
-use crate::record::{Body, Draft, Epoch, Event, Path, RunId, RunSummary, Seq, Timestamp};
-use crate::store::{Append, Index, StoreError};
+use crate::record::{Body, Draft, Epoch, Event, Path, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::store::{Append, Index, Snapshot, StoreError};
+
+/// After how many events a snapshot is made anew, so that a decision about a long run need not fold its whole log.
+const SNAPSHOT_EVERY: u64 = 256;
 
 /// Gives drafts their numbers, one time and an epoch.
 pub(super) fn stamp(drafts: Vec<Draft>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
@@ -48,25 +53,24 @@ impl Worker {
 
     /// Appends drafts, or gives them back when somebody else was first.
     async fn try_append(&mut self, drafts: Vec<Draft>) -> Result<Option<Vec<Draft>>, Stop> {
-        let (next, at) = {
+        let (before, at) = {
             let state = self.shared.state();
-            (state.next, self.shared.now().max(state.at))
+            (state.clone(), self.shared.now().max(state.at))
         };
+        let next = before.next;
         let events = stamp(drafts, next, at, Some(self.epoch));
-        let (after, index) = self.folded(&events)?;
-        let append = Append {
-            expected: next,
-            epoch: Some(self.epoch),
-            events: events.clone(),
-            index: index.clone(),
-            takes: Vec::new(),
-            snapshot: None,
-        };
+        // An event that cannot happen is never appended.
+        let after = follow(&before, &events)?;
+        let row = self.shared.summary().clone();
+        let extras = Extras { epoch: Some(self.epoch), snapshot: self.snapshot(&after), ..Extras::default() };
+        let append = append_of(&self.shared.run, &before, &after, Some(&row), &events, extras);
+        let summary = append.index.summary.clone();
         // Whatever somebody else appends up to there makes this append fail, and is read then.
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
         match self.shared.runner.store.append(&self.shared.run, append).await {
             Ok(()) => {
-                self.take_over(after, index.summary, &events);
+                self.shared.take_over(after, summary, &events);
+                self.close_frames(&events);
                 Ok(None)
             }
             Err(StoreError::Conflict { .. }) => {
@@ -80,38 +84,48 @@ impl Worker {
 
     /// Folds in what others have appended.
     pub(super) async fn catch_up(&mut self) -> Result<(), Stop> {
-        let next = self.shared.state().next;
-        let events = self.shared.runner.store.read(&self.shared.run, next, usize::MAX).await?;
-        self.fold(&events)
+        let events = self.shared.catch_up().await?;
+        self.close_frames(&events);
+        let lost = self.shared.state().claim.as_ref().is_some_and(|claim| claim.epoch > self.epoch);
+        if lost { Err(Stop::Lost) } else { Ok(()) }
     }
 
-    fn fold(&mut self, events: &[Arc<Event>]) -> Result<(), Stop> {
-        let (after, index) = self.folded(events)?;
-        self.take_over(after, index.summary, events);
-        Ok(())
-    }
-
-    /// Folds events into a copy of the state: an event that cannot happen is never appended.
-    fn folded(&self, events: &[Arc<Event>]) -> Result<(RunState, Index), Stop> {
-        let before = self.shared.state().clone();
-        let after = follow(&before, events).map_err(|error| Stop(error.to_string()))?;
-        let index = index(&self.shared.run, &before, &after, Some(&self.summary));
-        Ok((after, index))
-    }
-
-    fn take_over(&mut self, after: RunState, summary: RunSummary, events: &[Arc<Event>]) {
-        let mut state = self.shared.state();
-        *state = after;
-        let mut prompts = self.shared.prompts();
-        for event in events {
-            prompts.apply(event);
-        }
-        drop(prompts);
-        self.summary = summary;
+    fn close_frames(&mut self, events: &[Arc<Event>]) {
         if events.iter().any(|event| closes(&event.body)) {
-            self.frames.forget_closed(&state);
+            self.frames.forget_closed(&self.shared.state());
         }
     }
+
+    /// Makes a snapshot where enough has been appended since the last one.
+    fn snapshot(&mut self, after: &RunState) -> Option<Snapshot> {
+        let due = after.next.0 - self.snapshot.0 >= SNAPSHOT_EVERY;
+        let made = due.then(|| load::snapshot(after)).flatten();
+        if made.is_some() {
+            self.snapshot = after.next;
+        }
+        made
+    }
+}
+
+/// What an append carries beside its events.
+#[derive(Default)]
+pub(super) struct Extras {
+    pub(super) epoch: Option<Epoch>,
+    pub(super) takes: Vec<SignalId>,
+    pub(super) snapshot: Option<Snapshot>,
+}
+
+/// Makes the append of events that lead from one state to another; `row` is the row about the run before it.
+pub(super) fn append_of(
+    run: &RunId,
+    before: &RunState,
+    after: &RunState,
+    row: Option<&RunSummary>,
+    events: &[Arc<Event>],
+    Extras { epoch, takes, snapshot }: Extras,
+) -> Append {
+    let index = index(run, before, after, row);
+    Append { expected: before.next, epoch, events: events.to_vec(), index, takes, snapshot }
 }
 
 /// Folds events into a copy of a state.

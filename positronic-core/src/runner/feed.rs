@@ -34,14 +34,14 @@ impl Watcher for Bell {
 }
 
 impl Feed {
-    /// Begins to feed a sink with a run's events from the first on.
-    pub(super) fn start(sink: Arc<dyn EventSink>, store: Arc<dyn EventStore>, run: RunId) -> Self {
+    /// Begins to feed a sink with a run's events from a number on.
+    pub(super) fn start(sink: Arc<dyn EventSink>, store: Arc<dyn EventStore>, run: RunId, from: Seq) -> Self {
         let (deltas, receiver) = mpsc::channel(DELTAS);
-        let (sender, position) = watch::channel(Seq(0));
+        let (sender, position) = watch::channel(from);
         let bell = Arc::new(Bell(Notify::new()));
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
         store.watch(Some(&run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        let (early, next, ended) = (None, Seq(0), false);
+        let (early, next, ended) = (None, from, false);
         let task = Task { sink, store, run, position: sender, deltas: receiver, early, next, ended };
         tokio::spawn(task.work(Arc::clone(&bell)));
         Self { deltas, position, bell }

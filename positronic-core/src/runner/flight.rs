@@ -8,7 +8,8 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::worker::{Shared, Worker};
+use super::shared::Shared;
+use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::Effect;
 use crate::model::{DeltaSink, Model, Piece};
@@ -27,6 +28,8 @@ pub(super) enum Report {
     Output { path: Path, id: PublicId, output: SideOutput },
     /// A step asks a model.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
+    /// A step or a tool has computed a value that is never to be computed again.
+    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<()> },
     /// A step's question failed and is asked again.
     Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.
@@ -38,6 +41,7 @@ impl Report {
         match self {
             Self::Output { path, .. }
             | Self::Question { path, .. }
+            | Self::Value { path, .. }
             | Self::Retry { path, .. }
             | Self::Done { path, .. } => path,
         }

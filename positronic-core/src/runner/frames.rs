@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::link::RunLink;
-use super::worker::Shared;
 use crate::machine::{BrainFrame, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody, ToolPlan};
 use crate::record::{Path, RunId, Segment, Seq};
@@ -25,18 +24,8 @@ struct Brain {
 }
 
 impl Frames {
-    pub(super) fn new(shared: &Shared) -> Self {
-        let state = shared.state();
-        let mut frames = Self {
-            run: shared.run.clone(),
-            user: state.start.user.as_deref().map(Arc::from),
-            brains: HashMap::new(),
-            loops: HashMap::new(),
-        };
-        if let Some(root) = &state.root {
-            frames.begin(root, Arc::clone(&shared.plan), Arc::new(()));
-        }
-        frames
+    pub(super) fn new(run: &RunId, user: Option<&str>) -> Self {
+        Self { run: run.clone(), user: user.map(Arc::from), brains: HashMap::new(), loops: HashMap::new() }
     }
 
     /// Adds a brain that has begun, with the services of the brain around it.

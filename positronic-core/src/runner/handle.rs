@@ -9,13 +9,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::commit::{follow, index};
-use super::worker::{Phase, Shared};
-use crate::machine::{BrainEnd, Refusal, RunState, Why, decide, decided, pending, status, why};
+use super::shared::{Phase, Shared};
+use super::signals::{SignalError, send};
+use crate::machine::{BrainEnd, RunState, Why, pending, status, why};
 use crate::projection::Prompts;
 use crate::record::{Actor, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
-use crate::store::{Append, StoreError};
-use crate::tools::JsonSchemas;
+use crate::store::StoreError;
 
 /// A run, as the one who started it holds it. Dropping it leaves the run running; `R` is what the brain's callers get.
 pub struct Run<R> {
@@ -65,18 +64,6 @@ pub enum RunError {
         /// What does not fit.
         reason: String,
     },
-}
-
-/// Says why a signal was not accepted.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignalError {
-    /// It does not fit the run's state; nothing was changed.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 impl<R> Run<R> {
@@ -137,7 +124,7 @@ impl<R> Run<R> {
     ///
     /// What `.public(…)` answers, also in words where it panics.
     pub fn public(&self) -> crate::Result<Option<Value>> {
-        let Some(public) = &self.shared.plan.public else { return Ok(None) };
+        let Some(public) = self.shared.plan.as_ref().and_then(|plan| plan.public.as_ref()) else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
         super::flight::caught_now(|| public(&crate::plan::Document::new(state))).map(Some)
     }
@@ -158,7 +145,6 @@ impl<R> Run<R> {
         let settled = |(phase, seq): &(Phase, Seq)| match phase {
             Phase::Working => false,
             Phase::Suspended | Phase::Ended => *seq >= sent,
-            // A worker that has stopped takes no signal any more.
             Phase::Stopped(_) => true,
         };
         let phase = match watch.wait_for(settled).await {
@@ -203,59 +189,18 @@ impl<R> Run<R> {
     /// As [`Run::signal`].
     pub async fn send(&self, signal: Signal) -> Result<Seq, SignalError> {
         let Shared { runner, run, .. } = &*self.shared;
-        let mut state = self.shared.state().clone();
-        loop {
-            let now = runner.clock.now().max(state.at);
-            let drafts = match decide(&state, &signal, now, &JsonSchemas) {
-                Ok(drafts) => drafts,
-                Err(Refusal::Repeated { seq }) => return Ok(seq),
-                // What the worker has folded may lag behind the log, and only the log can refuse.
-                Err(_) if self.caught_up(&mut state).await? => continue,
-                Err(refusal) => return Err(self.told(refusal, &signal).await?.into()),
-            };
-            let events = super::commit::stamp(drafts, state.next, now, None);
-            let accepted = events.first().map_or(state.next, |event| event.seq);
-            let after = events.last().map_or(state.next, |event| event.seq.next());
-            let Ok(then) = follow(&state, &events) else { return Err(Refusal::Ended.into()) };
-            let row = runner.store.run(run).await?;
-            let index = index(run, &state, &then, Some(&row));
-            let append = Append { expected: state.next, epoch: None, events, index, takes: Vec::new(), snapshot: None };
-            match runner.store.append(run, append).await {
-                Ok(()) => {
-                    self.sent.fetch_max(after.0, Ordering::AcqRel);
-                    return Ok(accepted);
-                }
-                Err(StoreError::Conflict { .. }) => {
-                    self.caught_up(&mut state).await?;
-                }
-                Err(error) => return Err(error.into()),
+        let state = self.shared.state().clone();
+        let sent = send(&*runner.store, &*runner.clock, run, state, &[signal], &[]).await?;
+        self.sent.fetch_max(sent.next.0, Ordering::AcqRel);
+        self.shared.settled.send_if_modified(|(phase, _)| {
+            // Whoever attends to the run tries again, and says what comes of it.
+            let stopped = matches!(phase, Phase::Stopped(_));
+            if stopped {
+                *phase = Phase::Working;
             }
-        }
-    }
-
-    /// Folds what the log has beyond a state, and says whether there was anything.
-    async fn caught_up(&self, state: &mut RunState) -> Result<bool, SignalError> {
-        let Shared { runner, run, .. } = &*self.shared;
-        let events = runner.store.read(run, state.next, usize::MAX).await?;
-        for event in &events {
-            // A log that does not hold together is the worker's to report.
-            if state.apply(event).is_err() {
-                return Err(Refusal::Ended.into());
-            }
-        }
-        Ok(!events.is_empty())
-    }
-
-    /// Makes the refusal of a decision say what was decided, also when the batch of the call, or the run, is over.
-    async fn told(&self, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
-        let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. }) = &signal.kind else {
-            return Ok(refusal);
-        };
-        if !matches!(refusal, Refusal::Decided { .. } | Refusal::NoSuchCall { .. } | Refusal::Ended) {
-            return Ok(refusal);
-        }
-        let log = self.events(Seq(0)).await?;
-        Ok(decided(log.iter().map(|event| &**event), call).unwrap_or(refusal))
+            stopped
+        });
+        Ok(sent.accepted.first().copied().unwrap_or_default())
     }
 
     /// Lets a pending call run.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::flight::{caught_now, took};
-use super::worker::{Stop, Worker};
+use super::shared::Stop;
+use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage};
 use crate::plan::{Document, NestedPlan, ToolBody};

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::flight::{Report, Reports};
-use super::worker::Shared;
+use super::shared::Shared;
 use crate::error::{Error, Result};
 use crate::plan::{Link, Plan, SideOutput};
 use crate::record::{Delta, DeltaKind, ModelResponse, Path, Prompt, PublicId, Question};
@@ -26,6 +27,7 @@ struct Counts {
     progress: u32,
     /// None before the first one of this try; tries before it may have shown something, too.
     outputs: Option<usize>,
+    turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
 }
 
 impl RunLink {
@@ -79,6 +81,29 @@ impl Link for RunLink {
             let gone = || Error::new("the run has ended, so the model is not asked");
             sent.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
+        })
+    }
+
+    fn once<'a>(
+        &'a self,
+        path: &'a Path,
+        name: &'a str,
+        work: BoxFuture<'a, Result<Value>>,
+    ) -> BoxFuture<'a, Result<Arc<Value>>> {
+        Box::pin(async move {
+            let gone = || Error::new("the run has ended, so nothing is recorded any more");
+            // One after the other, so that a name that is asked for twice at once is computed once.
+            let turn = self.count(path, |counts| Arc::clone(counts.turns.entry(name.to_owned()).or_default()));
+            let _turn = turn.lock().await;
+            if let Some(known) = self.shared.upgrade().ok_or_else(gone)?.state().value(path, name) {
+                return Ok(known);
+            }
+            let value = Arc::new(work.await?);
+            let (reply, kept) = oneshot::channel();
+            let report = Report::Value { path: path.clone(), name: name.to_owned(), value: Arc::clone(&value), reply };
+            self.reports.send(Box::new(report)).map_err(|_| gone())?;
+            kept.await.map_err(|_| gone())?;
+            Ok(value)
         })
     }
 

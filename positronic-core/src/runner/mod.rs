@@ -11,33 +11,47 @@
 //! by whoever sends them; the worker reads them from the store. The intent of an effect is in the store before the
 //! effect starts, its outcome before the next decision.
 
+mod attend;
+mod claim;
 mod clock;
 mod commit;
+mod control;
 mod feed;
 mod flight;
 mod frames;
 mod handle;
 mod inline;
 mod link;
+mod load;
+mod mail;
+mod open;
 mod prepare;
+mod restore;
 mod settle;
+mod shared;
+mod signals;
 mod worker;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
-use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use crate::dsl::Runnable;
 use crate::model::{Model, RetryPolicy};
 use crate::plan::{Plan, encode};
 use crate::record::{RunId, Start, Tier};
 use crate::sink::EventSink;
-use crate::store::{EventStore, MemoryStore, StoreError};
+use crate::store::{EventStore, Holder, MemoryStore, StoreError};
+use claim::InHand;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
-pub use handle::{Run, RunError, Settled, SignalError};
+pub use control::{Control, Delivered};
+pub use handle::{Run, RunError, Settled};
+pub use open::{ResumeError, Service};
+pub use signals::SignalError;
 
 /// Runs brains.
 ///
@@ -86,6 +100,14 @@ pub struct Runner {
     /// Whether everything in flight is awaited and appended in path order.
     #[builder(default)]
     lockstep: bool,
+    /// How long a run that waits for somebody stays with its worker. After that it is let go of, and costs no memory
+    /// once nobody holds it; whoever sends it a signal, or serves the store, has it loaded again.
+    #[builder(default = Duration::from_secs(5))]
+    linger: Duration,
+    #[builder(default, setter(skip))]
+    holder: Arc<OnceCell<Holder>>,
+    #[builder(default, setter(skip))]
+    in_hand: InHand,
     #[builder(default, setter(skip))]
     sinks: Vec<Arc<dyn EventSink>>,
     #[builder(default, setter(skip))]
@@ -164,22 +186,10 @@ impl Runner {
         Ok(self.start_plan(plan, options, start).await?.typed())
     }
 
-    /// Starts a run of a brain without its types; its options and its result are JSON.
-    ///
-    /// # Errors
-    ///
-    /// As [`Runner::start`].
-    pub async fn start_plan(&self, plan: Arc<Plan>, options: Value, start: Start) -> Result<Run<Value>, StartError> {
-        let options = (plan.read_options)(&options)
-            .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
-        let run = match &start.id {
-            Some(id) => RunId::new(id.as_str()),
-            None => self.ids.run(),
-        };
-        match worker::start(self.clone(), run.clone(), plan, options, start).await {
-            Err(StoreError::Conflict { .. }) => Err(StartError::Started { run }),
-            started => Ok(started?),
-        }
+    /// Returns the worker's name that this runner's claims carry, known as alive from then on.
+    async fn holder(&self) -> Result<&Holder, StoreError> {
+        let name = || async { self.store.hold(self.ids.signal().as_str()).await };
+        self.holder.get_or_try_init(name).await
     }
 
     fn model_of(&self, tier: Tier) -> &Arc<dyn Model> {

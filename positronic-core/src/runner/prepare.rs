@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::flight::caught_now;
-use super::worker::{Stop, Worker};
+use super::shared::Stop;
+use super::worker::Worker;
 use crate::machine::{LoopFrame, Prepared};
 use crate::plan::{LoopPlan, StageBody};
 use crate::record::{

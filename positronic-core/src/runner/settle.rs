@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::flight::{Answer, Judged, Outcome, Report, ask, caught_now, took};
-use super::worker::{Stop, Worker};
+use super::shared::Stop;
+use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before, question_hash};
 use crate::plan::{Document, PlannedWait, ToolReply};
@@ -189,6 +190,22 @@ impl Worker {
             spec.identifier = call.as_str().to_owned();
         }
         spec
+    }
+
+    /// Records a value that a step or a tool has computed once.
+    pub(super) async fn keep_value(
+        &mut self,
+        path: &Path,
+        name: String,
+        value: Arc<Value>,
+        reply: oneshot::Sender<()>,
+    ) -> Result<(), Stop> {
+        let drafts = vec![Draft::new(path.clone(), Body::ValueRecorded { name, value })];
+        if self.append_outcome(path, drafts).await? {
+            // Whoever gave up waiting does not want to know.
+            _ = reply.send(());
+        }
+        Ok(())
     }
 
     /// Answers a step's question: from the record if it was answered before, else by asking.

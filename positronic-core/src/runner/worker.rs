@@ -2,89 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use serde_json::Value;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::feed::Feed;
+use super::claim::Grip;
 use super::flight::{Outcome, Report, Reports, panicked};
 use super::frames::Frames;
-use super::handle::Run;
 use super::link::RunLink;
-use super::{Runner, commit};
-use crate::machine::{Effect, RunState, next};
+use super::shared::{Phase, Shared, Stop};
+use crate::machine::{Effect, next};
 use crate::plan::{Plan, SideOutput};
-use crate::projection::Prompts;
-use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, RunSummary, Seq, Start, Status, Timestamp};
-use crate::store::{Append, StoreError, Watcher};
-
-/// What a worker and the holders of its run share.
-pub(super) struct Shared {
-    pub(super) runner: Runner,
-    pub(super) run: RunId,
-    pub(super) plan: Arc<Plan>,
-    pub(super) feeds: Vec<Feed>,
-    pub(super) settled: watch::Sender<(Phase, Seq)>,
-    /// Rings when somebody else has appended.
-    pub(super) bell: Notify,
-    /// The number up to which the worker itself appends, so that it is not woken by its own events.
-    pub(super) own: AtomicU64,
-    state: Mutex<RunState>,
-    prompts: Mutex<Prompts>,
-}
-
-/// What a worker is doing, as of an event number.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Phase {
-    Working,
-    Suspended,
-    Ended,
-    Stopped(String),
-}
-
-impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, RunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn prompts(&self) -> MutexGuard<'_, Prompts> {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.runner.clock.now()
-    }
-
-    fn publish(&self, phase: Phase) {
-        let next = self.state().next;
-        self.settled.send_if_modified(|known| {
-            let fresh = (phase, next);
-            let changed = *known != fresh;
-            *known = fresh;
-            changed
-        });
-    }
-}
-
-impl Watcher for Shared {
-    fn appended(&self, _: &RunId, next: Seq) {
-        if next.0 > self.own.load(Ordering::Acquire) {
-            self.bell.notify_one();
-        }
-    }
-}
+use crate::record::{Body, Draft, Epoch, Path, Seq, Status, Timestamp};
 
 /// Drives one run.
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) epoch: Epoch,
-    /// What lists show of the run.
-    pub(super) summary: RunSummary,
+    /// Up to where the last snapshot goes.
+    pub(super) snapshot: Seq,
     pub(super) frames: Frames,
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
@@ -92,6 +31,7 @@ pub(super) struct Worker {
     flights: HashMap<Path, Flight>,
     incoming: mpsc::UnboundedReceiver<Box<Report>>,
     held: Vec<Report>,
+    _grip: Grip,
 }
 
 /// A task that is in flight.
@@ -101,111 +41,86 @@ struct Flight {
     awaited: bool,
 }
 
-/// The worker cannot go on.
-pub(super) struct Stop(pub(super) String);
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// Starts a run and its worker. A run of this id that the store has already is a conflict.
-pub(super) async fn start(
-    runner: Runner,
-    run: RunId,
-    plan: Arc<Plan>,
-    options: Value,
-    start: Start,
-) -> Result<Run<Value>, StoreError> {
-    let epoch = Epoch(1);
-    let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options) };
-    let holder = runner.ids.signal().as_str().to_owned();
-    let mut events = commit::stamp(
-        vec![Draft::new(Path::root(), Body::BrainStart(Box::new(begin)))],
-        Seq(0),
-        runner.clock.now(),
-        None,
-    );
-    let claim = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
-    events.extend(commit::stamp(claim, Seq(1), runner.clock.now(), Some(epoch)));
-    let state = commit::follow(&RunState::default(), &events)
-        .map_err(|error| StoreError::Failed { message: error.to_string() })?;
-    let index = commit::index(&run, &RunState::default(), &state, None);
-    let summary = index.summary.clone();
-    let append =
-        Append { expected: Seq(0), epoch: None, events: events.clone(), index, takes: Vec::new(), snapshot: None };
-    runner.store.append(&run, append).await?;
-    let mut prompts = Prompts::default();
-    for event in &events {
-        prompts.apply(event);
-    }
-    let feeds =
-        runner.sinks.iter().map(|sink| Feed::start(Arc::clone(sink), Arc::clone(&runner.store), run.clone())).collect();
-    let shared = Arc::new(Shared {
-        settled: watch::Sender::new((Phase::Working, state.next)),
-        bell: Notify::new(),
-        own: AtomicU64::new(state.next.0),
-        state: Mutex::new(state),
-        prompts: Mutex::new(prompts),
-        runner,
-        run,
-        plan,
-        feeds,
-    });
-    let watcher: Arc<dyn Watcher> = Arc::clone(&shared) as Arc<dyn Watcher>;
-    shared.runner.store.watch(Some(&shared.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-    let worker = Worker::new(Arc::clone(&shared), epoch, summary);
-    tokio::spawn(worker.work());
-    Ok(Run::new(shared))
+/// Why a worker has left its run.
+pub(super) enum Left {
+    /// The run has ended.
+    Ended,
+    /// There was nothing to do for a while.
+    Released,
+    /// Another worker has the run.
+    Lost,
+    /// Something failed.
+    Failed(String),
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, epoch: Epoch, summary: RunSummary) -> Self {
+    /// Makes the worker of a run, with what its open frames need beside their state: the author's configurations run
+    /// again, on the state that they saw. Answers in words how the brain's code differs from the run's.
+    pub(super) fn restored(
+        shared: Arc<Shared>,
+        plan: Arc<Plan>,
+        epoch: Epoch,
+        grip: Grip,
+    ) -> Result<Box<Self>, String> {
         let (reports, incoming) = mpsc::unbounded_channel();
-        Self {
+        let link = Arc::new(RunLink::new(&shared, reports.clone()));
+        let (frames, next) = {
+            let state = shared.state();
+            (Frames::restored(&shared.run, &state, plan, &link)?, state.next)
+        };
+        Ok(Box::new(Self {
             epoch,
-            summary,
-            frames: Frames::new(&shared),
-            link: Arc::new(RunLink::new(&shared, reports.clone())),
+            snapshot: next,
+            frames,
+            link,
             reports,
             answered: HashMap::new(),
             flights: HashMap::new(),
             incoming,
             held: Vec::new(),
             shared,
-        }
+            _grip: grip,
+        }))
     }
 
-    async fn work(mut self) {
+    /// Works on the run until it ends, or there is nothing to do for a while.
+    pub(super) async fn work(mut self: Box<Self>) -> Left {
         // Whoever waits for the run would wait for ever if its worker went away without a word.
         let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
-        if let Err(Stop(reason)) = driven.unwrap_or_else(|panic| Err(Stop(panicked(&*panic).to_string()))) {
-            tracing::error!(run = %self.shared.run, reason, "the run's worker stops");
-            self.shared.publish(Phase::Stopped(reason));
-        }
         for (_, flight) in self.flights.drain() {
             flight.task.abort();
         }
+        let failed = match driven.unwrap_or_else(|panic| Err(Stop::Failed(panicked(&*panic).to_string()))) {
+            Ok(left) => return left,
+            Err(Stop::Lost) => {
+                tracing::warn!(run = %self.shared.run, "another worker has taken over the run");
+                return Left::Lost;
+            }
+            Err(Stop::Failed(reason)) => reason,
+        };
+        tracing::error!(run = %self.shared.run, reason = failed, "the run's worker stops");
+        // If the store takes it, another worker need not wait until this process ends.
+        _ = self.release(failed.clone()).await;
+        Left::Failed(failed)
     }
 
-    async fn drive(&mut self) -> Result<(), Stop> {
+    async fn release(&mut self, reason: String) -> Result<bool, Stop> {
+        self.append(vec![Draft::new(Path::root(), Body::RunReleased { reason })]).await
+    }
+
+    async fn drive(&mut self) -> Result<Left, Stop> {
+        self.take_mail().await?;
         loop {
             let wake = self.begin_effects().await?;
             if self.shared.state().has_ended() {
-                self.shared.publish(Phase::Ended);
-                return Ok(());
+                return Ok(Left::Ended);
             }
-            if self.flights.is_empty() {
-                self.shared.publish(if wake.is_some() && !self.waits_for_somebody() {
-                    Phase::Working
-                } else {
-                    Phase::Suspended
-                });
-            } else {
-                self.shared.publish(Phase::Working);
+            let idle = self.flights.is_empty() && self.waits_for_somebody();
+            self.shared.publish(if idle { Phase::Suspended } else { Phase::Working });
+            let linger = if idle { self.shared.runner.linger } else { Duration::MAX };
+            if !self.wait(wake, linger).await? && self.release("nothing to do".to_owned()).await? {
+                return Ok(Left::Released);
             }
-            self.wait(wake).await?;
         }
     }
 
@@ -274,24 +189,23 @@ impl Worker {
         self.flights.insert(path, Flight { task: task.abort_handle(), awaited });
     }
 
-    /// Waits for a report, for somebody else's append, or for the time to look again.
-    async fn wait(&mut self, wake: Option<Timestamp>) -> Result<(), Stop> {
+    /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
+    /// came for as long as the worker lingers.
+    async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
         let pause = wake.map_or(Duration::MAX, |wake| wake.since(self.shared.now()).max(Duration::from_micros(1)));
         let shared = Arc::clone(&self.shared);
         tokio::select! {
             biased;
             Some(report) = self.incoming.recv() => self.take(*report).await?,
-            () = shared.bell.notified() => {
-                self.catch_up().await?;
-            }
-            () = sleep(pause) => {}
+            () = shared.bell.notified() => self.catch_up().await?,
+            () = sleep(pause.min(linger)) => return Ok(pause <= linger),
         }
         if self.shared.state().has_ended() {
             for (_, flight) in self.flights.drain() {
                 flight.task.abort();
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn take(&mut self, report: Report) -> Result<(), Stop> {
@@ -299,7 +213,7 @@ impl Worker {
             return self.settle(report).await;
         }
         let at_once = match &report {
-            Report::Question { .. } | Report::Retry { .. } => true,
+            Report::Question { .. } | Report::Retry { .. } | Report::Value { .. } => true,
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
@@ -331,6 +245,7 @@ impl Worker {
                 self.append_outcome(&path, drafts).await?;
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,
+            Report::Value { path, name, value, reply } => self.keep_value(&path, name, value, reply).await?,
             Report::Retry { path, attempt, error, due } => {
                 let drafts = vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
                 self.append_outcome(&path, drafts).await?;
@@ -358,6 +273,6 @@ fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
         .collect()
 }
 
-async fn sleep(pause: Duration) {
+pub(super) async fn sleep(pause: Duration) {
     if pause == Duration::MAX { std::future::pending().await } else { tokio::time::sleep(pause).await }
 }

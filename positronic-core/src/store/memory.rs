@@ -1,7 +1,6 @@
 //! A store in memory: for tests, and for runs that need not outlive their process.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
@@ -243,11 +242,9 @@ impl EventStore for MemoryStore {
         ready(Ok(()))
     }
 
-    fn hold(&self) -> Answer<'_, Holder> {
-        static HOLDERS: AtomicU64 = AtomicU64::new(1);
-        let id = format!("worker-{}", HOLDERS.fetch_add(1, Ordering::Relaxed));
-        self.alive().insert(id.clone());
-        ready(Ok(Holder::new(id.clone(), Alive { alive: Arc::clone(&self.alive), id })))
+    fn hold<'a>(&'a self, name: &'a str) -> Answer<'a, Holder> {
+        self.alive().insert(name.to_owned());
+        ready(Ok(Holder::new(name, Alive { alive: Arc::clone(&self.alive), name: name.to_owned() })))
     }
 
     fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
@@ -270,11 +267,11 @@ impl EventStore for MemoryStore {
 /// Takes a worker off the list of those that are alive.
 struct Alive {
     alive: Arc<Mutex<HashSet<String>>>,
-    id: String,
+    name: String,
 }
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
 }

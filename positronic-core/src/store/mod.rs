@@ -114,12 +114,13 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only those of the store itself.
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()>;
 
-    /// Makes a worker known as alive until what it returns is dropped, or its process ends, however it ends.
+    /// Makes a worker with this name known as alive until what it returns is dropped, or its process ends, however it
+    /// ends.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn hold(&self) -> Answer<'_, Holder>;
+    fn hold<'a>(&'a self, name: &'a str) -> Answer<'a, Holder>;
 
     /// Says whether a worker is alive.
     ///
@@ -135,27 +136,27 @@ pub trait EventStore: Send + Sync + 'static {
 
 /// A worker that is known as alive for as long as this is not dropped.
 pub struct Holder {
-    id: String,
+    name: String,
     _alive: Box<dyn Send + Sync>,
 }
 
 impl Holder {
     /// Makes a holder of the worker's name and of what keeps it alive.
     #[must_use]
-    pub fn new(id: String, alive: impl Send + Sync + 'static) -> Self {
-        Self { id, _alive: Box::new(alive) }
+    pub fn new(name: &str, alive: impl Send + Sync + 'static) -> Self {
+        Self { name: name.to_owned(), _alive: Box::new(alive) }
     }
 
     /// Returns the worker's name.
     #[must_use]
-    pub fn id(&self) -> &str {
-        &self.id
+    pub fn name(&self) -> &str {
+        &self.name
     }
 }
 
 impl std::fmt::Debug for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Holder").field(&self.id).finish()
+        f.debug_tuple("Holder").field(&self.name).finish()
     }
 }
 

@@ -51,6 +51,7 @@ impl Test {
                 .clock(TestClock::default())
                 .ids(CountedIds::default())
                 .lockstep(true)
+                .linger(std::time::Duration::MAX)
                 .build(),
         )
     }

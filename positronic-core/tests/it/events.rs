@@ -48,6 +48,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "STEP_COMPLETE", "duration": 5}),
         json!({"type": "STEP_COMPLETE", "change": {"state": null}, "duration": 5}),
         json!({"type": "STEP_RETRY", "attempt": 0, "message": "down", "due": 9}),
+        json!({"type": "VALUE_RECORDED", "name": "receipt", "value": {"id": 7}}),
         json!({"type": "LOOP_START", "limits": {"max_iterations": 50}}),
         json!({"type": "LOOP_START", "input": "hi", "message_id": "m1", "limits": limits}),
         json!({"type": "LOOP_ITERATION"}),

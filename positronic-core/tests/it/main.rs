@@ -12,6 +12,7 @@ mod approvals;
 mod batches;
 mod bfcl;
 mod cancel;
+mod crash;
 mod events;
 mod first;
 mod layers;

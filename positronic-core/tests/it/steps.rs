@@ -254,12 +254,20 @@ async fn services_that_cannot_be_provided_stop_the_run_and_nobody_waits_for_ever
 #[tokio::test(start_paused = true)]
 async fn a_start_id_starts_one_run() {
     let one = brain("One").step("One", async |_| Ok(1));
+    let other = brain("Other").step("One", async |_| Ok(1));
     let test = Test::new(Rash);
     let start = || Start { id: Some(SignalId::from("start-7".to_owned())), ..Start::default() };
 
     let run = test.runner().start_with(&one, (), start()).await.unwrap();
-    let again = test.runner().start_with(&one, (), start()).await;
+    assert_eq!(run.result().await, Ok(1));
+    let again = test.runner().start_with(&one, (), start()).await.unwrap();
+    let another = test.runner().start_with(&other, (), start()).await;
 
     assert_eq!(run.id().as_str(), "start-7");
-    assert!(matches!(again, Err(StartError::Started { run }) if run.as_str() == "start-7"));
+    assert_eq!((again.id(), again.result().await), (run.id(), Ok(1)));
+    assert_eq!(
+        again.events(positronic_core::record::Seq(0)).await.unwrap(),
+        run.events(positronic_core::record::Seq(0)).await.unwrap()
+    );
+    assert!(matches!(another, Err(StartError::Started { run }) if run.as_str() == "start-7"));
 }

@@ -46,6 +46,7 @@ impl Play {
             .clock(TestClock::default())
             .ids(CountedIds::default())
             .lockstep(lockstep)
+            .linger(Duration::MAX)
             .build();
         Self { model, test: Test::with(runner), asked: Mutex::default() }
     }

@@ -96,6 +96,15 @@ impl Link for NoRun {
         Box::pin(std::future::pending())
     }
 
+    fn once<'a>(
+        &'a self,
+        _: &'a Path,
+        _: &'a str,
+        work: BoxFuture<'a, Result<Value>>,
+    ) -> BoxFuture<'a, Result<Arc<Value>>> {
+        Box::pin(async move { Ok(Arc::new(work.await?)) })
+    }
+
     fn record(&self, _: &Path) -> Option<Prompt> {
         None
     }

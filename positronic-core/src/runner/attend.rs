@@ -1,0 +1,106 @@
+//! The task that attends to a run: it works on the run while there is something to do, and follows its log otherwise.
+//!
+//! ```text
+//!            work there, and nobody holds the run: RUN_CLAIMED
+//!   follow ──────────────────────────────────────────────────▶ work
+//!     ▲                                                          │
+//!     └── nothing to do for a while: RUN_RELEASED ───────────────┘
+//!         another worker has the run, or the store failed
+//! ```
+//!
+//! While it follows, the task holds the run only weakly: a run that waits costs no memory once nobody holds it, and
+//! whoever finds work in it later ([`Runner::serve`](super::Runner::serve)) loads it from its log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::{NoClaim, claim};
+use super::shared::{Phase, Shared, Stop};
+use super::worker::{Left, Worker, sleep};
+use crate::machine::next;
+use crate::record::Timestamp;
+
+/// How often it is looked whether the worker of another process is still alive, while somebody waits for the run.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Attends to a run until it ends, or until nobody holds it.
+pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
+    let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
+    let mut held = Some(shared);
+    // After a failure, nothing is tried again until somebody appends something.
+    let mut failed = false;
+    loop {
+        let Some(shared) = held.take().or_else(|| weak.upgrade()) else { return };
+        if let Some(worker) = begun.take() {
+            match worker.work().await {
+                Left::Ended => return shared.publish(Phase::Ended),
+                Left::Released | Left::Lost => {}
+                Left::Failed(reason) => {
+                    failed = true;
+                    shared.publish(Phase::Stopped(reason));
+                }
+            }
+        }
+        let mut look = None;
+        if !failed {
+            match follow(&shared).await {
+                Ok(Followed::Ended) => return shared.publish(Phase::Ended),
+                Ok(Followed::Begun(worker)) => {
+                    begun = Some(worker);
+                    held = Some(shared);
+                    continue;
+                }
+                Ok(Followed::Wait { again }) => look = again,
+                Err(reason) => shared.publish(Phase::Stopped(reason)),
+            }
+        }
+        drop(shared);
+        tokio::select! {
+            () = bell.notified() => failed = false,
+            () = sleep(look.unwrap_or(Duration::MAX)) => {}
+        }
+    }
+}
+
+enum Followed {
+    Ended,
+    Begun(Box<Worker>),
+    Wait { again: Option<Duration> },
+}
+
+/// Folds in what others have done, and begins to work where there is work and nobody does it.
+async fn follow(shared: &Arc<Shared>) -> Result<Followed, String> {
+    let why = |stop| match stop {
+        Stop::Lost => "another worker has the run".to_owned(),
+        Stop::Failed(reason) => reason,
+    };
+    shared.catch_up().await.map_err(why)?;
+    if shared.state().has_ended() {
+        return Ok(Followed::Ended);
+    }
+    match claim(shared).await {
+        Ok(worker) => Ok(Followed::Begun(worker)),
+        Err(NoClaim::Idle) => {
+            shared.publish(Phase::Suspended);
+            Ok(Followed::Wait { again: due(shared) })
+        }
+        Err(NoClaim::Held { .. }) => {
+            shared.publish(Phase::Working);
+            Ok(Followed::Wait { again: Some(LOOK) })
+        }
+        Err(NoClaim::NoCode) => {
+            let idle = !shared.summary().has_work(shared.now());
+            shared.publish(if idle { Phase::Suspended } else { Phase::Working });
+            Ok(Followed::Wait { again: None })
+        }
+        Err(NoClaim::Changed(reason)) => Err(reason),
+        Err(NoClaim::Stopped(stop)) => Err(why(stop)),
+    }
+}
+
+/// Says how long it is until something is due in a run that waits.
+fn due(shared: &Shared) -> Option<Duration> {
+    let now: Timestamp = shared.now();
+    let wake = next(&shared.state(), now).wake?;
+    Some(wake.since(now).max(Duration::from_micros(1)))
+}

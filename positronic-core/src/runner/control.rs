@@ -1,0 +1,211 @@
+//! What people and machines do with runs, from any process that opens the store: no brain's code is needed.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::commit::{Extras, append_of, follow};
+use super::signals::{SignalError, send};
+use super::{Clock, Ids, SystemClock, UuidIds, load};
+use crate::machine::{Refusal, RunState};
+use crate::projection::Prompts;
+use crate::record::{Actor, Event, Path, RunId, Seq, Signal, SignalId, SignalKind};
+use crate::store::{EventStore, Mail, PendingFilter, Posted, StoreError};
+
+/// Decides, delivers and looks, in any run of a store.
+///
+/// A decision is appended to the run's log at once, whether a worker of the run is alive or not; one that is alive
+/// reads it, in the same process at once and in another one within a second.
+///
+/// ```
+/// # use positronic_core::runner::{Control, SignalError};
+/// # use positronic_core::record::{Actor, RunId, SignalKind};
+/// # use positronic_core::store::{EventStore, PendingFilter};
+/// # async fn example(store: impl EventStore) -> Result<(), SignalError> {
+/// let control = Control::new(store);
+/// let ann = Actor::builder().by("ann").channel("cli").build();
+/// for waiter in control.store().pending(&PendingFilter::builder().person(true).build()).await? {
+///     control.approve(&waiter.run, &waiter.pending.call, ann.clone()).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Control {
+    store: Arc<dyn EventStore>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+}
+
+/// What became of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivered {
+    /// A run has it, now or since an earlier delivery of the same signal.
+    To {
+        /// The run.
+        run: RunId,
+        /// The event that says so.
+        seq: Seq,
+    },
+    /// Nobody waits for it yet; it is kept.
+    Kept,
+}
+
+impl Control {
+    /// How long a webhook is kept that nobody waits for yet, and remembered after somebody has it: seven days.
+    pub const KEEP: Duration = Duration::from_hours(7 * 24);
+
+    /// Makes the control of a store's runs.
+    pub fn new(store: impl EventStore) -> Self {
+        Self::with(Arc::new(store), Arc::new(SystemClock), Arc::new(UuidIds))
+    }
+
+    pub(super) fn with(store: Arc<dyn EventStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self { store, clock, ids }
+    }
+
+    /// Returns the store, for lists and logs.
+    #[must_use]
+    pub fn store(&self) -> &dyn EventStore {
+        &*self.store
+    }
+
+    /// Sends signals to a run, all or none, and returns the number of the event that accepts each. One that was
+    /// accepted before gets the number it had then.
+    ///
+    /// # Errors
+    ///
+    /// [`SignalError::Refused`] when one does not fit the state that the run has after those before it,
+    /// [`SignalError::Store`] when there is no such run or the store fails. Nothing is changed then.
+    pub async fn send(&self, run: &RunId, signals: &[Signal]) -> Result<Vec<Seq>, SignalError> {
+        let state = load::state(&*self.store, run).await?;
+        Ok(send(&*self.store, &*self.clock, run, state, signals, &[]).await?.accepted)
+    }
+
+    /// Sends a signal under a new id.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::send`].
+    pub async fn signal(&self, run: &RunId, kind: SignalKind, actor: Actor) -> Result<Seq, SignalError> {
+        let signal = Signal { id: self.ids.signal(), actor, kind };
+        Ok(self.send(run, &[signal]).await?.first().copied().unwrap_or_default())
+    }
+
+    /// Lets a pending call run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::send`].
+    pub async fn approve(&self, run: &RunId, call: &Path, actor: Actor) -> Result<Seq, SignalError> {
+        self.signal(run, SignalKind::Approve { call: call.clone(), arguments: None }, actor).await
+    }
+
+    /// Refuses a pending call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::send`].
+    pub async fn reject(&self, run: &RunId, call: &Path, reason: &str, actor: Actor) -> Result<Seq, SignalError> {
+        self.signal(run, SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) }, actor).await
+    }
+
+    /// Delivers a webhook to whichever run waits for it, or keeps it until one does. The same id twice counts once.
+    ///
+    /// # Errors
+    ///
+    /// [`SignalError::Refused`] when the payload does not fit what the run waits for, [`SignalError::Store`] when the
+    /// store fails.
+    pub async fn deliver(
+        &self,
+        id: SignalId,
+        webhook: &str,
+        identifier: &str,
+        payload: Value,
+        actor: Actor,
+    ) -> Result<Delivered, SignalError> {
+        let at = self.clock.now();
+        let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
+        let mail = Mail { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
+        // It is in the mailbox before anybody looks who waits: whoever begins to wait meanwhile finds it there.
+        if let Posted::Taken { run, seq } = self.store.post(&mail).await? {
+            return Ok(Delivered::To { run, seq });
+        }
+        let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
+        for waiter in self.store.pending(&waits).await? {
+            let state = load::state(&*self.store, &waiter.run).await?;
+            let (signal, takes) = (mail.signal(), [mail.id.clone()]);
+            match send(&*self.store, &*self.clock, &waiter.run, state, &[signal], &takes).await {
+                Ok(sent) => {
+                    let seq = sent.accepted.first().copied().unwrap_or_default();
+                    return Ok(Delivered::To { run: waiter.run, seq });
+                }
+                // It has its answer, or is over: perhaps another one waits.
+                Err(SignalError::Refused(
+                    Refusal::NothingWaits { .. }
+                    | Refusal::Ended
+                    | Refusal::Expired { .. }
+                    | Refusal::NoSuchCall { .. },
+                )) => {}
+                Err(error) => {
+                    self.store.discard(&mail.id).await?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Delivered::Kept)
+    }
+
+    /// Reads a run's events from a number on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    pub async fn events(&self, run: &RunId, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
+        self.store.read(run, from, usize::MAX).await
+    }
+
+    /// Puts a run into the store whose events were read elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] when the store has the run, [`StoreError::Failed`] when the events are not the log of a
+    /// run from its begin on.
+    pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
+        let none = RunState::default();
+        let state = follow(&none, events).map_err(|error| load::broken(run, &error))?;
+        if state.root.is_none() {
+            return Err(StoreError::Failed { message: "a log begins with the start of its run".to_owned() });
+        }
+        self.store.append(run, append_of(run, &none, &state, None, events, Extras::default())).await
+    }
+
+    /// Returns the state of a run as of now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::events`].
+    pub async fn state(&self, run: &RunId) -> Result<RunState, StoreError> {
+        load::state(&*self.store, run).await
+    }
+
+    /// Returns the state of a run and the records of its loops as they were after event `at`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::events`].
+    pub async fn state_at(&self, run: &RunId, at: Seq) -> Result<(RunState, Prompts), StoreError> {
+        let events = self.store.read(run, Seq(0), at.next().index()).await?;
+        let events = events.iter().map(|event| &**event);
+        let state = RunState::replay(events.clone()).map_err(|error| load::broken(run, &error))?;
+        Ok((state, Prompts::of(events)))
+    }
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Control")
+    }
+}

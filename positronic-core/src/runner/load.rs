@@ -1,0 +1,55 @@
+//! Loading a run from its log, with the help of its last snapshot.
+
+use serde::{Deserialize, Serialize};
+
+use super::commit::follow;
+use super::shared::Folded;
+use crate::machine::RunState;
+use crate::projection::Prompts;
+use crate::record::{RunId, Seq};
+use crate::store::{EventStore, Snapshot, StoreError};
+
+/// The version of what a snapshot holds. It has to grow whenever [`RunState`] changes its form.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    state: RunState,
+}
+
+/// Makes a snapshot of a state.
+pub(super) fn snapshot(state: &RunState) -> Option<Snapshot> {
+    let content = serde_json::to_string(&Content { state: state.clone() }).ok()?;
+    Some(Snapshot { next: state.next, version: VERSION, content })
+}
+
+/// Reads a snapshot. One that cannot be read is of no use, and no loss.
+fn of_snapshot(snapshot: Snapshot) -> Option<RunState> {
+    if snapshot.version != VERSION {
+        return None;
+    }
+    let Content { state } = serde_json::from_str(&snapshot.content).ok()?;
+    (state.next == snapshot.next).then_some(state)
+}
+
+/// Loads the state of a run: its last snapshot, and what came after it.
+pub(super) async fn state(store: &dyn EventStore, run: &RunId) -> Result<RunState, StoreError> {
+    let state = store.snapshot(run).await?.and_then(of_snapshot).unwrap_or_default();
+    let events = store.read(run, state.next, usize::MAX).await?;
+    follow(&state, &events).map_err(|error| broken(run, &error))
+}
+
+/// Loads a run with the records of its loops, for which its whole log is read.
+pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded, StoreError> {
+    let summary = store.run(run).await?;
+    let snapshot = store.snapshot(run).await?.and_then(of_snapshot).unwrap_or_default();
+    let events = store.read(run, Seq(0), usize::MAX).await?;
+    let after = events.get(snapshot.next.index()..).unwrap_or_default();
+    let state = follow(&snapshot, after).map_err(|error| broken(run, &error))?;
+    let prompts = Prompts::of(events.iter().map(|event| &**event));
+    Ok(Folded { state, prompts, summary })
+}
+
+pub(super) fn broken(run: &RunId, error: &crate::machine::IllegalEvent) -> StoreError {
+    StoreError::Failed { message: format!("the log of `{run}` does not hold together: {error}") }
+}

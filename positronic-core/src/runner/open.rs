@@ -1,0 +1,267 @@
+//! Runs begin here, and runs that exist are found again: opened, taken over after a crash, served.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::attend::attend;
+use super::claim::{NoClaim, claim};
+use super::commit::{Extras, append_of, follow, stamp};
+use super::shared::{Folded, Shared, Stop};
+use super::worker::Worker;
+use super::{Control, Run, Runner, StartError, load};
+use crate::machine::RunState;
+use crate::plan::Plan;
+use crate::projection::Prompts;
+use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, RunSummary, Seq, Start};
+use crate::store::{RunFilter, StoreError, Watcher};
+
+/// Says why a run is not gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// Another worker has it.
+    #[error("the worker `{by}` has the run in hand; it goes on there")]
+    Held {
+        /// The worker.
+        by: String,
+    },
+    /// The run is over.
+    #[error("the run `{run}` is over")]
+    Over {
+        /// The run.
+        run: RunId,
+    },
+    /// The runner does not know the run's brain.
+    #[error("the run is of the brain `{brain}`, which this runner does not know; add it with `.brain(…)`")]
+    NoBrain {
+        /// The brain's title.
+        brain: String,
+    },
+    /// The brain's code is another one than the run has begun with.
+    #[error(
+        "the code has changed since the run began: {difference}; go on with the old code, or fork the run where the \
+         new code fits"
+    )]
+    Changed {
+        /// What differs.
+        difference: String,
+    },
+    /// The store failed, or the log does not hold together.
+    #[error("{0}")]
+    Failed(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Runner {
+    /// Starts a run of a brain without its types; its options and its result are JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::start`].
+    pub async fn start_plan(&self, plan: Arc<Plan>, options: Value, start: Start) -> Result<Run<Value>, StartError> {
+        let options = (plan.read_options)(&options)
+            .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
+        let run = match &start.id {
+            Some(id) => RunId::new(id.as_str()),
+            None => self.ids.run(),
+        };
+        let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options.clone()) };
+        match self.begin(&run, Arc::clone(&plan), begin).await {
+            Err(StoreError::Conflict { .. }) => {}
+            begun => return Ok(begun?),
+        }
+        // The same start again is the same run.
+        let known = load::whole(&*self.store, &run).await?;
+        let same = known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
+        if same { Ok(self.attended(run, Some(plan), known)) } else { Err(StartError::Started { run }) }
+    }
+
+    async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<Run<Value>, StoreError> {
+        let epoch = Epoch(1);
+        let now = self.clock.now();
+        let holder = self.holder().await?.name().to_owned();
+        let begin = vec![Draft::new(Path::root(), Body::BrainStart(Box::new(begin)))];
+        let claim = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
+        let mut events = stamp(begin, Seq(0), now, None);
+        events.extend(stamp(claim, Seq(1), now, Some(epoch)));
+        let none = RunState::default();
+        let state = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
+        let append = append_of(run, &none, &state, None, &events, Extras::default());
+        let summary = append.index.summary.clone();
+        // In hand before anybody else can find it.
+        let grip = self.in_hand.grip(run).ok_or(StoreError::Conflict { next: Seq(2) })?;
+        self.store.append(run, append).await?;
+        let prompts = Prompts::of(events.iter().map(|event| &**event));
+        let folded = Folded { state, prompts, summary };
+        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded, Seq(0));
+        let worker = Worker::restored(Arc::clone(&shared), plan, epoch, grip)
+            .map_err(|message| StoreError::Failed { message })?;
+        tokio::spawn(attend(Arc::clone(&shared), Some(worker)));
+        Ok(Run::new(shared))
+    }
+
+    fn attended(&self, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Run<Value> {
+        let next = folded.state.next;
+        let shared = Shared::new(self.clone(), run, plan, folded, next);
+        tokio::spawn(attend(Arc::clone(&shared), None));
+        Run::new(shared)
+    }
+
+    /// Opens a run to look at it, to wait for it and to send it signals. The work is done elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    pub async fn open(&self, run: &RunId) -> Result<Run<Value>, StoreError> {
+        let folded = load::whole(&*self.store, run).await?;
+        Ok(self.attended(run.clone(), None, folded))
+    }
+
+    /// Goes on with a run that no worker has in hand, and from then on does whatever work there is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Failed`] and [`ResumeError::Store`], where
+    /// the log holds whatever could be written.
+    pub async fn resume(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
+        let folded = load::whole(&*self.store, run).await?;
+        if folded.state.has_ended() {
+            return Err(ResumeError::Over { run: run.clone() });
+        }
+        let title = folded.summary.brain.clone();
+        let Some(plan) = self.brains.get(&title).cloned() else { return Err(ResumeError::NoBrain { brain: title }) };
+        if let Some(difference) = folded.state.root.as_ref().and_then(|root| super::restore::difference(root, &plan)) {
+            return Err(ResumeError::Changed { difference });
+        }
+        let next = folded.state.next;
+        let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded, next);
+        let begun = match claim(&shared).await {
+            Ok(worker) => Some(worker),
+            Err(NoClaim::Idle | NoClaim::NoCode) => None,
+            Err(NoClaim::Held { by }) => return Err(ResumeError::Held { by }),
+            Err(NoClaim::Changed(difference)) => return Err(ResumeError::Changed { difference }),
+            Err(NoClaim::Stopped(Stop::Lost)) => return Err(ResumeError::Held { by: "another worker".to_owned() }),
+            Err(NoClaim::Stopped(Stop::Failed(reason))) => return Err(ResumeError::Failed(reason)),
+        };
+        tokio::spawn(attend(Arc::clone(&shared), begun));
+        Ok(Run::new(shared))
+    }
+
+    /// Goes on with every run in which there is work that no worker does, as after a crash.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the runs cannot be listed. What is wrong with one run stands beside it.
+    pub async fn recover(&self) -> Result<Vec<(RunId, Result<Run<Value>, ResumeError>)>, StoreError> {
+        let due = RunFilter::builder().due(self.clock.now()).build();
+        let mut recovered = Vec::new();
+        for row in self.store.runs(&due).await? {
+            if self.is_free(&row).await? {
+                let resumed = self.resume(&row.run).await;
+                recovered.push((row.run, resumed));
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// Serves the store's runs until what it returns is dropped: whatever work there is in them that no worker does,
+    /// after a crash, after a signal of another process, or since something is due, is done here.
+    #[must_use = "dropping it stops serving"]
+    pub fn serve(&self) -> Service {
+        Service { task: tokio::spawn(serve(self.clone())) }
+    }
+
+    /// Returns the control of the store's runs: lists, decisions, webhooks.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        Control::with(Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids))
+    }
+
+    /// Says whether no worker has a run in hand.
+    async fn is_free(&self, row: &RunSummary) -> Result<bool, StoreError> {
+        let Some(claim) = row.claim.as_ref().filter(|claim| !claim.released) else { return Ok(true) };
+        if self.holder().await?.name() == claim.holder {
+            return Ok(self.in_hand.grip(&row.run).is_some());
+        }
+        Ok(!self.store.is_alive(&claim.holder).await?)
+    }
+}
+
+/// Serves a store's runs until it is dropped.
+#[derive(Debug)]
+pub struct Service {
+    task: JoinHandle<()>,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// How often it is looked whether something is due, or a worker of another process has died.
+const LOOK: Duration = Duration::from_secs(1);
+
+struct Bell(Notify);
+
+impl Watcher for Bell {
+    fn appended(&self, _: &RunId, _: Seq) {
+        self.0.notify_one();
+    }
+}
+
+async fn serve(runner: Runner) {
+    let bell = Arc::new(Bell(Notify::new()));
+    let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
+    runner.store.watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+    // Where a run was refused, as of which event: it is not tried again before something has changed.
+    let mut refused: HashMap<RunId, Seq> = HashMap::new();
+    loop {
+        let due = RunFilter::builder().due(runner.clock.now()).build();
+        match runner.store.runs(&due).await {
+            Ok(rows) => {
+                refused.retain(|run, _| rows.iter().any(|row| row.run == *run));
+                for row in rows {
+                    if refused.get(&row.run) != Some(&row.next) {
+                        take(&runner, row, &mut refused).await;
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the runs to be served cannot be listed"),
+        }
+        tokio::select! {
+            () = bell.0.notified() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+async fn take(runner: &Runner, row: RunSummary, refused: &mut HashMap<RunId, Seq>) {
+    match runner.is_free(&row).await {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(error) => return tracing::warn!(run = %row.run, %error, "it is not known who has the run in hand"),
+    }
+    match runner.resume(&row.run).await {
+        Ok(_) => tracing::info!(run = %row.run, "the run goes on here"),
+        Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => {}
+        Err(error) => {
+            tracing::warn!(run = %row.run, %error, "the run cannot go on here");
+            refused.insert(row.run, row.next);
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Shared").field(&self.run).finish()
+    }
+}

@@ -1,0 +1,124 @@
+//! Finding the code of open frames again, after a restart, and refusing code that is not the run's.
+
+use std::sync::Arc;
+
+use super::flight::caught_now;
+use super::frames::Frames;
+use super::link::RunLink;
+use crate::machine::{BrainFrame, CallPhase, LoopFrame, RunState, Stage};
+use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody};
+use crate::record::{RunId, ToolDecl};
+
+impl Frames {
+    /// Finds the plans, services and tools of all open frames. What `prepare` yielded is found by running it again on
+    /// the state that it saw.
+    pub(super) fn restored(
+        run: &RunId,
+        state: &RunState,
+        plan: Arc<Plan>,
+        link: &Arc<RunLink>,
+    ) -> Result<Self, String> {
+        let mut frames = Self::new(run, state.start.user.as_deref());
+        if let Some(root) = &state.root {
+            frames.restore(root, plan, Arc::new(()), link)?;
+        }
+        Ok(frames)
+    }
+
+    fn restore(
+        &mut self,
+        frame: &BrainFrame,
+        plan: Arc<Plan>,
+        around: AnyServices,
+        link: &Arc<RunLink>,
+    ) -> Result<(), String> {
+        if let Some(difference) = difference(frame, &plan) {
+            return Err(difference);
+        }
+        self.begin(frame, Arc::clone(&plan), around);
+        let services = self.services(&frame.path);
+        let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
+        match (&frame.stage, body) {
+            (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
+                self.restore(inner, Arc::clone(&nested.plan), services, link)
+            }
+            (Stage::Loop(looped), Some(StageBody::Loop(configure))) => {
+                let mut scope = self.scope(frame, looped.path.clone(), link);
+                scope.state = Document::new(Arc::clone(&looped.seen));
+                let configured = |scope: Scope| caught_now(|| configure(scope));
+                let yielded = configured(scope)
+                    .map_err(|error| format!("the loop `{}` cannot be configured again: {error}", looped.path))?;
+                self.restore_calls(looped, &yielded, &services, link)?;
+                self.set_loop(looped.path.clone(), Arc::new(yielded));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn restore_calls(
+        &mut self,
+        looped: &LoopFrame,
+        plan: &LoopPlan,
+        services: &AnyServices,
+        link: &Arc<RunLink>,
+    ) -> Result<(), String> {
+        for call in looped.batch.iter().filter(|call| call.result().is_none()) {
+            let declared = looped.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
+            // A tool that is gone gives the call a typed result; one with other arguments would misread them.
+            let Some((declared, tool)) = declared.and_then(|tool| Some((tool, plan.tools.get(&tool.id)?))) else {
+                continue;
+            };
+            if let Some(difference) = tool_difference(declared, &tool.decl) {
+                return Err(format!("the call `{}` is open, and {difference}", call.path));
+            }
+            if let (CallPhase::Brain(inner), ToolBody::Brain(NestedPlan { plan, .. })) = (&call.phase, &tool.body) {
+                self.restore(inner, Arc::clone(plan), Arc::clone(services), link)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tool_difference(then: &ToolDecl, now: &ToolDecl) -> Option<String> {
+    (then.parameters != now.parameters)
+        .then(|| format!("its tool `{}` has other parameters now; put the old ones back until it is done", then.id))
+}
+
+/// Says how the code of a brain differs from what a run of it has begun with, up to the stage it is at. Code inside a
+/// closure cannot be seen; its author gives the brain another version instead.
+pub(super) fn difference(frame: &BrainFrame, plan: &Plan) -> Option<String> {
+    let title = &frame.title;
+    if **title != *plan.title {
+        return Some(format!("the run is of the brain `{title}`, the code is that of `{}`", plan.title));
+    }
+    if frame.version != plan.version {
+        let (then, now) = (frame.version, plan.version);
+        return Some(format!("the run has begun with version {then} of `{title}`, the code has version {now}"));
+    }
+    if frame.stages.fingerprint(title, frame.version, plan.options.json()) != frame.fingerprint {
+        return Some(format!("the options of `{title}` have another schema now"));
+    }
+    let now = plan.shape();
+    let reached = frame.stages.0.iter().take(frame.index + 1);
+    for (place, then) in (1..).zip(reached) {
+        let name = &then.name;
+        match now.0.get(place - 1) {
+            None => return Some(format!("`{title}` has no stage {place} any more, which was `{name}`")),
+            Some(stage) if stage.name != *name => {
+                return Some(format!("stage {place} of `{title}` was `{name}`, and is `{}` now", stage.name));
+            }
+            Some(stage) if stage.kind != then.kind => {
+                return Some(format!(
+                    "the stage `{name}` of `{title}` was a {}, and is a {} now",
+                    then.kind, stage.kind
+                ));
+            }
+            Some(stage) if stage.brain != then.brain => {
+                return Some(format!("the brain that the stage `{name}` of `{title}` runs is another one now"));
+            }
+            Some(_) => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,169 @@
+//! What a run's worker and the holders of the run share: the run as of now, folded from its log.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{Notify, watch};
+
+use super::Runner;
+use super::commit::{follow, index};
+use super::feed::Feed;
+use crate::machine::{IllegalEvent, RunState};
+use crate::plan::Plan;
+use crate::projection::Prompts;
+use crate::record::{Event, RunId, RunSummary, Seq, Timestamp};
+use crate::store::{StoreError, Watcher};
+
+pub(super) struct Shared {
+    pub(super) runner: Runner,
+    pub(super) run: RunId,
+    /// The brain's code; none where the run is only looked at.
+    pub(super) plan: Option<Arc<Plan>>,
+    pub(super) feeds: Vec<Feed>,
+    pub(super) settled: watch::Sender<(Phase, Seq)>,
+    /// Rings when somebody else has appended, and when nobody holds the run any more.
+    pub(super) bell: Arc<Notify>,
+    /// The number up to which the worker itself appends, so that it is not woken by its own events.
+    pub(super) own: AtomicU64,
+    state: Mutex<RunState>,
+    prompts: Mutex<Prompts>,
+    summary: Mutex<RunSummary>,
+}
+
+/// What a worker is doing, as of an event number.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Phase {
+    Working,
+    Suspended,
+    Ended,
+    Stopped(String),
+}
+
+/// Why a worker cannot go on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stop {
+    /// Another worker has the run.
+    Lost,
+    /// Something failed.
+    Failed(String),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Fenced { .. } => Self::Lost,
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+impl From<IllegalEvent> for Stop {
+    fn from(error: IllegalEvent) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// A run as of an event.
+pub(super) struct Folded {
+    pub(super) state: RunState,
+    pub(super) prompts: Prompts,
+    pub(super) summary: RunSummary,
+}
+
+impl Shared {
+    /// Makes the shared part of a run; the runner's sinks are fed with its events from `sinks_from` on.
+    pub(super) fn new(
+        runner: Runner,
+        run: RunId,
+        plan: Option<Arc<Plan>>,
+        folded: Folded,
+        sinks_from: Seq,
+    ) -> Arc<Self> {
+        let Folded { state, prompts, summary } = folded;
+        let feeds = runner
+            .sinks
+            .iter()
+            .map(|sink| Feed::start(Arc::clone(sink), Arc::clone(&runner.store), run.clone(), sinks_from))
+            .collect();
+        let shared = Arc::new(Self {
+            settled: watch::Sender::new((Phase::Working, state.next)),
+            bell: Arc::new(Notify::new()),
+            own: AtomicU64::new(state.next.0),
+            state: Mutex::new(state),
+            prompts: Mutex::new(prompts),
+            summary: Mutex::new(summary),
+            runner,
+            run,
+            plan,
+            feeds,
+        });
+        let watcher: Arc<dyn Watcher> = Arc::clone(&shared) as Arc<dyn Watcher>;
+        shared.runner.store.watch(Some(&shared.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        shared
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn prompts(&self) -> MutexGuard<'_, Prompts> {
+        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn summary(&self) -> MutexGuard<'_, RunSummary> {
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.runner.clock.now()
+    }
+
+    pub(super) fn publish(&self, phase: Phase) {
+        let next = self.state().next;
+        self.settled.send_if_modified(|known| {
+            let fresh = (phase, next);
+            let changed = *known != fresh;
+            *known = fresh;
+            changed
+        });
+    }
+
+    /// Takes over what events come to.
+    pub(super) fn take_over(&self, after: RunState, summary: RunSummary, events: &[Arc<Event>]) {
+        // In one go, so that nobody sees a state without its records.
+        let mut state = self.state();
+        *state = after;
+        let mut prompts = self.prompts();
+        for event in events {
+            prompts.apply(event);
+        }
+        *self.summary() = summary;
+    }
+
+    /// Folds in what others have appended, and returns it.
+    pub(super) async fn catch_up(&self) -> Result<Vec<Arc<Event>>, Stop> {
+        let before = self.state().clone();
+        let events = self.runner.store.read(&self.run, before.next, usize::MAX).await?;
+        if !events.is_empty() {
+            let after = follow(&before, &events)?;
+            let summary = index(&self.run, &before, &after, Some(&*self.summary())).summary;
+            self.take_over(after, summary, &events);
+        }
+        Ok(events)
+    }
+}
+
+impl Watcher for Shared {
+    fn appended(&self, _: &RunId, next: Seq) {
+        if next.0 > self.own.load(Ordering::Acquire) {
+            self.bell.notify_one();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Whoever attends to the run for its holders can go.
+        self.bell.notify_one();
+    }
+}

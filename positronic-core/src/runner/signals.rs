@@ -1,0 +1,105 @@
+//! Sending signals: each is checked against the run's state, and appended by the one who sends it.
+
+use std::sync::Arc;
+
+use super::Clock;
+use super::commit::{Extras, append_of, follow, stamp};
+use super::load::broken;
+use crate::machine::{Refusal, RunState, decide, decided};
+use crate::record::{Draft, RunId, Seq, Signal, SignalId, SignalKind};
+use crate::store::{EventStore, StoreError};
+use crate::tools::JsonSchemas;
+
+/// Says why a signal was not accepted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignalError {
+    /// It does not fit the run's state; nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What became of signals that were sent.
+pub(super) struct Sent {
+    /// The event that accepts each of them.
+    pub(super) accepted: Vec<Seq>,
+    /// The number after all of them.
+    pub(super) next: Seq,
+}
+
+/// Sends signals to a run, all or none: they are decided on one after the other, and appended at once. `state` is the
+/// run's, as far as the sender knows it.
+pub(super) async fn send(
+    store: &dyn EventStore,
+    clock: &dyn Clock,
+    run: &RunId,
+    mut state: RunState,
+    signals: &[Signal],
+    takes: &[SignalId],
+) -> Result<Sent, SignalError> {
+    loop {
+        let now = clock.now().max(state.at);
+        let (after, events, accepted) = match fold(&state, signals, now) {
+            Ok(folded) => folded,
+            // What the sender knows may lag behind the log, and only the log can refuse.
+            Err(_) if catch_up(store, run, &mut state).await? => continue,
+            Err((refusal, signal)) => return Err(told(store, run, refusal, &signal).await?.into()),
+        };
+        if events.is_empty() {
+            return Ok(Sent { accepted, next: state.next });
+        }
+        let row = store.run(run).await?;
+        let extras = Extras { takes: takes.to_vec(), ..Extras::default() };
+        match store.append(run, append_of(run, &state, &after, Some(&row), &events, extras)).await {
+            Ok(()) => return Ok(Sent { accepted, next: after.next }),
+            Err(StoreError::Conflict { .. }) => {
+                catch_up(store, run, &mut state).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+type Decided = (RunState, Vec<Arc<crate::record::Event>>, Vec<Seq>);
+
+/// Decides on signals one after the other. A signal that was accepted before is answered as it was then.
+fn fold(state: &RunState, signals: &[Signal], now: crate::record::Timestamp) -> Result<Decided, (Refusal, Signal)> {
+    let (mut after, mut events, mut accepted) = (state.clone(), Vec::new(), Vec::new());
+    for signal in signals {
+        let drafts: Vec<Draft> = match decide(&after, signal, now, &JsonSchemas) {
+            Ok(drafts) => drafts,
+            Err(Refusal::Repeated { seq }) => {
+                accepted.push(seq);
+                continue;
+            }
+            Err(refusal) => return Err((refusal, signal.clone())),
+        };
+        accepted.push(after.next);
+        let stamped = stamp(drafts, after.next, now, None);
+        after = follow(&after, &stamped).map_err(|error| (Refusal::Impossible(error.to_string()), signal.clone()))?;
+        events.extend(stamped);
+    }
+    Ok((after, events, accepted))
+}
+
+/// Folds what the log has beyond a state, and says whether there was anything.
+async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> Result<bool, StoreError> {
+    let events = store.read(run, state.next, usize::MAX).await?;
+    *state = follow(state, &events).map_err(|error| broken(run, &error))?;
+    Ok(!events.is_empty())
+}
+
+/// Makes the refusal of a decision say what was decided, also when the batch of the call, or the run, is over.
+async fn told(store: &dyn EventStore, run: &RunId, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
+    let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. }) = &signal.kind else {
+        return Ok(refusal);
+    };
+    if !matches!(refusal, Refusal::Decided { .. } | Refusal::NoSuchCall { .. } | Refusal::Ended) {
+        return Ok(refusal);
+    }
+    let log = store.read(run, Seq(0), usize::MAX).await?;
+    Ok(decided(log.iter().map(|event| &**event), call).unwrap_or(refusal))
+}
