@@ -41,6 +41,7 @@ pub fn brain(title: impl Into<String>) -> Brain {
         result: None,
         public: None,
         provide: None,
+        migrations: std::collections::BTreeMap::new(),
     };
     Brain { plan: Arc::new(plan), types: PhantomData }
 }
@@ -61,6 +62,23 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// changes with it.
     pub fn version(self, version: u32) -> Self {
         self.with(|plan| plan.version = version)
+    }
+
+    /// Lets runs that have begun with version `from` go on with this one: `migrate` makes the state of this version from
+    /// the state they have. The stage they are at has to be there still, by name and kind, and their options have to fit.
+    /// Without it, such a run is refused.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// use serde_json::json;
+    ///
+    /// let brain = brain("Support")
+    ///     .version(2)
+    ///     .migrate(1, |state| Ok(json!({ "ticket": state["id"], "notes": [] })));
+    /// # let _ = brain;
+    /// ```
+    pub fn migrate(self, from: u32, migrate: impl Fn(&Value) -> crate::Result<Value> + Send + Sync + 'static) -> Self {
+        self.with(|plan| _ = plan.migrations.insert(from, Arc::new(migrate)))
     }
 
     /// Returns the title.

@@ -120,6 +120,14 @@ impl RunState {
                 }
                 self.begin_brain(path, frame)
             }
+            Body::BrainMigrated { version, fingerprint, stages, change } => {
+                let brain =
+                    self.brain_mut("", |_| ()).filter(|_| path.is_root()).ok_or("only the run's brain migrates")?;
+                brain.index = migrated_place(brain, stages)?;
+                (brain.version, brain.fingerprint) = (*version, fingerprint.clone());
+                brain.stages = Arc::new(stages.clone());
+                change_state(brain, change.as_ref(), event)
+            }
             Body::BrainComplete { result } => self.end_brain(path, |brain| {
                 if brain.index < brain.stages.0.len() {
                     return Err("not all of its stages are done".to_owned());
@@ -373,6 +381,13 @@ impl RunState {
             Arc::make_mut(frame).usage += usage;
         }
     }
+}
+
+/// Finds the current stage of a brain among other stages.
+pub(super) fn migrated_place(brain: &BrainFrame, stages: &crate::record::Shape) -> Result<usize, Reason> {
+    let Some(current) = brain.current() else { return Ok(stages.0.len()) };
+    let place = stages.0.iter().position(|stage| stage.name == current.name && stage.kind == current.kind);
+    place.ok_or_else(|| format!("it has no {} `{}`, where the run is", current.kind, current.name))
 }
 
 /// Keeps a value that was computed once.

@@ -7,6 +7,7 @@
 mod document;
 mod scope;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +50,12 @@ pub struct Plan {
     pub public: Option<StateFn>,
     /// Makes the services of this brain from those of the brain around it.
     pub provide: Option<Provide>,
+    /// Makes a state of this version from one of an earlier version.
+    pub migrations: BTreeMap<u32, MigrateFn>,
 }
+
+/// Makes a state of a brain's version from one of an earlier version.
+pub type MigrateFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
 
 /// Makes the services of a brain from those of the brain around it.
 pub type Provide = Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>;

@@ -1,13 +1,15 @@
 //! Reading a log: prompts, model messages, requests, and text for people.
 //!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
-//! from a record what a model reads; [`request_at`] rebuilds a request that was sent.
+//! from a record what a model reads; [`request_at`] rebuilds a request that was sent; [`diff`] compares two runs.
 
+mod diff;
 mod messages;
 mod prompts;
 mod requests;
 mod transcript;
 
+pub use diff::{Parted, Parting, RunDiff, diff};
 pub use messages::{messages, result_text};
 pub use prompts::Prompts;
 pub(crate) use requests::question_request;

@@ -133,6 +133,7 @@ impl Body {
             Self::RunClaimed { .. } => "RUN_CLAIMED",
             Self::RunReleased { .. } => "RUN_RELEASED",
             Self::BrainStart(_) => "BRAIN_START",
+            Self::BrainMigrated { .. } => "BRAIN_MIGRATED",
             Self::BrainComplete { .. } => "BRAIN_COMPLETE",
             Self::BrainError(_) => "BRAIN_ERROR",
             Self::BrainCancelled { .. } => "BRAIN_CANCELLED",

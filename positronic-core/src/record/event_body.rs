@@ -24,6 +24,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `RUN_CLAIMED` | root | a worker attaches to the run | `holder`, `trace` |
 /// | `RUN_RELEASED` | root | it lets go | `reason` |
 /// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, start` |
+/// | `BRAIN_MIGRATED` | root | the run goes on with another version of its brain | `version, fingerprint, stages, change` |
 /// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
 /// | `BRAIN_ERROR` | brain | it failed | `code, message, retryable` |
 /// | `BRAIN_CANCELLED` | brain | it was cancelled | `signal, actor, reason` |
@@ -81,6 +82,18 @@ pub enum Body {
     },
     /// A brain begins.
     BrainStart(Box<BrainStart>),
+    /// The run goes on with another version of its brain, whose author says how the state gets there.
+    BrainMigrated {
+        /// The version it goes on with.
+        version: u32,
+        /// The hash of what makes it the same brain from now on.
+        fingerprint: ContentHash,
+        /// Its stages from now on.
+        stages: Shape,
+        /// The change of its state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<Change>,
+    },
     /// A brain ended well.
     BrainComplete {
         /// What its callers get.

@@ -35,6 +35,6 @@ pub use prompt::{FileOutput, Output, OutputKind, Prompt, PromptState, ToolOutput
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};
 pub use shape::{Shape, StageKind, StageShape};
-pub use signal::{Actor, Signal, SignalKind, Start};
+pub use signal::{Actor, Overrides, Signal, SignalKind, Start};
 pub use summary::{Claim, Pending, PendingKind, RunSummary, Status};
 pub use usage::{Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall, Usage};

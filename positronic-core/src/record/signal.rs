@@ -42,6 +42,26 @@ pub struct Start {
     /// The run and the event number it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, super::ids::Seq)>,
+    /// What is other than the brain's code says.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub overrides: Overrides,
+}
+
+/// What is other in a run than its brain's code says: for trying things out in a fork. It counts for every loop, from
+/// its next round on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// The system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The name of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+fn is_nothing(overrides: &Overrides) -> bool {
+    *overrides == Overrides::default()
 }
 
 pub(crate) fn is_unknown(actor: &Actor) -> bool {

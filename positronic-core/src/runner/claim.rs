@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Runner;
 use super::commit::{Extras, append_of, follow, stamp};
+use super::restore::migration;
 use super::shared::{Shared, Stop};
 use super::worker::Worker;
 use crate::machine::RunState;
@@ -68,10 +69,12 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
             return Err(NoClaim::Held { by });
         }
         let (epoch, holder) = (epoch_after(&state), runner.holder().await?.name().to_owned());
-        let worker = Worker::restored(Arc::clone(shared), Arc::clone(plan), epoch, grip).map_err(NoClaim::Changed)?;
-        let drafts = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
+        let mut drafts = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
+        let migrated = state.root.as_ref().map(|root| migration(root, plan)).transpose().map_err(NoClaim::Changed)?;
+        drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
         let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
+        let worker = Worker::restored(shared, &after, plan, epoch, grip).map_err(NoClaim::Changed)?;
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,

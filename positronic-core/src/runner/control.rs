@@ -11,7 +11,7 @@ use super::signals::{SignalError, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState};
 use crate::projection::Prompts;
-use crate::record::{Actor, Event, Path, RunId, Seq, Signal, SignalId, SignalKind};
+use crate::record::{Actor, Event, Path, RunId, Seq, Signal, SignalId, SignalKind, Timestamp};
 use crate::store::{EventStore, Mail, PendingFilter, Posted, StoreError};
 
 /// Decides, delivers and looks, in any run of a store.
@@ -70,6 +70,14 @@ impl Control {
     #[must_use]
     pub fn store(&self) -> &dyn EventStore {
         &*self.store
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(super) fn new_run(&self) -> RunId {
+        self.ids.run()
     }
 
     /// Sends signals to a run, all or none, and returns the number of the event that accepts each. One that was

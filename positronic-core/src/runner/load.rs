@@ -24,7 +24,7 @@ pub(super) fn snapshot(state: &RunState) -> Option<Snapshot> {
 }
 
 /// Reads a snapshot. One that cannot be read is of no use, and no loss.
-fn of_snapshot(snapshot: Snapshot) -> Option<RunState> {
+fn of_snapshot(snapshot: &Snapshot) -> Option<RunState> {
     if snapshot.version != VERSION {
         return None;
     }
@@ -34,7 +34,7 @@ fn of_snapshot(snapshot: Snapshot) -> Option<RunState> {
 
 /// Loads the state of a run: its last snapshot, and what came after it.
 pub(super) async fn state(store: &dyn EventStore, run: &RunId) -> Result<RunState, StoreError> {
-    let state = store.snapshot(run).await?.and_then(of_snapshot).unwrap_or_default();
+    let state = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
     let events = store.read(run, state.next, usize::MAX).await?;
     follow(&state, &events).map_err(|error| broken(run, &error))
 }
@@ -42,7 +42,7 @@ pub(super) async fn state(store: &dyn EventStore, run: &RunId) -> Result<RunStat
 /// Loads a run with the records of its loops, for which its whole log is read.
 pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded, StoreError> {
     let summary = store.run(run).await?;
-    let snapshot = store.snapshot(run).await?.and_then(of_snapshot).unwrap_or_default();
+    let snapshot = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
     let events = store.read(run, Seq(0), usize::MAX).await?;
     let after = events.get(snapshot.next.index()..).unwrap_or_default();
     let state = follow(&snapshot, after).map_err(|error| broken(run, &error))?;

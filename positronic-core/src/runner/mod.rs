@@ -18,6 +18,7 @@ mod commit;
 mod control;
 mod feed;
 mod flight;
+mod fork;
 mod frames;
 mod handle;
 mod inline;
@@ -49,6 +50,7 @@ use claim::InHand;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
+pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
 pub use open::{ResumeError, Service};
 pub use signals::SignalError;
@@ -190,6 +192,10 @@ impl Runner {
     async fn holder(&self) -> Result<&Holder, StoreError> {
         let name = || async { self.store.hold(self.ids.signal().as_str()).await };
         self.holder.get_or_try_init(name).await
+    }
+
+    fn plan_of(&self, title: &str) -> Option<&Arc<Plan>> {
+        self.brains.get(title)
     }
 
     fn model_of(&self, tier: Tier) -> &Arc<dyn Model> {

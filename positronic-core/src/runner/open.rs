@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::attend::attend;
 use super::claim::{NoClaim, claim};
 use super::commit::{Extras, append_of, follow, stamp};
+use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
 use super::worker::Worker;
 use super::{Control, Run, Runner, StartError, load};
@@ -88,8 +89,9 @@ impl Runner {
         let epoch = Epoch(1);
         let now = self.clock.now();
         let holder = self.holder().await?.name().to_owned();
+        let trace = begin.start.as_ref().and_then(|start| start.actor.trace.clone());
         let begin = vec![Draft::new(Path::root(), Body::BrainStart(Box::new(begin)))];
-        let claim = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
+        let claim = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace })];
         let mut events = stamp(begin, Seq(0), now, None);
         events.extend(stamp(claim, Seq(1), now, Some(epoch)));
         let none = RunState::default();
@@ -102,7 +104,7 @@ impl Runner {
         let prompts = Prompts::of(events.iter().map(|event| &**event));
         let folded = Folded { state, prompts, summary };
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded, Seq(0));
-        let worker = Worker::restored(Arc::clone(&shared), plan, epoch, grip)
+        let worker = Worker::restored(&shared, &shared.state().clone(), &plan, epoch, grip)
             .map_err(|message| StoreError::Failed { message })?;
         tokio::spawn(attend(Arc::clone(&shared), Some(worker)));
         Ok(Run::new(shared))
@@ -137,9 +139,9 @@ impl Runner {
             return Err(ResumeError::Over { run: run.clone() });
         }
         let title = folded.summary.brain.clone();
-        let Some(plan) = self.brains.get(&title).cloned() else { return Err(ResumeError::NoBrain { brain: title }) };
-        if let Some(difference) = folded.state.root.as_ref().and_then(|root| super::restore::difference(root, &plan)) {
-            return Err(ResumeError::Changed { difference });
+        let Some(plan) = self.plan_of(&title).cloned() else { return Err(ResumeError::NoBrain { brain: title }) };
+        if let Some(root) = &folded.state.root {
+            migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
         }
         let next = folded.state.next;
         let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded, next);

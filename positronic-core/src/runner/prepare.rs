@@ -8,8 +8,8 @@ use super::worker::Worker;
 use crate::machine::{LoopFrame, Prepared};
 use crate::plan::{LoopPlan, StageBody};
 use crate::record::{
-    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Path, Segment, ToolDecl, ToolEntry,
-    ToolSet, hash_json, hash_text,
+    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Overrides, Path, Segment, ToolDecl,
+    ToolEntry, ToolSet, hash_json, hash_text,
 };
 
 impl Worker {
@@ -49,9 +49,21 @@ impl Worker {
         let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
         let scope = self.scope(owner, path.clone()).ok_or_else(missing)?;
         match self.frames.stage(owner, name) {
-            Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)),
+            Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)).map(|plan| self.overridden(plan)),
             _ => Err(missing()),
         }
+    }
+
+    fn overridden(&self, mut plan: LoopPlan) -> LoopPlan {
+        let state = self.shared.state();
+        let Overrides { system, model } = &state.start.overrides;
+        if let Some(system) = system {
+            plan.system = system.as_str().into();
+        }
+        if model.is_some() {
+            plan.settings.model.clone_from(model);
+        }
+        plan
     }
 
     /// Ends a loop, or a brain whose loop has not begun, in failure.

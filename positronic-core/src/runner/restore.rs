@@ -7,7 +7,7 @@ use super::frames::Frames;
 use super::link::RunLink;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody};
-use crate::record::{RunId, ToolDecl};
+use crate::record::{Body, Change, RunId, ToolDecl};
 
 impl Frames {
     /// Finds the plans, services and tools of all open frames. What `prepare` yielded is found by running it again on
@@ -15,12 +15,12 @@ impl Frames {
     pub(super) fn restored(
         run: &RunId,
         state: &RunState,
-        plan: Arc<Plan>,
+        plan: &Arc<Plan>,
         link: &Arc<RunLink>,
     ) -> Result<Self, String> {
         let mut frames = Self::new(run, state.start.user.as_deref());
         if let Some(root) = &state.root {
-            frames.restore(root, plan, Arc::new(()), link)?;
+            frames.restore(root, plan, &(Arc::new(()) as AnyServices), link)?;
         }
         Ok(frames)
     }
@@ -28,20 +28,18 @@ impl Frames {
     fn restore(
         &mut self,
         frame: &BrainFrame,
-        plan: Arc<Plan>,
-        around: AnyServices,
+        plan: &Arc<Plan>,
+        around: &AnyServices,
         link: &Arc<RunLink>,
     ) -> Result<(), String> {
-        if let Some(difference) = difference(frame, &plan) {
+        if let Some(difference) = difference(frame, plan) {
             return Err(difference);
         }
-        self.begin(frame, Arc::clone(&plan), around);
+        self.begin(frame, Arc::clone(plan), Arc::clone(around));
         let services = self.services(&frame.path);
         let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {
-            (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
-                self.restore(inner, Arc::clone(&nested.plan), services, link)
-            }
+            (Stage::Brain(inner), Some(StageBody::Brain(nested))) => self.restore(inner, &nested.plan, &services, link),
             (Stage::Loop(looped), Some(StageBody::Loop(configure))) => {
                 let mut scope = self.scope(frame, looped.path.clone(), link);
                 scope.state = Document::new(Arc::clone(&looped.seen));
@@ -73,7 +71,7 @@ impl Frames {
                 return Err(format!("the call `{}` is open, and {difference}", call.path));
             }
             if let (CallPhase::Brain(inner), ToolBody::Brain(NestedPlan { plan, .. })) = (&call.phase, &tool.body) {
-                self.restore(inner, Arc::clone(plan), Arc::clone(services), link)?;
+                self.restore(inner, plan, services, link)?;
             }
         }
         Ok(())
@@ -83,6 +81,26 @@ impl Frames {
 fn tool_difference(then: &ToolDecl, now: &ToolDecl) -> Option<String> {
     (then.parameters != now.parameters)
         .then(|| format!("its tool `{}` has other parameters now; put the old ones back until it is done", then.id))
+}
+
+/// Returns the event that takes a run over to its brain's code, where the code is another version whose author says how;
+/// none where the code is the run's. Answers in words how it differs otherwise.
+pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<Body>, String> {
+    let Some(difference) = difference(frame, plan) else { return Ok(None) };
+    let migrate = plan.migrations.get(&frame.version).filter(|_| *frame.title == *plan.title);
+    let Some(migrate) = migrate.filter(|_| frame.version != plan.version) else { return Err(difference) };
+    let failed = |error: crate::Error| {
+        let (from, to) = (frame.version, plan.version);
+        format!("{difference}, and the state cannot be migrated from version {from} to {to}: {error}")
+    };
+    let mut next = caught_now(|| migrate(&frame.state)).map_err(failed)?;
+    next.sort_all_objects();
+    Ok(Some(Body::BrainMigrated {
+        version: plan.version,
+        fingerprint: plan.fingerprint(),
+        stages: plan.shape(),
+        change: Change::between(&frame.state, &next),
+    }))
 }
 
 /// Says how the code of a brain differs from what a run of it has begun with, up to the stage it is at. Code inside a

@@ -46,7 +46,7 @@ pub(super) async fn send(
             Ok(folded) => folded,
             // What the sender knows may lag behind the log, and only the log can refuse.
             Err(_) if catch_up(store, run, &mut state).await? => continue,
-            Err((refusal, signal)) => return Err(told(store, run, refusal, &signal).await?.into()),
+            Err(refused) => return Err(told(store, run, refused.0, &refused.1).await?.into()),
         };
         if events.is_empty() {
             return Ok(Sent { accepted, next: state.next });
@@ -66,7 +66,11 @@ pub(super) async fn send(
 type Decided = (RunState, Vec<Arc<crate::record::Event>>, Vec<Seq>);
 
 /// Decides on signals one after the other. A signal that was accepted before is answered as it was then.
-fn fold(state: &RunState, signals: &[Signal], now: crate::record::Timestamp) -> Result<Decided, (Refusal, Signal)> {
+fn fold(
+    state: &RunState,
+    signals: &[Signal],
+    now: crate::record::Timestamp,
+) -> Result<Decided, Box<(Refusal, Signal)>> {
     let (mut after, mut events, mut accepted) = (state.clone(), Vec::new(), Vec::new());
     for signal in signals {
         let drafts: Vec<Draft> = match decide(&after, signal, now, &JsonSchemas) {
@@ -75,11 +79,12 @@ fn fold(state: &RunState, signals: &[Signal], now: crate::record::Timestamp) -> 
                 accepted.push(seq);
                 continue;
             }
-            Err(refusal) => return Err((refusal, signal.clone())),
+            Err(refusal) => return Err(Box::new((refusal, signal.clone()))),
         };
         accepted.push(after.next);
         let stamped = stamp(drafts, after.next, now, None);
-        after = follow(&after, &stamped).map_err(|error| (Refusal::Impossible(error.to_string()), signal.clone()))?;
+        after = follow(&after, &stamped)
+            .map_err(|error| Box::new((Refusal::Impossible(error.to_string()), signal.clone())))?;
         events.extend(stamped);
     }
     Ok((after, events, accepted))

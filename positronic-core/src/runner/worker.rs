@@ -14,7 +14,7 @@ use super::flight::{Outcome, Report, Reports, panicked};
 use super::frames::Frames;
 use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
-use crate::machine::{Effect, next};
+use crate::machine::{Effect, RunState, next};
 use crate::plan::{Plan, SideOutput};
 use crate::record::{Body, Draft, Epoch, Path, Seq, Status, Timestamp};
 
@@ -57,20 +57,18 @@ impl Worker {
     /// Makes the worker of a run, with what its open frames need beside their state: the author's configurations run
     /// again, on the state that they saw. Answers in words how the brain's code differs from the run's.
     pub(super) fn restored(
-        shared: Arc<Shared>,
-        plan: Arc<Plan>,
+        shared: &Arc<Shared>,
+        state: &RunState,
+        plan: &Arc<Plan>,
         epoch: Epoch,
         grip: Grip,
     ) -> Result<Box<Self>, String> {
         let (reports, incoming) = mpsc::unbounded_channel();
-        let link = Arc::new(RunLink::new(&shared, reports.clone()));
-        let (frames, next) = {
-            let state = shared.state();
-            (Frames::restored(&shared.run, &state, plan, &link)?, state.next)
-        };
+        let link = Arc::new(RunLink::new(shared, reports.clone()));
+        let frames = Frames::restored(&shared.run, state, plan, &link)?;
         Ok(Box::new(Self {
             epoch,
-            snapshot: next,
+            snapshot: state.next,
             frames,
             link,
             reports,
@@ -78,7 +76,7 @@ impl Worker {
             flights: HashMap::new(),
             incoming,
             held: Vec::new(),
-            shared,
+            shared: Arc::clone(shared),
             _grip: grip,
         }))
     }

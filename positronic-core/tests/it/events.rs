@@ -34,6 +34,8 @@ fn examples() -> Vec<Value> {
             "options": {"x": 1}, "state": [1.5],
             "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
         }),
+        json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": []}),
+        json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": [{"name": "A", "kind": "step"}], "change": patch}),
         json!({"type": "BRAIN_COMPLETE", "result": null}),
         json!({"type": "BRAIN_ERROR", "code": "step", "message": "no"}),
         json!({"type": "BRAIN_ERROR", "code": "limit", "message": "no", "retryable": true}),

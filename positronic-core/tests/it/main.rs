@@ -23,5 +23,6 @@ mod sinks;
 mod steps;
 mod support;
 mod tools;
+mod travel;
 mod waits;
 mod why;

@@ -1,0 +1,88 @@
+//! How two runs differ: where they part, and what they come to.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::machine::{IllegalEvent, RunState, status};
+use crate::record::{Body, Event, Seq, Status, Usage};
+
+/// How two runs differ.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunDiff {
+    /// How many events say the same in both from the begin on. Times, workers and what a provider says of an answer
+    /// beside its content are not compared.
+    pub same: usize,
+    /// The first events that differ; none where both say the same to their ends.
+    pub parts: Option<Parting>,
+    /// The JSON Patch (RFC 6902) from the first run's state to the second's.
+    pub state: Value,
+    /// Their statuses.
+    pub status: [Status; 2],
+    /// Their tokens.
+    pub usage: [Usage; 2],
+}
+
+/// Where two runs part; a run that has no more events has none there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parting {
+    /// The event of the first run.
+    pub one: Option<Parted>,
+    /// The event of the second run.
+    pub other: Option<Parted>,
+}
+
+/// One of the first events that differ.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parted {
+    /// Its number.
+    pub seq: Seq,
+    /// Its path.
+    pub path: crate::record::Path,
+    /// What happened, as JSON.
+    pub body: Value,
+}
+
+/// Compares two runs by their logs.
+///
+/// # Errors
+///
+/// [`IllegalEvent`] when a log does not hold together.
+pub fn diff(one: &[Arc<Event>], other: &[Arc<Event>]) -> Result<RunDiff, IllegalEvent> {
+    let (left, right) = (said(one), said(other));
+    let same = left.iter().zip(&right).take_while(|(a, b)| (&a.path, &a.body) == (&b.path, &b.body)).count();
+    let parts = Parting { one: left.get(same).cloned(), other: right.get(same).cloned() };
+    let (a, b) = (replayed(one)?, replayed(other)?);
+    let state = |state: &RunState| state.root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default();
+    let usage = |state: &RunState| state.root.as_ref().map(|root| root.usage).unwrap_or_default();
+    let patch = json_patch::diff(&state(&a), &state(&b));
+    Ok(RunDiff {
+        same,
+        parts: (parts.one.is_some() || parts.other.is_some()).then_some(parts),
+        state: serde_json::to_value(patch).unwrap_or_default(),
+        status: [status(&a), status(&b)],
+        usage: [usage(&a), usage(&b)],
+    })
+}
+
+fn replayed(log: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
+    RunState::replay(log.iter().map(|event| &**event))
+}
+
+/// Returns what a log says, without what differs from run to run anyway.
+fn said(log: &[Arc<Event>]) -> Vec<Parted> {
+    let attachment = |event: &&Arc<Event>| !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. });
+    log.iter()
+        .filter(attachment)
+        .map(|event| {
+            let mut body = serde_json::to_value(&event.body).unwrap_or_default();
+            if let Some(fields) = body.as_object_mut() {
+                for name in ["start", "duration", "facts", "signal", "due", "expires"] {
+                    fields.remove(name);
+                }
+            }
+            Parted { seq: event.seq, path: event.path.clone(), body }
+        })
+        .collect()
+}

@@ -1,0 +1,189 @@
+//! Forks: a new run that shares another run's past, and may be other from there on.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::commit::{Extras, append_of, follow, stamp};
+use super::{Control, ResumeError, Run, Runner, load};
+use crate::machine::RunState;
+use crate::record::{Actor, Body, Draft, Event, Overrides, Path, RunId, Seq, ToolResult};
+use crate::store::StoreError;
+
+/// What is other in a fork than in the run it comes from.
+#[derive(Debug, Clone, Default, typed_builder::TypedBuilder)]
+#[builder(field_defaults(default))]
+pub struct Fork {
+    /// The options, instead of the original ones; stages that are done have read those.
+    #[builder(setter(strip_option))]
+    pub options: Option<Value>,
+    /// The system prompt and the model's name, from the next round of each loop on.
+    pub overrides: Overrides,
+    /// The results of calls that are open at the fork, instead of whatever they would have come to.
+    pub results: IndexMap<Path, ToolResult>,
+    /// Who forks, and over which channel.
+    pub actor: Actor,
+}
+
+/// Says why a run is not forked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForkError {
+    /// The run has no such event.
+    #[error("the run has no event {at}; its last is {last}")]
+    NoSuchEvent {
+        /// The event that was asked for.
+        at: Seq,
+        /// The last one there is.
+        last: Seq,
+    },
+    /// A call that is to get another result is not open at the fork.
+    #[error("the call `{call}` is not open after event {at}; {hint}")]
+    NotOpen {
+        /// The call.
+        call: Path,
+        /// The fork.
+        at: Seq,
+        /// Where it is open.
+        hint: String,
+    },
+    /// The options do not fit the brain.
+    #[error("the options do not fit: {0}")]
+    Options(String),
+    /// The forked run cannot go on.
+    #[error("the fork `{run}` is there, but does not go on: {reason}")]
+    Resume {
+        /// The fork.
+        run: RunId,
+        /// Why.
+        reason: ResumeError,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Control {
+    /// Makes a new run whose log begins as another one's, up to and with event `at`; the original is untouched. Nothing
+    /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that belongs to one
+    /// append with those after it is made after the last of them.
+    ///
+    /// # Errors
+    ///
+    /// [`ForkError`]; there is no new run then.
+    pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
+        let Fork { options, overrides, results, actor } = fork;
+        let log = self.events(run, Seq(0)).await?;
+        let at = whole(&log, at)?;
+        let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
+        if let Some(Body::BrainStart(start)) = past.first_mut().map(|event| &mut event.body) {
+            let origin = start.start.get_or_insert_default();
+            (origin.id, origin.forked_from) = (None, Some((run.clone(), at)));
+            (origin.overrides, origin.actor) = (overrides, actor);
+            if let Some(options) = options {
+                start.options = options;
+            }
+        }
+        let mut events: Vec<_> = past.into_iter().map(Arc::new).collect();
+        let state = follow(&RunState::default(), &events).map_err(|error| load::broken(run, &error))?;
+        let mut drafts = Vec::new();
+        for (call, result) in results {
+            if state.call(&call).is_none_or(|call| call.result().is_some()) {
+                let hint = not_open(&log, &call);
+                return Err(ForkError::NotOpen { call, at, hint });
+            }
+            drafts.push(Draft::new(call, Body::LoopToolResult { result, duration: None, change: None }));
+        }
+        let now = self.now().max(state.at);
+        events.extend(stamp(drafts, state.next, now, None));
+        // The worker of the original has not this one in hand.
+        if let Some(claim) = state.claim.as_ref().filter(|claim| !claim.released) {
+            let next = events.last().map_or(Seq(0), |event| event.seq.next());
+            let released = Draft::new(Path::root(), Body::RunReleased { reason: "forked".to_owned() });
+            events.extend(stamp(vec![released], next, now, Some(claim.epoch)));
+        }
+        let none = RunState::default();
+        let after = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
+        let new = self.new_run();
+        let append = append_of(&new, &none, &after, None, &events, Extras::default());
+        self.store().append(&new, append).await?;
+        Ok(new)
+    }
+
+    /// Returns the event right before a run entered a stage, a round or a call for the first time: the place to fork it
+    /// in order to run that again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    pub async fn before(&self, run: &RunId, path: &Path) -> Result<Option<Seq>, StoreError> {
+        let log = self.events(run, Seq(0)).await?;
+        let first = log.iter().find(|event| event.path.is_within(path) && !event.path.is_root());
+        Ok(first.and_then(|event| event.seq.0.checked_sub(1)).map(Seq))
+    }
+}
+
+impl Runner {
+    /// Forks a run, and goes on with the fork; see [`Control::fork`].
+    ///
+    /// # Errors
+    ///
+    /// [`ForkError`]; after [`ForkError::Resume`] the fork is there and waits for somebody who can go on with it.
+    pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<Run<Value>, ForkError> {
+        let brain = self.control().store().run(run).await?.brain;
+        if let (Some(options), Some(plan)) = (&fork.options, self.plan_of(&brain)) {
+            let read = (plan.read_options)(options).map_err(|error| ForkError::Options(error.to_string()))?;
+            fork.options = Some(read);
+        }
+        let new = self.control().fork(run, at, fork).await?;
+        self.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
+    }
+}
+
+/// Returns the last event of the append that an event belongs to.
+fn whole(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
+    let last = log.last().map_or(Seq(0), |event| event.seq);
+    if at > last {
+        return Err(ForkError::NoSuchEvent { at, last });
+    }
+    let pairs = log.windows(2).skip(at.index());
+    let together = pairs.take_while(|pair| matches!(pair, [one, next] if follows_at_once(one, next)));
+    Ok(Seq(at.0 + together.count() as u64))
+}
+
+/// Says whether an event can only have been appended together with the one before it. Two appends that look like one
+/// are taken for one: the fork is then made a little later.
+fn follows_at_once(before: &Event, event: &Event) -> bool {
+    if (before.at, before.epoch) != (event.at, event.epoch) {
+        return false;
+    }
+    match &event.body {
+        Body::LoopToolCall(_)
+        | Body::LoopToolResult { duration: None, .. }
+        | Body::LoopApprovalWithdrawn { .. }
+        | Body::LoopExit { .. }
+        | Body::LoopLimit { .. }
+        | Body::BrainCancelled { .. } => true,
+        Body::LoopToolResult { .. } => matches!(before.body, Body::LoopBrainComplete { .. }),
+        Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }),
+        Body::BrainStart(_) => matches!(before.body, Body::LoopBrainStart { .. }),
+        Body::LoopComplete { .. } => matches!(before.body, Body::LoopToolResult { .. }),
+        Body::RunClaimed { .. } => matches!(before.body, Body::BrainStart(_)),
+        Body::BrainMigrated { .. } => true,
+        _ => false,
+    }
+}
+
+fn not_open(log: &[Arc<Event>], call: &Path) -> String {
+    let of_call = |event: &&Arc<Event>| event.path == *call;
+    let begins = log.iter().filter(of_call).find(|event| matches!(event.body, Body::LoopToolCall(_)));
+    let ends = log.iter().filter(of_call).find(|event| matches!(event.body, Body::LoopToolResult { .. }));
+    match (begins, ends) {
+        (Some(begins), Some(ends)) => {
+            format!("it is open from event {} to event {}", begins.seq, Seq(ends.seq.0.saturating_sub(1)))
+        }
+        (Some(begins), None) => format!("it is open from event {} on", begins.seq),
+        (None, _) => "the run has no such call".to_owned(),
+    }
+}
