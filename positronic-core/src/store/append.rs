@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Epoch, Event, Pending, RunSummary, Seq, SignalId};
+use super::StoreError;
+use crate::record::{Body, Epoch, Event, Pending, RunSummary, Seq, SignalId};
 
 /// An atomic append.
 #[derive(Debug, Clone)]
@@ -22,6 +23,29 @@ pub struct Append {
     pub takes: Vec<SignalId>,
     /// A snapshot, which replaces the one before.
     pub snapshot: Option<Snapshot>,
+}
+
+impl Append {
+    /// Returns the events' lines of JSON, as any store keeps them.
+    pub(super) fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
+        let mut next = self.expected;
+        let line = |event: &Arc<Event>| {
+            if event.seq != next {
+                let message = format!("an event with number {} was appended as number {next}", event.seq);
+                return Err(StoreError::Failed { message });
+            }
+            next = next.next();
+            let line = event.to_json().map_err(|error| StoreError::Failed { message: error.to_string() })?;
+            Ok(line.into_boxed_str())
+        };
+        self.events.iter().map(line).collect()
+    }
+
+    /// Returns the newest attachment that the events open, if they open one.
+    pub(super) fn claims(&self) -> Option<Epoch> {
+        let claims = self.events.iter().filter(|event| matches!(event.body, Body::RunClaimed { .. }));
+        claims.filter_map(|event| event.epoch).max()
+    }
 }
 
 /// What lists show of a run.

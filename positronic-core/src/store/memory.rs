@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
     Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
-    Watcher,
+    Watcher, watchers::Watchers,
 };
-use crate::record::{Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::record::{Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
 
 /// Keeps logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +20,7 @@ pub struct MemoryStore {
 struct Contents {
     runs: BTreeMap<RunId, Kept>,
     mail: BTreeMap<SignalId, (Mail, Option<(RunId, Seq)>)>,
-    watchers: Vec<Weak<dyn Watcher>>,
+    watchers: Watchers,
 }
 
 impl std::fmt::Debug for Contents {
@@ -38,7 +38,6 @@ struct Kept {
     /// What waits, and since when.
     pending: Vec<(Timestamp, Pending)>,
     snapshot: Option<Snapshot>,
-    watchers: Vec<Weak<dyn Watcher>>,
 }
 
 impl Kept {
@@ -72,9 +71,7 @@ impl MemoryStore {
     }
 
     fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
-        let lines: Result<Vec<_>, _> =
-            append.events.iter().map(|event| event.to_json().map(String::into_boxed_str)).collect();
-        let lines = lines.map_err(|error| broken(&error))?;
+        let lines = append.lines()?;
         let (watchers, next) = {
             let mut contents = self.contents();
             let contents = &mut *contents;
@@ -97,14 +94,10 @@ impl MemoryStore {
                 summary: append.index.summary.clone(),
                 pending: Vec::new(),
                 snapshot: None,
-                watchers: Vec::new(),
             });
             kept.take(append, lines);
             let next = kept.next();
-            kept.watchers.retain(|watcher| watcher.strong_count() > 0);
-            contents.watchers.retain(|watcher| watcher.strong_count() > 0);
-            let watchers = kept.watchers.iter().chain(&contents.watchers).filter_map(Weak::upgrade);
-            (watchers.collect::<Vec<_>>(), next)
+            (contents.watchers.of(run), next)
         };
         for watcher in watchers {
             watcher.appended(run, next);
@@ -122,8 +115,7 @@ impl MemoryStore {
 
 impl Kept {
     fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
-        let claims = append.events.iter().filter(|event| matches!(event.body, Body::RunClaimed { .. }));
-        if let Some(epoch) = claims.filter_map(|event| event.epoch).max() {
+        if let Some(epoch) = append.claims() {
             self.epoch = self.epoch.max(epoch);
         }
         if let Some(pending) = append.index.pending {
@@ -252,15 +244,7 @@ impl EventStore for MemoryStore {
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
-        let mut contents = self.contents();
-        match run {
-            None => contents.watchers.push(watcher),
-            Some(run) => {
-                if let Some(kept) = contents.runs.get_mut(run) {
-                    kept.watchers.push(watcher);
-                }
-            }
-        }
+        self.contents().watchers.add(run, watcher);
     }
 }
 

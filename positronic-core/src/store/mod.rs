@@ -13,6 +13,9 @@ mod error;
 mod mail;
 mod memory;
 mod query;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod watchers;
 
 use std::sync::{Arc, Weak};
 
@@ -25,6 +28,8 @@ pub use error::StoreError;
 pub use mail::{Mail, Posted};
 pub use memory::MemoryStore;
 pub use query::{Found, PendingFilter, RunFilter, Waiter};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
 /// Answers a question to a store.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

@@ -23,6 +23,7 @@
 mod clock;
 mod faults;
 mod play;
+pub mod store_suite;
 mod story;
 
 use serde::de::DeserializeOwned;

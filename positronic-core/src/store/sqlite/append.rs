@@ -1,0 +1,223 @@
+//! One append, in the transaction of its group.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::failure::Trouble;
+use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
+use super::writer::Unit;
+use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
+use crate::store::{Append, Snapshot, StoreError};
+
+/// An append as it is written: its documents are encoded before the writer has it.
+pub(super) struct Encoded {
+    run: RunId,
+    expected: Seq,
+    epoch: Option<Epoch>,
+    claims: Option<Epoch>,
+    lines: Vec<Box<str>>,
+    row: RunSummary,
+    summary: String,
+    pending: Option<Vec<Entry>>,
+    takes: Vec<SignalId>,
+    snapshot: Option<Snapshot>,
+}
+
+/// One thing that waits.
+struct Entry {
+    call: String,
+    since: i64,
+    person: bool,
+    waits: Vec<(String, String)>,
+    content: String,
+}
+
+impl Encoded {
+    /// Encodes an append.
+    pub(super) fn new(run: &RunId, append: Append) -> Result<Self, StoreError> {
+        let lines = append.lines()?;
+        let pending = append.index.pending.as_ref();
+        Ok(Self {
+            run: run.clone(),
+            expected: append.expected,
+            epoch: append.epoch,
+            claims: append.claims(),
+            lines,
+            summary: encode(&append.index.summary)?,
+            pending: pending.map(|pending| pending.iter().map(Entry::new).collect()).transpose()?,
+            row: append.index.summary,
+            takes: append.takes,
+            snapshot: append.snapshot,
+        })
+    }
+}
+
+impl Entry {
+    fn new(pending: &Pending) -> Result<Self, StoreError> {
+        let (person, waits) = match &pending.kind {
+            PendingKind::Approval { .. } => (true, Vec::new()),
+            PendingKind::Answer { waits } => (
+                waits.iter().any(|wait| wait.person),
+                waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
+            ),
+        };
+        let call = pending.call.as_str().to_owned();
+        Ok(Self { call, since: column(pending.since.0), person, waits, content: encode(pending)? })
+    }
+}
+
+/// What is in the table about the run.
+struct Row {
+    key: i64,
+    next: i64,
+    epoch: i64,
+    /// The columns that rarely change, each of which has an index.
+    rare: Rare,
+}
+
+#[derive(PartialEq)]
+struct Rare {
+    status: String,
+    brain: String,
+    user: Option<String>,
+    started: i64,
+    wake: Option<i64>,
+}
+
+impl Rare {
+    fn of(row: &RunSummary) -> Self {
+        Self {
+            status: row.status.as_str().to_owned(),
+            brain: row.brain.clone(),
+            user: row.user.clone(),
+            started: row.started.0,
+            wake: row.wake.map(|wake| wake.0),
+        }
+    }
+}
+
+/// Writes an append, or says why it may not be.
+pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble> {
+    let db = unit.db();
+    let row = find(db, &append.run)?;
+    let next = seq(row.as_ref().map_or(0, |row| row.next));
+    if next != append.expected {
+        return Err(StoreError::Conflict { next }.into());
+    }
+    let held = epoch(row.as_ref().map_or(0, |row| row.epoch));
+    if append.epoch.is_some_and(|own| own < held) {
+        return Err(StoreError::Fenced { held }.into());
+    }
+    let first = column(next.0);
+    let after = first + column(append.lines.len() as u64);
+    if after > EVENTS {
+        let message = format!("the run `{}` has {EVENTS} events, and no run can have more", append.run);
+        return Err(StoreError::Failed { message }.into());
+    }
+    let epoch = column(append.claims.unwrap_or_default().max(held).0);
+    let change = unit.changes(&append.run, seq(after));
+    let key = match &row {
+        Some(row) => update(db, row, append, after, epoch, change)?,
+        None => insert(db, append, after, epoch, change)?,
+    };
+    let mut statement = db.prepare_cached("INSERT INTO events (id, line) VALUES (?1, ?2)")?;
+    for (number, line) in (first..).zip(&append.lines) {
+        statement.execute(params![event_id(key, number), line])?;
+    }
+    if let Some(pending) = &append.pending {
+        replace_pending(db, key, append.row.at.0, pending, row.is_none())?;
+    }
+    for mail in &append.takes {
+        take(db, mail, &append.run, first)?;
+    }
+    if let Some(snapshot) = &append.snapshot {
+        let sql = "INSERT OR REPLACE INTO snapshots (run, next, version, content) VALUES (?1, ?2, ?3, ?4)";
+        let row = params![key, column(snapshot.next.0), snapshot.version, snapshot.content];
+        db.prepare_cached(sql)?.execute(row)?;
+    }
+    Ok(())
+}
+
+fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, Trouble> {
+    let sql = "SELECT key, next, epoch, status, brain, user, started, wake FROM runs WHERE run = ?1";
+    let row = db.prepare_cached(sql)?.query_row([run.as_str()], |row| {
+        let rare = Rare {
+            status: row.get(3)?,
+            brain: row.get(4)?,
+            user: row.get(5)?,
+            started: row.get(6)?,
+            wake: row.get(7)?,
+        };
+        Ok(Row { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, rare })
+    });
+    Ok(row.optional()?)
+}
+
+fn insert(db: &Connection, append: &Encoded, next: i64, epoch: i64, change: i64) -> Result<i64, Trouble> {
+    let sql = "INSERT INTO runs (run, next, epoch, change, status, brain, user, started, at, wake, summary)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let Rare { status, brain, user, started, wake } = Rare::of(&append.row);
+    let (run, at) = (append.run.as_str(), append.row.at.0);
+    let row = params![run, next, epoch, change, status, brain, user, started, at, wake, append.summary];
+    Ok(db.prepare_cached(sql)?.insert(row)?)
+}
+
+fn update(db: &Connection, before: &Row, append: &Encoded, next: i64, epoch: i64, change: i64) -> Result<i64, Trouble> {
+    let key = before.key;
+    let sql = "UPDATE runs SET next = ?2, epoch = ?3, change = ?4, at = ?5, summary = ?6 WHERE key = ?1";
+    db.prepare_cached(sql)?.execute(params![key, next, epoch, change, append.row.at.0, append.summary])?;
+    // Setting a column costs its index an entry even where it is the same.
+    let rare = Rare::of(&append.row);
+    if rare != before.rare {
+        let sql = "UPDATE runs SET status = ?2, brain = ?3, user = ?4, started = ?5, wake = ?6 WHERE key = ?1";
+        let Rare { status, brain, user, started, wake } = rare;
+        db.prepare_cached(sql)?.execute(params![key, status, brain, user, started, wake])?;
+    }
+    Ok(key)
+}
+
+/// Something that waited before.
+struct Waiting {
+    id: i64,
+    call: String,
+    since: i64,
+    at: i64,
+    content: String,
+}
+
+/// Replaces what waits in a run. What waited before goes on to wait since the same moment.
+fn replace_pending(db: &Connection, key: i64, at: i64, pending: &[Entry], new: bool) -> Result<(), Trouble> {
+    let before = if new { Vec::new() } else { pending_of(db, key)? };
+    for old in before.iter().filter(|old| pending.iter().all(|entry| entry.content != old.content)) {
+        db.prepare_cached("DELETE FROM waits WHERE pending = ?1")?.execute([old.id])?;
+        db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([old.id])?;
+    }
+    for entry in pending.iter().filter(|entry| before.iter().all(|old| old.content != entry.content)) {
+        let same = before.iter().find(|old| (&old.call, old.since) == (&entry.call, entry.since));
+        let at = same.map_or(at, |old| old.at);
+        let sql = "INSERT INTO pending (run, call, since, at, person, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let row = params![key, entry.call, entry.since, at, entry.person, entry.content];
+        let id = db.prepare_cached(sql)?.insert(row)?;
+        for (webhook, identifier) in &entry.waits {
+            let sql = "INSERT OR IGNORE INTO waits (webhook, identifier, pending) VALUES (?1, ?2, ?3)";
+            db.prepare_cached(sql)?.execute(params![webhook, identifier, id])?;
+        }
+    }
+    Ok(())
+}
+
+fn pending_of(db: &Connection, key: i64) -> Result<Vec<Waiting>, Trouble> {
+    let sql = "SELECT id, call, since, at, content FROM pending WHERE run = ?1";
+    let mut statement = db.prepare_cached(sql)?;
+    let rows = statement.query_map([key], |row| {
+        let (id, call, since) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Waiting { id, call, since, at: row.get(3)?, content: row.get(4)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Marks mail as taken by an append. What is left of it only says so.
+fn take(db: &Connection, mail: &SignalId, run: &RunId, first: i64) -> Result<(), Trouble> {
+    let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1 AND taken_by IS NULL";
+    db.prepare_cached(sql)?.execute(params![mail.as_str(), run.as_str(), first])?;
+    Ok(())
+}

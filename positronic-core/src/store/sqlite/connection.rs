@@ -1,0 +1,85 @@
+//! Opening the file.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::{Place, Trouble};
+use super::options::{Durability, SqliteOptions};
+use super::schema;
+use crate::store::StoreError;
+
+/// How often a file is tried again that another process is just making.
+const TRIES: u32 = 50;
+/// How many statements a connection keeps prepared.
+const STATEMENTS: usize = 128;
+/// How large the file that holds the last commits may stay after a burst.
+const JOURNAL_BYTES: i64 = 16 << 20;
+
+/// Opens the file to write, makes it or brings it to the newest format.
+pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connection, Trouble> {
+    let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let mut db = Connection::open_with_flags(&place.path, create | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    prepare(&db, place)?;
+    let new = schema::is_new(&db, place)?;
+    // SQLite opens a file that it may not write as one to read.
+    if db.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(StoreError::Unusable { message: place.not_writable() }.into());
+    }
+    if new {
+        db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    write_ahead(&db, place)?;
+    db.pragma_update(
+        None,
+        "synchronous",
+        match options.durability {
+            Durability::ProcessCrash => "NORMAL",
+            Durability::PowerLoss => "FULL",
+        },
+    )?;
+    // Only where the system has a sync that stops short of the disk does this change anything.
+    db.pragma_update(None, "fullfsync", options.durability == Durability::PowerLoss)?;
+    db.pragma_update(None, "checkpoint_fullfsync", true)?;
+    db.pragma_update(None, "journal_size_limit", JOURNAL_BYTES)?;
+    schema::migrate(&mut db, place)?;
+    Ok(db)
+}
+
+/// Opens the file to read.
+pub(super) fn to_read(place: &Place) -> Result<Connection, Trouble> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(&place.path, flags)?;
+    prepare(&db, place)?;
+    if schema::is_new(&db, place)? || !schema::is_current(&db)? {
+        let file = place.path.display();
+        let message = format!("the event store `{file}` is empty or of an older format: open it to write once");
+        return Err(StoreError::Unusable { message }.into());
+    }
+    Ok(db)
+}
+
+fn prepare(db: &Connection, place: &Place) -> Result<(), Trouble> {
+    db.busy_timeout(place.patience)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(db.pragma_update(None, "temp_store", "MEMORY")?)
+}
+
+/// Lets readers and the writer not wait for each other. While another process does the same, SQLite refuses at once.
+fn write_ahead(db: &Connection, place: &Place) -> Result<(), Trouble> {
+    let pause = Duration::from_millis(1).max(place.patience / TRIES);
+    for tried in 1.. {
+        let mode = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+        match mode.map_err(Trouble::from) {
+            Ok(mode) if mode == "wal" => break,
+            Ok(_) => {
+                let file = place.path.display();
+                let message = format!("the file system of `{file}` has no shared memory: name a file on another one");
+                return Err(StoreError::Unusable { message }.into());
+            }
+            Err(trouble) if trouble.is_busy() && tried < TRIES => std::thread::sleep(pause),
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The mailbox.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::failure::Trouble;
+use super::rows::{decode, seq};
+use crate::record::{RunId, SignalId};
+use crate::store::{Mail, Posted};
+
+/// Keeps mail, and forgets what has expired.
+pub(super) fn post(db: &Connection, mail: &Mail, content: &str) -> Result<Posted, Trouble> {
+    db.prepare_cached("DELETE FROM mail WHERE expires <= ?1")?.execute([mail.at.0])?;
+    let known = db
+        .prepare_cached("SELECT taken_by, taken_at FROM mail WHERE id = ?1")?
+        .query_row([mail.id.as_str()], |row| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<i64>>(1)?)))
+        .optional()?;
+    match known {
+        Some((Some(run), at)) => Ok(Posted::Taken { run: RunId::from(run), seq: seq(at.unwrap_or_default()) }),
+        Some((None, _)) => Ok(Posted::Known),
+        None => {
+            let sql = "INSERT INTO mail (id, webhook, identifier, at, expires, content)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let (id, at, expires) = (mail.id.as_str(), mail.at.0, mail.expires.0);
+            let row = params![id, mail.webhook, mail.identifier, at, expires, content];
+            db.prepare_cached(sql)?.execute(row)?;
+            Ok(Posted::New)
+        }
+    }
+}
+
+/// Returns the oldest mail that can be taken.
+pub(super) fn oldest(db: &Connection, webhook: &str, identifier: &str) -> Result<Option<Mail>, Trouble> {
+    let sql = "SELECT content FROM mail WHERE webhook = ?1 AND identifier = ?2 AND taken_by IS NULL
+               ORDER BY at, id LIMIT 1";
+    let mut statement = db.prepare_cached(sql)?;
+    let content: Option<String> = statement.query_row([webhook, identifier], |row| row.get(0)).optional()?;
+    content.map(|content| decode("a mail", &content)).transpose()
+}
+
+/// Throws mail away that nobody has taken.
+pub(super) fn discard(db: &Connection, mail: &SignalId) -> Result<(), Trouble> {
+    let sql = "DELETE FROM mail WHERE id = ?1 AND taken_by IS NULL";
+    db.prepare_cached(sql)?.execute([mail.as_str()])?;
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! What is read: logs, rows, what waits, and the search.
+
+use std::sync::Arc;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+
+use super::failure::Trouble;
+use super::rows::{EVENTS, column, decode, limit, no_such, seq};
+use crate::record::{Event, RunId, RunSummary, Seq, Status, Timestamp};
+use crate::store::{Found, PendingFilter, RunFilter, Snapshot, Waiter};
+
+/// Reads events of a run.
+pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Trouble> {
+    let key: Option<i64> = db
+        .prepare_cached("SELECT key FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()?;
+    let key = key.ok_or_else(|| no_such(run))?;
+    let sql = "SELECT line FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+    let mut statement = db.prepare_cached(sql)?;
+    let start = key * EVENTS;
+    let end = start + EVENTS;
+    let mut rows = statement.query(params![start.saturating_add(column(from.0)), end, limit(most)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let line = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        let event = Event::from_json(line);
+        let unreadable = |error| Trouble::unreadable(&format!("an event of the run `{run}`"), error);
+        events.push(Arc::new(event.map_err(unreadable)?));
+    }
+    Ok(events)
+}
+
+/// Returns the row about a run.
+pub(super) fn run(db: &Connection, run: &RunId) -> Result<RunSummary, Trouble> {
+    let mut statement = db.prepare_cached("SELECT summary FROM runs WHERE run = ?1")?;
+    let summary: Option<String> = statement.query_row([run.as_str()], |row| row.get(0)).optional()?;
+    decode(&format!("the row about the run `{run}`"), &summary.ok_or_else(|| no_such(run))?)
+}
+
+/// Lists the rows about runs.
+pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
+    let mut select = Select::new("SELECT summary FROM runs");
+    if let Some(prefix) = &filter.prefix {
+        select.and("run >= ?", [prefix.clone().into()]);
+        select.and("run <= ?", [format!("{prefix}{}", char::MAX).into()]);
+    }
+    if !filter.status.is_empty() {
+        let marks = vec!["?"; filter.status.len()].join(", ");
+        let words = filter.status.iter().map(|status| Value::from(status.as_str().to_owned()));
+        select.and(&format!("status IN ({marks})"), words);
+    }
+    if let Some(brain) = &filter.brain {
+        select.and("brain = ?", [brain.clone().into()]);
+    }
+    if let Some(user) = &filter.user {
+        select.and("user = ?", [user.clone().into()]);
+    }
+    if let Some(since) = filter.since {
+        select.and("at >= ?", [since.0.into()]);
+    }
+    if let Some(before) = filter.before {
+        select.and("at < ?", [before.0.into()]);
+    }
+    if let Some(due) = filter.due {
+        let (running, waiting) = (Status::Running.as_str().to_owned(), Status::Waiting.as_str().to_owned());
+        select.and("(status = ? OR (status = ? AND wake <= ?))", [running.into(), waiting.into(), due.0.into()]);
+    }
+    select.list(db, "started DESC, run DESC", filter.most, |row| {
+        decode("the row about a run", row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)
+    })
+}
+
+/// Lists what waits.
+pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
+    let mut select = Select::new("SELECT r.run, r.brain, p.at, p.content FROM pending p JOIN runs r ON r.key = p.run");
+    if let Some(run) = &filter.run {
+        select.and("r.run = ?", [run.as_str().to_owned().into()]);
+    }
+    if filter.person {
+        select.and("p.person", []);
+    }
+    if let Some((webhook, identifier)) = &filter.webhook {
+        let waits = "p.id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
+        select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
+    }
+    select.list(db, "p.at, r.run, p.since, p.id", filter.most, |row| {
+        Ok(Waiter {
+            run: RunId::from(row.get::<_, String>(0)?),
+            brain: row.get(1)?,
+            at: Timestamp(row.get(2)?),
+            pending: decode("something that waits", row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
+        })
+    })
+}
+
+/// Finds events by their text. Every line is looked at: an index of all words would take as much room as the events.
+pub(super) fn search(db: &Connection, text: &str, most: usize) -> Result<Vec<Found>, Trouble> {
+    let sql = "SELECT r.run, e.id, e.line FROM runs r CROSS JOIN events e
+               ON e.id >= r.key * 4294967296 AND e.id < (r.key + 1) * 4294967296
+               ORDER BY r.started DESC, r.run DESC, e.id";
+    let text = text.to_lowercase();
+    let mut statement = db.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        let line = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        if contains(line, &text) {
+            let id: i64 = row.get(1)?;
+            let run = RunId::from(row.get::<_, String>(0)?);
+            found.push(Found { run, seq: seq(id % EVENTS), line: line.to_owned() });
+        }
+    }
+    Ok(found)
+}
+
+/// Says whether a line contains a text in small letters, whatever the line's case.
+fn contains(line: &str, text: &str) -> bool {
+    if !line.is_ascii() {
+        return line.to_lowercase().contains(text);
+    }
+    let Some((first, rest)) = text.as_bytes().split_first() else { return true };
+    let mut left = line.as_bytes();
+    while let Some(at) = left.iter().position(|byte| byte.to_ascii_lowercase() == *first) {
+        left = left.get(at + 1..).unwrap_or_default();
+        if left.get(..rest.len()).is_some_and(|here| here.eq_ignore_ascii_case(rest)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns the snapshot of a run.
+pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>, Trouble> {
+    let sql = "SELECT s.next, s.version, s.content FROM runs r JOIN snapshots s ON s.run = r.key WHERE r.run = ?1";
+    let mut statement = db.prepare_cached(sql)?;
+    let snapshot = statement.query_row([run.as_str()], |row| {
+        Ok(Snapshot { next: seq(row.get(0)?), version: row.get(1)?, content: row.get(2)? })
+    });
+    Ok(snapshot.optional()?)
+}
+
+/// A question that is put together from what a filter gives.
+struct Select {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Select {
+    fn new(sql: &str) -> Self {
+        Self { sql: format!("{sql} WHERE true"), values: Vec::new() }
+    }
+
+    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(condition);
+        self.values.extend(values);
+    }
+
+    fn list<T>(
+        mut self,
+        db: &Connection,
+        order: &str,
+        most: Option<usize>,
+        mut read: impl FnMut(&rusqlite::Row<'_>) -> Result<T, Trouble>,
+    ) -> Result<Vec<T>, Trouble> {
+        self.sql.push_str(" ORDER BY ");
+        self.sql.push_str(order);
+        if let Some(most) = most {
+            self.sql.push_str(" LIMIT ?");
+            self.values.push(limit(most).into());
+        }
+        let mut statement = db.prepare_cached(&self.sql)?;
+        let mut rows = statement.query(params_from_iter(self.values))?;
+        let mut list = Vec::new();
+        while let Some(row) = rows.next()? {
+            list.push(read(row)?);
+        }
+        Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::contains;
+
+    #[test]
+    fn a_text_is_found_whatever_its_case() {
+        for (line, text, found) in [
+            ("", "", true),
+            ("abc", "", true),
+            ("The Invoice", "invoice", true),
+            ("aab", "ab", true),
+            ("ab", "abc", false),
+            ("GRÖSSE", "größe", false),
+            ("GRÖßE", "größe", true),
+        ] {
+            assert_eq!(contains(line, text), found, "{text:?} in {line:?}");
+        }
+    }
+}

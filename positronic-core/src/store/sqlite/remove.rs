@@ -1,0 +1,45 @@
+//! Removing runs, and giving back their room.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::failure::Trouble;
+use super::rows::EVENTS;
+use super::writer::Unit;
+use crate::record::{RunId, Status};
+
+/// How many pages of the file are given back at once, so that nobody else waits long.
+const PAGES: u32 = 1000;
+
+/// Removes a run that is over, and says whether there was one.
+pub(super) fn run(unit: &Unit<'_>, run: &RunId) -> Result<bool, Trouble> {
+    let db = unit.db();
+    let found = db
+        .prepare_cached("SELECT key, status FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+        .optional()?;
+    let is_over = |word: &String| Status::ALL.iter().any(|status| status.is_over() && status.as_str() == word);
+    let Some((key, _)) = found.filter(|(_, status)| is_over(status)) else { return Ok(false) };
+    db.prepare_cached("UPDATE counter SET change = max(change, ?1)")?.execute([unit.change()])?;
+    let start = key * EVENTS;
+    db.prepare_cached("DELETE FROM events WHERE id >= ?1 AND id < ?2")?.execute(params![start, start + EVENTS])?;
+    for sql in [
+        "DELETE FROM waits WHERE pending IN (SELECT id FROM pending WHERE run = ?1)",
+        "DELETE FROM pending WHERE run = ?1",
+        "DELETE FROM snapshots WHERE run = ?1",
+        "DELETE FROM runs WHERE key = ?1",
+    ] {
+        db.prepare_cached(sql)?.execute([key])?;
+    }
+    Ok(true)
+}
+
+/// Gives some of the file's free pages back to the file system, and says whether there are more.
+pub(super) fn free(unit: &mut Unit<'_>) -> Result<bool, Trouble> {
+    let db = unit.db();
+    let mut statement = db.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+    let mut steps = statement.query([])?;
+    while steps.next()?.is_some() {}
+    let left: i64 = db.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    unit.frees();
+    Ok(left > 0)
+}

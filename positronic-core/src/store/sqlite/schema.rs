@@ -1,0 +1,139 @@
+//! The tables, and how a file of an older format becomes one of this format.
+//!
+//! The format's number is the file's `user_version`. Step *n* of [`STEPS`] turns format *n* into format *n* + 1, so a
+//! new file takes all of them. A released step is never changed; a new format adds one, and a fixture of the format
+//! before it.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::failure::{Place, Trouble};
+use crate::store::StoreError;
+
+/// Marks the file as a store of Positronic, for `file` and for whoever opens it by mistake: `Posi`.
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Posi");
+
+const STEPS: &[&str] = &["
+CREATE TABLE runs (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    run TEXT NOT NULL UNIQUE,
+    next INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    change INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    brain TEXT NOT NULL,
+    user TEXT,
+    started INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    wake INTEGER,
+    summary TEXT NOT NULL
+) STRICT;
+CREATE INDEX runs_by_start ON runs (started, run);
+CREATE INDEX runs_by_status ON runs (status, started, run);
+CREATE INDEX runs_by_brain ON runs (brain, started, run);
+CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
+CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;
+CREATE INDEX runs_by_change ON runs (change);
+
+-- A run's events lie together: id is the run's key times 2^32, plus the event's number.
+CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT;
+
+CREATE TABLE snapshots (
+    run INTEGER PRIMARY KEY,
+    next INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    content TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE pending (
+    id INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    call TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    person INTEGER NOT NULL,
+    content TEXT NOT NULL
+) STRICT;
+CREATE INDEX pending_of_run ON pending (run);
+CREATE INDEX pending_by_age ON pending (at);
+CREATE INDEX pending_of_persons ON pending (at) WHERE person;
+
+CREATE TABLE waits (
+    webhook TEXT NOT NULL,
+    identifier TEXT NOT NULL,
+    pending INTEGER NOT NULL,
+    PRIMARY KEY (webhook, identifier, pending)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX waits_of_pending ON waits (pending);
+
+-- Mail that was taken keeps its id until it expires, without its content.
+CREATE TABLE mail (
+    id TEXT NOT NULL UNIQUE,
+    webhook TEXT NOT NULL,
+    identifier TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    taken_by TEXT,
+    taken_at INTEGER,
+    content TEXT
+) STRICT;
+CREATE INDEX mail_to_take ON mail (webhook, identifier, at, id) WHERE taken_by IS NULL;
+CREATE INDEX mail_by_expiry ON mail (expires);
+
+-- Changes are counted on from here, where the rows that had the last ones are removed.
+CREATE TABLE counter (change INTEGER NOT NULL) STRICT;
+INSERT INTO counter VALUES (0);
+"];
+
+/// Finds out whose file this is, and says whether it is new.
+///
+/// Nothing is written: a file of somebody else stays as it is.
+pub(super) fn is_new(db: &Connection, place: &Place) -> Result<bool, Trouble> {
+    let file = place.path.display();
+    let unusable = |message| Err(Trouble::Refused(StoreError::Unusable { message }));
+    let id: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let format = format_of(db)?;
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (id, format) {
+        (0, 0) if tables == 0 => Ok(true),
+        (APPLICATION_ID, format) if format > STEPS.len() => unusable(format!(
+            "the event store `{file}` has format {format}, and this release reads up to {}: use a newer release of \
+             positronic",
+            STEPS.len()
+        )),
+        (APPLICATION_ID, _) => Ok(false),
+        _ => unusable(format!(
+            "`{file}` is the SQLite file of another program, not an event store, and was left as it is. Name another \
+             file"
+        )),
+    }
+}
+
+/// Says whether the file has the newest format.
+pub(super) fn is_current(db: &Connection) -> Result<bool, Trouble> {
+    Ok(format_of(db)? == STEPS.len())
+}
+
+/// Brings the file to the newest format, all or nothing.
+pub(super) fn migrate(db: &mut Connection, place: &Place) -> Result<(), Trouble> {
+    migrate_by(db, place, STEPS)
+}
+
+fn migrate_by(db: &mut Connection, place: &Place, steps: &[&str]) -> Result<(), Trouble> {
+    let unit = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it while this one waited.
+    is_new(&unit, place)?;
+    let format = format_of(&unit)?;
+    if format < steps.len() {
+        for step in steps.iter().skip(format) {
+            unit.execute_batch(step)?;
+        }
+        unit.pragma_update(None, "application_id", APPLICATION_ID)?;
+        unit.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(i64::MAX))?;
+    }
+    Ok(unit.commit()?)
+}
+
+fn format_of(db: &Connection) -> Result<usize, Trouble> {
+    let format: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(usize::try_from(format).unwrap_or(usize::MAX))
+}

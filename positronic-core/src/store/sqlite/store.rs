@@ -1,0 +1,240 @@
+//! The store itself.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use super::append::{self, Encoded};
+use super::failure::{Place, Trouble};
+use super::holders::Workers;
+use super::options::SqliteOptions;
+use super::reader::Readers;
+use super::rows::encode;
+use super::writer::{Unit, Writer};
+use super::{connection, mailbox, query, remove};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
+use crate::store::{
+    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
+    Watcher,
+};
+
+/// How many threads read. Two, so that one long log does not keep everybody waiting.
+const READERS: usize = 2;
+
+/// Keeps logs in a SQLite file, which several processes may use at the same time. Clones share it.
+///
+/// Beside the file, SQLite keeps `<file>-wal` and `<file>-shm` while it is in use, and workers show in
+/// `<file>-workers/` that they are alive. The file has to be on a file system of this machine.
+///
+/// Dropping the last clone waits until what was asked for is written.
+///
+/// ```
+/// use positronic_core::runner::Runner;
+/// use positronic_core::store::SqliteStore;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("runs.db");
+/// let runner = Runner::builder().store(SqliteStore::open(path)?).build();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    place: Place,
+    read_only: bool,
+    workers: Workers,
+    /// `None` while the store is dropped, as the readers.
+    writer: Option<Writer>,
+    readers: Option<Readers>,
+    searches: Option<Readers>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl SqliteStore {
+    /// Opens a store with the default options, and makes the file if it does not exist. This reads the disk and can
+    /// wait for other processes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unusable`] when the file cannot be a store: its folder does not exist, it cannot be written, it is
+    /// damaged, it is another program's, or a newer release wrote it. [`StoreError::Failed`] when it cannot be opened
+    /// now: another process keeps it locked, or the disk is full.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::with(SqliteOptions::builder().path(path).build())
+    }
+
+    /// Opens a store.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) does.
+    pub fn with(mut options: SqliteOptions) -> Result<Self, StoreError> {
+        let given = options.path.display();
+        let absolute = std::path::absolute(&options.path)
+            .map_err(|error| StoreError::Unusable { message: format!("`{given}` is no path of a file: {error}") })?;
+        options.path = absolute;
+        let place = Place { path: options.path.clone(), patience: options.patience };
+        Self::start(&options, &place).map_err(|trouble| place.explain(trouble))
+    }
+
+    fn start(options: &SqliteOptions, place: &Place) -> Result<Self, Trouble> {
+        let db = if options.read_only { connection::to_read(place)? } else { connection::to_write(options, place)? };
+        // Whoever opens the file by another name finds the same workers.
+        let real = std::fs::canonicalize(&place.path).unwrap_or_else(|_| place.path.clone());
+        let connections = |count| (0..count).map(|_| connection::to_read(place)).collect::<Result<Vec<_>, _>>();
+        let (readers, mut threads) = Readers::start(place.clone(), connections(READERS)?)?;
+        let (searches, more) = Readers::start(place.clone(), connections(1)?)?;
+        threads.extend(more);
+        let (writer, thread) = Writer::start(db, place.clone())?;
+        threads.push(thread);
+        Ok(Self {
+            shared: Arc::new(Shared {
+                place: place.clone(),
+                read_only: options.read_only,
+                workers: Workers::of(&real),
+                writer: Some(writer),
+                readers: Some(readers),
+                searches: Some(searches),
+                threads,
+            }),
+        })
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.shared.writer {
+            Some(_) if self.shared.read_only => {
+                let message = format!("the event store `{}` was opened to read only", self.shared.place.path.display());
+                Err(StoreError::Unusable { message })
+            }
+            Some(writer) => writer.write(work).await,
+            None => Err(super::failure::ended()),
+        }
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&rusqlite::Connection) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        match &self.shared.readers {
+            Some(readers) => readers.ask(question).await,
+            None => Err(super::failure::ended()),
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drop((self.readers.take(), self.searches.take(), self.writer.take()));
+        let own = std::thread::current().id();
+        for thread in self.threads.drain(..) {
+            // A watcher can be the last that holds the store, and then this is one of its threads.
+            if thread.thread().id() != own {
+                _ = thread.join();
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SqliteStore").field(&self.shared.place.path).finish()
+    }
+}
+
+impl EventStore for SqliteStore {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let encoded = Encoded::new(run, append)?;
+            self.write(move |unit| append::write(unit, &encoded)).await
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+        let run = run.clone();
+        Box::pin(self.ask(move |db| query::read(db, &run, from, most)))
+    }
+
+    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+        let run = run.clone();
+        Box::pin(self.ask(move |db| query::run(db, &run)))
+    }
+
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+        let filter = filter.clone();
+        Box::pin(self.ask(move |db| query::runs(db, &filter)))
+    }
+
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+        let filter = filter.clone();
+        Box::pin(self.ask(move |db| query::pending(db, &filter)))
+    }
+
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+        let text = text.to_owned();
+        Box::pin(async move {
+            match &self.shared.searches {
+                Some(searches) => searches.ask(move |db| query::search(db, &text, most)).await,
+                None => Err(super::failure::ended()),
+            }
+        })
+    }
+
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+        let run = run.clone();
+        Box::pin(self.ask(move |db| query::snapshot(db, &run)))
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+        Box::pin(async move {
+            let mut removed = 0;
+            for run in runs {
+                let run = run.clone();
+                removed += usize::from(self.write(move |unit| remove::run(unit, &run)).await?);
+            }
+            while removed > 0 && self.write(remove::free).await? {}
+            Ok(removed)
+        })
+    }
+
+    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+        let mail = mail.clone();
+        Box::pin(async move {
+            let content = encode(&mail)?;
+            self.write(move |unit| mailbox::post(unit.db(), &mail, &content)).await
+        })
+    }
+
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+        let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
+        Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier)))
+    }
+
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+        let mail = mail.clone();
+        Box::pin(self.write(move |unit| mailbox::discard(unit.db(), &mail)))
+    }
+
+    fn hold(&self) -> Answer<'_, Holder> {
+        let workers = self.shared.workers.clone();
+        Box::pin(self.ask(move |_| Ok(workers.hold()?)))
+    }
+
+    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
+        let (workers, holder) = (self.shared.workers.clone(), holder.to_owned());
+        Box::pin(self.ask(move |_| Ok(workers.is_alive(&holder)?)))
+    }
+
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+        if let Some(writer) = &self.shared.writer {
+            writer.watch(|watchers| watchers.add(run, watcher));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Rows, what waits, the search, and removing.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::Sample;
+use crate::record::{Gate, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec};
+use crate::store::{EventStore, Found, PendingFilter, RunFilter, StoreError, Waiter};
+
+/// Makes something that waits for an approval.
+pub(super) fn approval(call: &str, since: u64) -> Pending {
+    Pending {
+        call: Path::parse(call).unwrap(),
+        tool: "refund".to_owned(),
+        arguments: Arc::new(json!({ "amount": 120 })),
+        since: Seq(since),
+        kind: PendingKind::Approval {
+            gate: Gate { reason: "more than 100".to_owned(), valid_for: None, editable: true },
+            expires: Some(Timestamp(77)),
+        },
+    }
+}
+
+fn answer(call: &str, since: u64, waits: &[(&str, &str, bool)]) -> Pending {
+    let wait = |(webhook, identifier, person): &(&str, &str, bool)| WaitSpec {
+        webhook: (*webhook).to_owned(),
+        identifier: (*identifier).to_owned(),
+        person: *person,
+        prompt: Some("Has it arrived?".to_owned()),
+        schema: Arc::new(json!({ "type": "string" })),
+        expires: None,
+        otherwise: None,
+    };
+    Pending { kind: PendingKind::Answer { waits: waits.iter().map(wait).collect() }, ..approval(call, since) }
+}
+
+/// The row is what the last append said it is, in every part.
+pub async fn a_row_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let mut sample = Sample::new("run-1").says("one").appended(&store).await;
+    assert_eq!(other.run(&sample.run).await.as_ref(), Ok(&sample.append.index.summary));
+
+    sample = sample.says("two").row(|row| {
+        row.brain = "Other".to_owned();
+        row.user = Some("ann".to_owned());
+        row.conversation = Some("thread".to_owned());
+        row.forked_from = Some((RunId::from("run-0"), Seq(7)));
+        row.status = Status::Waiting;
+        row.why = Some("for Ann".to_owned());
+        row.started = Timestamp(5);
+        row.wake = Some(Timestamp(9));
+        row.usage = Usage { input: 1, output: 2, cached: 3, reasoning: 4 };
+    });
+    sample = sample.appended(&store).await;
+
+    assert_eq!(other.run(&sample.run).await.as_ref(), Ok(&sample.append.index.summary));
+    for filter in [
+        RunFilter::builder().brain("Other").build(),
+        RunFilter::builder().user("ann").build(),
+        RunFilter::builder().status(vec![Status::Waiting]).build(),
+        RunFilter::builder().due(Timestamp(9)).build(),
+    ] {
+        let rows = other.runs(&filter).await.unwrap();
+        assert_eq!(rows, [sample.append.index.summary.clone()], "{filter:?}");
+    }
+    assert_eq!(other.runs(&RunFilter::builder().brain("Sample").build()).await, Ok(Vec::new()));
+}
+
+/// Lists hold what [`RunFilter::passes`] lets pass, the last started first.
+pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let mut rows: Vec<RunSummary> = Vec::new();
+    for number in 0_i64..60 {
+        let name = if number % 10 == 3 { format!("other-{number}") } else { format!("run-{number}") };
+        let sample = Sample::new(&name).says("one").row(|row| {
+            row.status = Status::ALL[usize::try_from(number % 6).unwrap()];
+            row.brain = if number % 4 == 0 { "Support" } else { "Sales" }.to_owned();
+            row.user = (number % 3 != 0).then(|| format!("user-{}", number % 3));
+            row.started = Timestamp(number % 17);
+            row.at = Timestamp(100 + number % 23);
+            row.wake = (number % 5 != 0).then_some(Timestamp(number));
+        });
+        rows.push(sample.appended(&store).await.append.index.summary);
+    }
+    rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
+
+    let builder = RunFilter::builder;
+    for filter in [
+        RunFilter::default(),
+        builder().most(7).build(),
+        builder().most(0).build(),
+        builder().prefix("other-").build(),
+        builder().prefix("run-1").build(),
+        builder().prefix("%").build(),
+        builder().status(vec![Status::Paused]).build(),
+        builder().status(vec![Status::Paused, Status::Failed]).most(5).build(),
+        builder().brain("Support").build(),
+        builder().brain("Support").user("user-1").build(),
+        builder().user("nobody").build(),
+        builder().since(Timestamp(110)).build(),
+        builder().since(Timestamp(105)).before(Timestamp(110)).build(),
+        builder().before(Timestamp(110)).status(vec![Status::Completed]).build(),
+        builder().due(Timestamp(30)).build(),
+        builder().due(Timestamp(0)).build(),
+        builder().due(Timestamp(30)).brain("Sales").most(3).build(),
+    ] {
+        let passing = rows.iter().filter(|row| filter.passes(row)).take(filter.most.unwrap_or(usize::MAX));
+        let passing: Vec<_> = passing.map(|row| &row.run).collect();
+        let listed = store.runs(&filter).await.unwrap();
+        assert_eq!(listed.iter().map(|row| &row.run).collect::<Vec<_>>(), passing, "{filter:?}");
+    }
+}
+
+/// Lists of what waits hold what [`PendingFilter::passes`] lets pass, the oldest first.
+pub async fn what_waits_is_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let mut waiters = Vec::new();
+    for number in 0_i64..20 {
+        let slack = format!("thread-{}", number % 3);
+        let pending = match number % 5 {
+            0 => vec![approval("Loop/0.0", 3), approval("Loop/0.1", 4)],
+            1 => vec![answer("Loop/0.0", 2, &[("slack", &slack, false), ("email", "ann", false)])],
+            2 => vec![answer("Loop/0.0", 2, &[("reply", &slack, true)]), approval("Loop/0.1/Ask/1.0", 5)],
+            3 => vec![answer("Loop/0.0", 1, &[("slack", &slack, false), ("slack", &slack, true)])],
+            _ => Vec::new(),
+        };
+        let sample = Sample::new(&format!("run-{number}")).says("one").row(|row| {
+            row.brain = format!("Brain {}", number % 2);
+            row.at = Timestamp(number % 7);
+        });
+        let sample = sample.waits(pending.clone()).appended(&store).await;
+        let RunSummary { run, brain, at, .. } = sample.append.index.summary;
+        let waiter = |pending| Waiter { run: run.clone(), brain: brain.clone(), at, pending };
+        waiters.extend(pending.into_iter().map(waiter));
+    }
+    waiters.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
+
+    let builder = PendingFilter::builder;
+    let webhook = |name: &str, identifier: &str| (name.to_owned(), identifier.to_owned());
+    for filter in [
+        PendingFilter::default(),
+        builder().most(4).build(),
+        builder().run(RunId::from("run-10")).build(),
+        builder().run(RunId::from("none")).build(),
+        builder().person(true).build(),
+        builder().person(true).most(3).build(),
+        builder().webhook(webhook("slack", "thread-1")).build(),
+        builder().webhook(webhook("slack", "thread-0")).person(true).build(),
+        builder().webhook(webhook("email", "ann")).run(RunId::from("run-1")).build(),
+        builder().webhook(webhook("slack", "")).build(),
+    ] {
+        let passing = waiters.iter().filter(|waiter| filter.passes(waiter)).take(filter.most.unwrap_or(usize::MAX));
+        let listed = store.pending(&filter).await.unwrap();
+        assert_eq!(listed, passing.cloned().collect::<Vec<_>>(), "{filter:?}");
+    }
+}
+
+/// What waits stays as it is until an append says otherwise; what goes on to wait keeps its moment.
+pub async fn what_waits_is_replaced_and_keeps_its_age<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let listed = async || {
+        let waiters = store.pending(&PendingFilter::default()).await.unwrap();
+        waiters.into_iter().map(|waiter| (waiter.at.0, waiter.pending)).collect::<Vec<_>>()
+    };
+    let by_webhook = async || {
+        let filter = PendingFilter::builder().webhook(("slack".to_owned(), "thread".to_owned())).build();
+        store.pending(&filter).await.unwrap().len()
+    };
+    let at = |moment| move |row: &mut RunSummary| row.at = Timestamp(moment);
+    let (one, two) = (approval("Loop/0.0", 1), answer("Loop/0.1", 2, &[("slack", "thread", false)]));
+    let edited = Pending { tool: "another".to_owned(), ..one.clone() };
+    let again = Pending { since: Seq(9), ..one.clone() };
+
+    let run = Sample::new("run-1").says("one").row(at(10)).waits(vec![one.clone(), two.clone()]);
+    let run = run.appended(&store).await;
+    let run = run.says("two").row(at(20)).appended(&store).await;
+    assert_eq!(listed().await, [(10, one), (10, two.clone())]);
+    assert_eq!(by_webhook().await, 1);
+
+    let run = run.says("three").row(at(30)).waits(vec![edited.clone(), two]).appended(&store).await;
+    assert_eq!(listed().await.first(), Some(&(10, edited)));
+
+    let run = run.says("four").row(at(40)).waits(vec![again.clone()]).appended(&store).await;
+    assert_eq!(listed().await, [(40, again)]);
+    assert_eq!(by_webhook().await, 0);
+
+    _ = run.says("five").row(at(50)).waits(Vec::new()).appended(&store).await;
+    assert_eq!(listed().await, []);
+}
+
+/// A search finds the events whose JSON contains a text, whatever its case and whatever signs it holds.
+pub async fn a_text_is_found_whatever_its_case<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let started = |moment| move |row: &mut RunSummary| row.started = Timestamp(moment);
+    let old = Sample::new("run-9").says("An Invoice").says("nothing").says("invoices").row(started(1));
+    let new = Sample::new("run-1").says("100% of the INVOICE_ is größer").row(started(2));
+    let (old_lines, new_lines): (Vec<_>, Vec<_>) = (
+        old.append.events.iter().map(|event| event.to_json().unwrap()).collect(),
+        new.append.events.iter().map(|event| event.to_json().unwrap()).collect(),
+    );
+    let (old, new) = (old.appended(&store).await, new.appended(&store).await);
+    let of_old = |seq: u64| Found {
+        run: old.run.clone(),
+        seq: Seq(seq),
+        line: old_lines[usize::try_from(seq).unwrap()].clone(),
+    };
+    let of_new = Found { run: new.run.clone(), seq: Seq(0), line: new_lines[0].clone() };
+
+    assert_eq!(store.search("iNvOiCe", 10).await.unwrap(), [of_new.clone(), of_old(0), of_old(2)]);
+    assert_eq!(store.search("invoice", 2).await.unwrap(), [of_new.clone(), of_old(0)]);
+    assert_eq!(store.search("invoice", 0).await.unwrap(), []);
+    assert_eq!(store.search("GRÖSSER", 10).await.unwrap(), []);
+    assert_eq!(store.search("GRÖßER", 10).await.unwrap(), std::slice::from_ref(&of_new));
+    assert_eq!(store.search("100% OF", 10).await.unwrap(), std::slice::from_ref(&of_new));
+    assert_eq!(store.search("invoice_", 10).await.unwrap(), [of_new]);
+    assert_eq!(store.search("'; DROP TABLE events", 10).await.unwrap(), []);
+}
+
+/// A run that is over is removed with all that belongs to it; one that is not stays. A removed run may begin anew.
+pub async fn a_run_is_removed_when_it_is_over<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    for status in Status::ALL {
+        let sample = Sample::new(status.as_str()).says("found").claimed(3).row(|row| row.status = status);
+        let sample = sample.waits(vec![approval("Loop/0.0", 0), answer("Loop/0.1", 1, &[("slack", "thread", false)])]);
+        _ = sample.snapshot(1, "one").appended(&store).await;
+    }
+    let runs: Vec<_> = Status::ALL.iter().map(|status| RunId::from(status.as_str())).collect();
+
+    assert_eq!(store.remove(&runs).await, Ok(3));
+    assert_eq!(store.remove(&runs).await, Ok(0));
+
+    for (run, status) in runs.iter().zip(Status::ALL) {
+        assert_eq!(other.run(run).await.is_err(), status.is_over(), "{run}");
+        assert_eq!(other.snapshot(run).await.unwrap().is_none(), status.is_over(), "{run}");
+    }
+    assert_eq!(other.runs(&RunFilter::default()).await.unwrap().len(), 3);
+    assert_eq!(other.pending(&PendingFilter::default()).await.unwrap().len(), 6);
+    assert_eq!(other.search("found", 10).await.unwrap().len(), 3);
+
+    let run = Sample::new("failed").says("anew").by(0).appended(&store).await;
+    assert_eq!(other.read(&run.run, Seq(0), 10).await.unwrap().len(), 1);
+    assert_eq!(Sample::new("failed").says("anew").append(&store).await, Err(StoreError::Conflict { next: Seq(1) }));
+}

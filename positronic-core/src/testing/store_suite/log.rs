@@ -1,0 +1,216 @@
+//! Logs: numbers, attachments, races, ranges, snapshots.
+
+use std::sync::Arc;
+
+use super::mailbox::mail;
+use super::{Sample, event};
+use crate::record::{Epoch, Event, RunId, Seq};
+use crate::store::{EventStore, PendingFilter, Snapshot, StoreError};
+
+async fn texts(store: &impl EventStore, run: &RunId) -> Vec<String> {
+    let events = store.read(run, Seq(0), usize::MAX).await.unwrap();
+    events.iter().map(|event| event.to_json().unwrap()).collect()
+}
+
+fn lines(events: &[Arc<Event>]) -> Vec<String> {
+    events.iter().map(|event| event.to_json().unwrap()).collect()
+}
+
+/// What was appended is what is read, by every handle.
+pub async fn an_append_is_read_back<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let sample = Sample::new("run-1").says("one \"line\"\nand another, größer: 𝄞").claimed(1).says("");
+    let events = sample.append.events.clone();
+
+    let sample = sample.appended(&store).await;
+
+    assert_eq!(store.read(&sample.run, Seq(0), 10).await.unwrap(), events);
+    assert_eq!(other.read(&sample.run, Seq(0), 10).await.unwrap(), events);
+}
+
+/// A run that nobody has appended to is said to be unknown.
+pub async fn a_run_that_does_not_exist_is_unknown<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    _ = Sample::new("run-1").says("one").appended(&store).await;
+    let run = RunId::from("run-2");
+    let unknown = StoreError::NoSuchRun { run: run.clone() };
+
+    assert_eq!(store.read(&run, Seq(0), 10).await, Err(unknown.clone()));
+    assert_eq!(store.run(&run).await, Err(unknown));
+    assert_eq!(store.snapshot(&run).await, Ok(None));
+    assert_eq!(store.remove(&[run]).await, Ok(0));
+}
+
+/// An append that expects another number is told the right one.
+pub async fn a_wrong_number_is_a_conflict<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let early = Sample::new("run-1");
+    let mut late = Sample::new("run-1");
+    late.append.expected = Seq(1);
+
+    assert_eq!(late.says("late").append(&store).await, Err(StoreError::Conflict { next: Seq(0) }));
+    _ = early.clone().says("one").says("two").appended(&store).await;
+    assert_eq!(early.says("again").append(&store).await, Err(StoreError::Conflict { next: Seq(2) }));
+}
+
+/// Nothing of an append that is refused is written: no events, no row, nothing that waits, no snapshot; mail stays.
+pub async fn what_is_refused_leaves_nothing<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let mail = mail("mail-1", 1, 100);
+    store.post(&mail).await.unwrap();
+    let first = Sample::new("run-1").says("one").snapshot(1, "one").appended(&store).await;
+    let before = (texts(&store, &first.run).await, store.run(&first.run).await.unwrap());
+
+    let mut refused = Sample::new("run-1")
+        .says("other")
+        .row(|row| row.brain = "Other".to_owned())
+        .waits(vec![super::lists::approval("Loop/0.0", 0)])
+        .takes(&mail.id)
+        .snapshot(1, "other");
+    assert_eq!(refused.append(&store).await, Err(StoreError::Conflict { next: Seq(1) }));
+
+    assert_eq!((texts(&store, &first.run).await, store.run(&first.run).await.unwrap()), before);
+    assert_eq!(store.pending(&PendingFilter::default()).await.unwrap(), []);
+    assert_eq!(store.snapshot(&first.run).await.unwrap().unwrap().content, "one");
+    assert_eq!(store.mail("slack", "thread").await.unwrap(), Some(mail));
+}
+
+/// A worker that has lost its run cannot write any more; a signal can.
+pub async fn an_older_attachment_is_fenced<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let run = Sample::new("run-1").claimed(1).appended(&store).await;
+    let run = run.says("by the first").appended(&store).await;
+    let run = run.claimed(2).says("by the second").appended(&store).await;
+
+    let fenced = Err(StoreError::Fenced { held: Epoch(2) });
+    assert_eq!(run.clone().by(1).says("by the first").append(&store).await, fenced);
+    let mut signal = run.says("by a signal");
+    signal.append.epoch = None;
+    let run = signal.appended(&store).await;
+    assert_eq!(run.clone().by(1).says("by the first").append(&store).await, fenced);
+    _ = run.by(2).says("by the second").appended(&store).await;
+}
+
+/// Events have to be numbered from the expected number on.
+pub async fn an_event_with_another_number_is_refused<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let mut sample = Sample::new("run-1").says("one");
+    sample.append.events.push(event(2, "three"));
+
+    let refused = sample.append(&store).await;
+
+    assert!(matches!(refused, Err(StoreError::Failed { .. })), "{refused:?}");
+    assert!(store.run(&sample.run).await.is_err());
+}
+
+/// Of two that append under the same number at the same time, one wins, a hundred times.
+pub async fn of_two_that_race_for_a_number_one_wins<S: EventStore>(open: impl Fn() -> S) {
+    let (one, other) = (Arc::new(open()), Arc::new(open()));
+    let mut sample = Sample::new("run-1");
+    for _ in 0..100 {
+        let race = |store: &Arc<S>, text| {
+            let (store, mut sample) = (Arc::clone(store), sample.clone().says(text));
+            tokio::spawn(async move { (sample.append(&*store).await, sample) })
+        };
+        let (first, second) = (race(&one, "one"), race(&other, "other"));
+        let (first, second) = (first.await.unwrap(), second.await.unwrap());
+
+        let next = Seq(sample.append.expected.0 + 1);
+        assert!(
+            matches!(
+                (&first.0, &second.0),
+                (Ok(()), Err(StoreError::Conflict { next: held })) | (Err(StoreError::Conflict { next: held }), Ok(()))
+                if *held == next
+            ),
+            "{:?} and {:?}",
+            first.0,
+            second.0
+        );
+        sample = if first.0.is_ok() { first.1 } else { second.1 };
+    }
+    assert_eq!(one.read(&sample.run, Seq(0), usize::MAX).await.unwrap().len(), 100);
+}
+
+/// A range has as many events as it asks for, fewer only at the end.
+pub async fn a_range_is_read<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let mut sample = Sample::new("run-1");
+    for text in ["zero", "one", "two", "three"] {
+        sample = sample.says(text);
+    }
+    let events = sample.append.events.clone();
+    let other = Sample::new("run-0").says("another run").appended(&store).await;
+    let run = sample.appended(&store).await.run;
+    _ = Sample::new("run-2").says("another run").appended(&store).await;
+
+    for (from, most, range) in [(0, 2, 0..2), (1, 2, 1..3), (3, 5, 3..4), (4, 5, 4..4), (9, 5, 4..4), (1, 0, 1..1)] {
+        let read = store.read(&run, Seq(from), most).await.unwrap();
+        assert_eq!(lines(&read), lines(&events[range]), "from {from}, at most {most}");
+    }
+    assert_eq!(store.read(&run, Seq(u64::MAX), usize::MAX).await.unwrap(), []);
+    assert_eq!(texts(&store, &other.run).await.len(), 1);
+}
+
+/// A snapshot replaces the one before, and goes with its run.
+pub async fn a_snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let sample = Sample::new("run-1").says("one").appended(&store).await;
+    assert_eq!(store.snapshot(&sample.run).await, Ok(None));
+
+    let sample = sample.says("two").snapshot(1, "early").appended(&store).await;
+    let sample = sample.says("three").snapshot(3, "late").appended(&store).await;
+    let sample = sample.says("four").appended(&store).await;
+
+    let late = Snapshot { next: Seq(3), version: 1, content: "late".to_owned() };
+    assert_eq!(store.snapshot(&sample.run).await, Ok(Some(late)));
+}
+
+/// Tasks that append to the same runs at the same time, through two handles, and try again when another was first:
+/// every event is there once, and the events of a task are in the order in which it appended them.
+pub async fn many_tasks_append_to_many_runs<S: EventStore>(open: impl Fn() -> S) {
+    const TASKS: usize = 16;
+    const RUNS: usize = 5;
+    const APPENDS: usize = 20;
+    let handles = [Arc::new(open()), Arc::new(open())];
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let store = Arc::clone(&handles[task % 2]);
+            tokio::spawn(async move {
+                let mut sample = Sample::new(&format!("run-{}", task % RUNS));
+                for number in 0..APPENDS {
+                    loop {
+                        let mut next = sample.clone().says(&format!("{task:02} {number:02}"));
+                        match next.append(&*store).await {
+                            Ok(()) => {
+                                sample = next;
+                                break;
+                            }
+                            Err(StoreError::Conflict { next }) => sample.append.expected = next,
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+                Ok(())
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().expect("every append goes well in the end");
+    }
+
+    for run in 0..RUNS {
+        let events = handles[0].read(&RunId::from(format!("run-{run}")), Seq(0), usize::MAX).await.unwrap();
+        assert!(events.iter().zip(0..).all(|(event, seq)| event.seq == Seq(seq)));
+        for task in (0..TASKS).filter(|task| task % RUNS == run) {
+            let said: Vec<_> = events
+                .iter()
+                .map(|event| event.to_json().unwrap())
+                .filter(|line| line.contains(&format!("\"{task:02} ")))
+                .collect();
+            assert_eq!(said.len(), APPENDS, "of task {task}");
+            for (number, line) in said.iter().enumerate() {
+                assert!(line.contains(&format!("\"{task:02} {number:02}\"")), "{line} is number {number}");
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The mailbox.
+
+use serde_json::json;
+
+use super::Sample;
+use crate::record::{Actor, Seq, SignalId, Timestamp};
+use crate::store::{EventStore, Mail, Posted};
+
+/// Makes mail for one webhook.
+pub(super) fn mail(id: &str, at: i64, expires: i64) -> Mail {
+    Mail {
+        id: SignalId::from(id),
+        webhook: "slack".to_owned(),
+        identifier: "thread".to_owned(),
+        payload: json!({ "text": "It has arrived.", "id": id }),
+        actor: Actor::builder().by("ann").build(),
+        at: Timestamp(at),
+        expires: Timestamp(expires),
+    }
+}
+
+/// Mail waits for whoever asks for its webhook and identifier, the oldest first.
+pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let (late, early) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
+    let elsewhere = Mail { identifier: "another".to_owned(), ..mail("mail-3", 5, 100) };
+    for mail in [&late, &early, &elsewhere] {
+        assert_eq!(store.post(mail).await, Ok(Posted::New));
+    }
+
+    assert_eq!(other.mail("slack", "thread").await, Ok(Some(early)));
+    assert_eq!(other.mail("slack", "another").await, Ok(Some(elsewhere)));
+    assert_eq!(other.mail("stripe", "thread").await, Ok(None));
+}
+
+/// The same signal id twice is the same mail, whatever it says.
+pub async fn mail_that_came_twice_counts_once<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let first = mail("mail-1", 10, 100);
+    let again = Mail { payload: json!("something else"), ..mail("mail-1", 20, 200) };
+
+    assert_eq!(store.post(&first).await, Ok(Posted::New));
+    assert_eq!(store.post(&again).await, Ok(Posted::Known));
+    assert_eq!(store.mail("slack", "thread").await, Ok(Some(first.clone())));
+
+    let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
+    let run = run.says("the answer").takes(&first.id).appended(&store).await;
+    assert_eq!(store.mail("slack", "thread").await, Ok(None));
+    assert_eq!(store.post(&again).await, Ok(Posted::Taken { run: run.run, seq: Seq(2) }));
+}
+
+/// Mail is forgotten when its time is up, also where it was taken.
+pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let (taken, free) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
+    assert_eq!(store.post(&taken).await, Ok(Posted::New));
+    assert_eq!(store.post(&free).await, Ok(Posted::New));
+    _ = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
+
+    assert_eq!(store.post(&mail("mail-3", 99, 200)).await, Ok(Posted::New));
+    assert_eq!(store.post(&mail("mail-2", 99, 200)).await, Ok(Posted::Known));
+    assert_eq!(store.post(&mail("mail-1", 100, 200)).await, Ok(Posted::New));
+    assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(Posted::New));
+}
+
+/// Mail belongs to the first append that takes it; one that takes what does not exist is an append all the same.
+pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let mail = mail("mail-1", 10, 100);
+    store.post(&mail).await.unwrap();
+
+    let first = Sample::new("run-1").says("one").takes(&mail.id).appended(&store).await;
+    _ = Sample::new("run-2").says("one").takes(&mail.id).takes(&SignalId::from("none")).appended(&store).await;
+
+    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run: first.run, seq: Seq(0) }));
+}
+
+/// Mail that was refused is gone, and may come once more; mail that was taken stays known.
+pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let (refused, taken) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
+    store.post(&refused).await.unwrap();
+    store.post(&taken).await.unwrap();
+    _ = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
+
+    for mail in [&refused, &taken] {
+        assert_eq!(store.discard(&mail.id).await, Ok(()));
+    }
+    assert_eq!(store.discard(&SignalId::from("none")).await, Ok(()));
+
+    assert_eq!(store.mail("slack", "thread").await, Ok(None));
+    assert_eq!(store.post(&refused).await, Ok(Posted::New));
+    assert!(matches!(store.post(&taken).await, Ok(Posted::Taken { .. })));
+}

@@ -1,0 +1,140 @@
+//! Runs that are made up.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::record::{Body, Epoch, Event, Path, Pending, RunId, RunSummary, Seq, SignalId, Status, Timestamp, Usage};
+use crate::store::{Append, EventStore, Index, Snapshot, StoreError};
+
+/// Makes an event that says a text.
+#[must_use]
+pub fn event(seq: u64, text: &str) -> Arc<Event> {
+    Arc::new(Event {
+        seq: Seq(seq),
+        at: Timestamp(1_000_000 + i64::try_from(seq).unwrap()),
+        epoch: None,
+        path: Path::root(),
+        body: Body::BrainComplete { result: json!(text) },
+    })
+}
+
+/// A run that is made up, and what its next append says.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The run.
+    pub run: RunId,
+    /// What the next append writes.
+    pub append: Append,
+}
+
+impl Sample {
+    /// Makes a run of which nothing is written yet.
+    #[must_use]
+    pub fn new(run: &str) -> Self {
+        let run = RunId::from(run);
+        let summary = RunSummary {
+            run: run.clone(),
+            brain: "Sample".to_owned(),
+            user: None,
+            conversation: None,
+            forked_from: None,
+            status: Status::Running,
+            why: None,
+            since: Timestamp(1_000_000),
+            started: Timestamp(1_000_000),
+            at: Timestamp(1_000_000),
+            next: Seq(0),
+            usage: Usage::default(),
+            claim: None,
+            wake: None,
+        };
+        let append = Append {
+            expected: Seq(0),
+            epoch: None,
+            events: Vec::new(),
+            index: Index { summary, pending: None },
+            takes: Vec::new(),
+            snapshot: None,
+        };
+        Self { run, append }
+    }
+
+    /// Adds an event that says a text.
+    #[must_use]
+    pub fn says(mut self, text: &str) -> Self {
+        let seq = self.append.expected.0 + self.append.events.len() as u64;
+        let event = event(seq, text);
+        self.append.index.summary.at = event.at;
+        self.append.index.summary.next = Seq(seq + 1);
+        self.append.events.push(event);
+        self
+    }
+
+    /// Adds an event with which a worker claims the run.
+    #[must_use]
+    pub fn claimed(mut self, epoch: u64) -> Self {
+        self = self.says("");
+        let event = self.append.events.pop().unwrap();
+        let body = Body::RunClaimed { holder: "somebody".to_owned(), trace: None };
+        self.append.events.push(Arc::new(Event { epoch: Some(Epoch(epoch)), body, ..(*event).clone() }));
+        self.by(epoch)
+    }
+
+    /// Appends as the worker with this attachment.
+    #[must_use]
+    pub const fn by(mut self, epoch: u64) -> Self {
+        self.append.epoch = Some(Epoch(epoch));
+        self
+    }
+
+    /// Changes the row.
+    #[must_use]
+    pub fn row(mut self, change: impl FnOnce(&mut RunSummary)) -> Self {
+        change(&mut self.append.index.summary);
+        self
+    }
+
+    /// Says what waits.
+    #[must_use]
+    pub fn waits(mut self, pending: Vec<Pending>) -> Self {
+        self.append.index.pending = Some(pending);
+        self
+    }
+
+    /// Takes mail.
+    #[must_use]
+    pub fn takes(mut self, mail: &SignalId) -> Self {
+        self.append.takes.push(mail.clone());
+        self
+    }
+
+    /// Has a snapshot written.
+    #[must_use]
+    pub fn snapshot(mut self, next: u64, content: &str) -> Self {
+        self.append.snapshot = Some(Snapshot { next: Seq(next), version: 1, content: content.to_owned() });
+        self
+    }
+
+    /// Appends, and goes on to the next append if that went well.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers.
+    pub async fn append(&mut self, store: &impl EventStore) -> Result<(), StoreError> {
+        store.append(&self.run, self.append.clone()).await?;
+        self.append.expected = Seq(self.append.expected.0 + self.append.events.len() as u64);
+        self.append.events.clear();
+        self.append.index.pending = None;
+        self.append.takes.clear();
+        self.append.snapshot = None;
+        Ok(())
+    }
+
+    /// Appends, which has to go well.
+    #[must_use]
+    pub async fn appended(mut self, store: &impl EventStore) -> Self {
+        self.append(store).await.expect("the store appends");
+        self
+    }
+}

@@ -1,0 +1,111 @@
+//! Watchers.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::Sample;
+use crate::record::{RunId, Seq};
+use crate::store::{EventStore, Watcher};
+
+/// How long a watcher is waited for; it has to be told of others within a second.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Bell(mpsc::UnboundedSender<(RunId, Seq)>);
+
+impl Watcher for Bell {
+    fn appended(&self, run: &RunId, next: Seq) {
+        _ = self.0.send((run.clone(), next));
+    }
+}
+
+struct Ear {
+    told: mpsc::UnboundedReceiver<(RunId, Seq)>,
+    bell: Option<Arc<dyn Watcher>>,
+}
+
+impl Ear {
+    fn on(store: &impl EventStore, run: Option<&str>) -> Self {
+        let (sender, told) = mpsc::unbounded_channel();
+        let bell: Arc<dyn Watcher> = Arc::new(Bell(sender));
+        store.watch(run.map(RunId::from).as_ref(), Arc::downgrade(&bell) as Weak<dyn Watcher>);
+        Self { told, bell: Some(bell) }
+    }
+
+    /// Waits until it is told that a run has grown so far.
+    async fn hears(&mut self, run: &str, next: u64) {
+        let wanted = async {
+            while let Some((told, seq)) = self.told.recv().await {
+                if told.as_str() == run && seq >= Seq(next) {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, wanted).await.unwrap_or_else(|_| assert_eq!("silence", run, "up to {next}"));
+    }
+}
+
+/// A watcher of a run is told of its appends and of no others, a watcher of all of all.
+pub async fn a_watcher_is_told_of_appends<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let one = Sample::new("run-1").says("one").appended(&store).await;
+    let (mut of_one, mut of_all) = (Ear::on(&store, Some("run-1")), Ear::on(&store, None));
+
+    _ = Sample::new("run-2").says("one").says("two").appended(&store).await;
+    let mut refused = Sample::new("run-1").says("refused");
+    assert!(refused.append(&store).await.is_err());
+    _ = one.says("two").appended(&store).await;
+
+    of_all.hears("run-2", 2).await;
+    of_all.hears("run-1", 2).await;
+    assert_eq!(of_one.told.recv().await, Some((RunId::from("run-1"), Seq(2))));
+}
+
+/// A run can be watched before its first event.
+pub async fn a_watcher_is_told_of_a_run_to_come<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let mut ear = Ear::on(&store, Some("run-1"));
+
+    _ = Sample::new("run-1").says("one").appended(&store).await;
+
+    ear.hears("run-1", 1).await;
+}
+
+/// A watcher is told of what is appended through another handle, as by another process, also when the run that was
+/// appended to last was removed in between.
+pub async fn a_watcher_is_told_of_the_appends_of_others<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let mut one = Sample::new("run-1").says("one").appended(&store).await;
+    let (mut of_one, mut of_all) = (Ear::on(&store, Some("run-1")), Ear::on(&store, None));
+
+    one = one.says("two").appended(&other).await;
+    of_one.hears("run-1", 2).await;
+    of_all.hears("run-1", 2).await;
+
+    let over = Sample::new("run-2").says("one").row(|row| row.status = crate::record::Status::Completed);
+    let over = over.appended(&other).await;
+    of_all.hears("run-2", 1).await;
+    assert_eq!(other.remove(&[over.run]).await, Ok(1));
+    one = one.says("three").appended(&other).await;
+    of_one.hears("run-1", 3).await;
+    of_all.hears("run-1", 3).await;
+
+    // An append of its own does not make a handle miss what others did just before.
+    one = one.says("four").appended(&other).await;
+    _ = Sample::new("run-3").says("one").appended(&store).await;
+    of_one.hears("run-1", one.append.expected.0).await;
+}
+
+/// A watcher that was dropped is not called, and others go on to be.
+pub async fn a_dropped_watcher_is_told_nothing<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let run = Sample::new("run-1").says("one").appended(&store).await;
+    let (mut gone, mut stays) = (Ear::on(&store, Some("run-1")), Ear::on(&store, Some("run-1")));
+
+    drop(gone.bell.take());
+    _ = run.says("two").appended(&store).await;
+
+    stays.hears("run-1", 2).await;
+    assert_eq!(gone.told.recv().await, None);
+}

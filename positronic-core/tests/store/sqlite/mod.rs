@@ -1,0 +1,3 @@
+//! The embedded store.
+
+mod suite;

@@ -1,0 +1,8 @@
+//! What every store does.
+
+use positronic_core::store::SqliteStore;
+
+positronic_core::store_suite!({
+    let folder = tempfile::tempdir().unwrap();
+    move || SqliteStore::open(folder.path().join("runs.db")).unwrap()
+});
