@@ -188,10 +188,9 @@ impl Runner {
         Ok(self.start_plan(plan, options, start).await?.typed())
     }
 
-    /// Returns the worker's name that this runner's claims carry, known as alive from then on.
+    /// Returns the name that this runner's claims carry, and keeps it known as alive.
     async fn holder(&self) -> Result<&Holder, StoreError> {
-        let name = || async { self.store.hold(self.ids.signal().as_str()).await };
-        self.holder.get_or_try_init(name).await
+        self.holder.get_or_try_init(|| self.store.hold()).await
     }
 
     fn plan_of(&self, title: &str) -> Option<&Arc<Plan>> {

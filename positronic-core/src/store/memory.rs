@@ -13,7 +13,14 @@ use crate::record::{Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, S
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     shared: Arc<Mutex<Contents>>,
-    alive: Arc<Mutex<HashSet<String>>>,
+    workers: Arc<Mutex<Workers>>,
+}
+
+/// The workers that are alive, and how many there ever were.
+#[derive(Debug, Default)]
+struct Workers {
+    alive: HashSet<String>,
+    count: u64,
 }
 
 #[derive(Default)]
@@ -66,8 +73,8 @@ impl MemoryStore {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn alive(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
+    fn workers(&self) -> MutexGuard<'_, Workers> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
@@ -234,13 +241,20 @@ impl EventStore for MemoryStore {
         ready(Ok(()))
     }
 
-    fn hold<'a>(&'a self, name: &'a str) -> Answer<'a, Holder> {
-        self.alive().insert(name.to_owned());
-        ready(Ok(Holder::new(name, Alive { alive: Arc::clone(&self.alive), name: name.to_owned() })))
+    fn hold(&self) -> Answer<'_, Holder> {
+        let name = {
+            let mut workers = self.workers();
+            workers.count += 1;
+            let name = format!("worker-{}", workers.count);
+            workers.alive.insert(name.clone());
+            name
+        };
+        let alive = Alive { workers: Arc::clone(&self.workers), name: name.clone() };
+        ready(Ok(Holder::new(name, alive)))
     }
 
     fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
-        ready(Ok(self.alive().contains(holder)))
+        ready(Ok(self.workers().alive.contains(holder)))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
@@ -250,12 +264,12 @@ impl EventStore for MemoryStore {
 
 /// Takes a worker off the list of those that are alive.
 struct Alive {
-    alive: Arc<Mutex<HashSet<String>>>,
+    workers: Arc<Mutex<Workers>>,
     name: String,
 }
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).alive.remove(&self.name);
     }
 }

@@ -119,13 +119,13 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only those of the store itself.
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()>;
 
-    /// Makes a worker with this name known as alive until what it returns is dropped, or its process ends, however it
-    /// ends.
+    /// Makes a worker known as alive until what it returns is dropped, or its process ends, however it ends. The name it
+    /// gets is not given again.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn hold<'a>(&'a self, name: &'a str) -> Answer<'a, Holder>;
+    fn hold(&self) -> Answer<'_, Holder>;
 
     /// Says whether a worker is alive.
     ///
@@ -148,8 +148,8 @@ pub struct Holder {
 impl Holder {
     /// Makes a holder of the worker's name and of what keeps it alive.
     #[must_use]
-    pub fn new(name: &str, alive: impl Send + Sync + 'static) -> Self {
-        Self { name: name.to_owned(), _alive: Box::new(alive) }
+    pub fn new(name: String, alive: impl Send + Sync + 'static) -> Self {
+        Self { name, _alive: Box::new(alive) }
     }
 
     /// Returns the worker's name.

@@ -103,8 +103,8 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.inner.discard(mail)
     }
 
-    fn hold<'a>(&'a self, name: &'a str) -> Answer<'a, Holder> {
-        self.inner.hold(name)
+    fn hold(&self) -> Answer<'_, Holder> {
+        self.inner.hold()
     }
 
     fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {

@@ -546,7 +546,7 @@ async fn a_decision_says_who_when_why_and_for_which_arguments() {
     let (arguments, actor, signal, epoch) = decided.unwrap();
     assert_eq!(arguments, Some(json!({"id": "b"})));
     assert_eq!((actor.by.as_deref(), actor.channel.as_deref()), (Some("ann"), Some("test")));
-    assert_eq!((signal.as_str(), epoch), ("signal-2", None));
+    assert_eq!((signal.as_str(), epoch), ("signal-1", None));
 }
 
 #[tokio::test(start_paused = true)]

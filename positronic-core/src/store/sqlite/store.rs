@@ -32,10 +32,10 @@ const READERS: usize = 2;
 /// use positronic_core::runner::Runner;
 /// use positronic_core::store::SqliteStore;
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # fn example(model: impl positronic_core::model::Model) -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("runs.db");
-/// let runner = Runner::builder().store(SqliteStore::open(path)?).build();
+/// let runner = Runner::builder().model(model).store(SqliteStore::open(path)?).build();
 /// # Ok(())
 /// # }
 /// ```

@@ -7,19 +7,19 @@ pub async fn a_worker_is_alive_while_it_holds<S: EventStore>(open: impl Fn() -> 
     let (store, other) = (open(), open());
     let first = store.hold().await.unwrap();
     let second = other.hold().await.unwrap();
-    assert_ne!(first.id(), second.id());
-    for id in [first.id(), second.id()] {
+    assert_ne!(first.name(), second.name());
+    for id in [first.name(), second.name()] {
         assert_eq!(store.is_alive(id).await, Ok(true));
         assert_eq!(other.is_alive(id).await, Ok(true));
     }
 
-    let id = first.id().to_owned();
+    let id = first.name().to_owned();
     drop(first);
 
     assert_eq!(store.is_alive(&id).await, Ok(false));
     assert_eq!(other.is_alive(&id).await, Ok(false));
-    assert_eq!(store.is_alive(second.id()).await, Ok(true));
-    assert_ne!(store.hold().await.unwrap().id(), id);
+    assert_eq!(store.is_alive(second.name()).await, Ok(true));
+    assert_ne!(store.hold().await.unwrap().name(), id);
     for name in ["", "nobody", "../lock", "lock", "0-0"] {
         assert_eq!(store.is_alive(name).await, Ok(false), "{name:?}");
     }
