@@ -138,9 +138,8 @@ impl Event {
         let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)?;
         let envelope = ["v", "seq", "at", "epoch", "path"].into_iter();
         let envelope = envelope.filter_map(|name| fields.remove_entry(name)).collect();
-        let name = match fields.remove("type") {
-            Some(serde_json::Value::String(name)) => name,
-            _ => return Err(serde_json::Error::missing_field("type").into()),
+        let Some(serde_json::Value::String(name)) = fields.remove("type") else {
+            return Err(serde_json::Error::missing_field("type").into());
         };
         let body = serde_json::Value::Object([(name, fields.into())].into_iter().collect());
         Self::of(Envelope::deserialize(serde_json::Value::Object(envelope))?, || Body::deserialize(body))
