@@ -8,7 +8,10 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod bench;
 mod crash;
+mod decisions;
+mod races;
 mod stories;
 #[allow(dead_code, reason = "other binaries use the rest")]
 #[path = "../support/mod.rs"]
