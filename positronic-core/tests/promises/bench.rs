@@ -24,6 +24,7 @@ pub(crate) struct Bench<S = MemoryStore> {
     pub(crate) store: S,
     clock: TestClock,
     sent: Arc<Mutex<Vec<ModelRequest>>>,
+    lockstep: bool,
 }
 
 impl Bench {
@@ -39,7 +40,12 @@ pub(crate) fn run_id() -> RunId {
 
 impl<S: EventStore + Clone> Bench<S> {
     pub(crate) fn on(store: S) -> Self {
-        Self { store, clock: TestClock::default(), sent: Arc::default() }
+        Self { store, clock: TestClock::default(), sent: Arc::default(), lockstep: true }
+    }
+
+    /// Records outcomes in the order in which they come.
+    pub(crate) fn free(self) -> Self {
+        Self { lockstep: false, ..self }
     }
 
     /// Makes a process whose model answers a request by its path. Its worker's name is `process-0`.
@@ -64,7 +70,7 @@ impl<S: EventStore + Clone> Bench<S> {
             .store(self.store.clone())
             .clock(self.clock.clone())
             .ids(OwnIds::of(name))
-            .lockstep(true)
+            .lockstep(self.lockstep)
             .linger(linger)
             .build()
     }
@@ -116,7 +122,7 @@ impl<S: EventStore + Clone> Bench<S> {
 
     /// Copies a part of the run's log into a fresh store, as a process that died there would have left it.
     pub(crate) async fn cut(&self, until: usize) -> Bench {
-        let cut = Bench { store: MemoryStore::new(), clock: self.clock.clone(), sent: Arc::default() };
+        let cut = Bench { store: MemoryStore::new(), clock: self.clock.clone(), sent: Arc::default(), lockstep: true };
         cut.control("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
         cut
     }

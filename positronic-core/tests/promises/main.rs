@@ -8,10 +8,15 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod batches;
 mod bench;
+mod code;
 mod crash;
 mod decisions;
+mod doubt;
+mod mailbox;
 mod races;
+mod storage;
 mod stories;
 #[allow(dead_code, reason = "other binaries use the rest")]
 #[path = "../support/mod.rs"]
