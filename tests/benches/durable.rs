@@ -5,7 +5,12 @@
 //! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each inserts one
 //! row as long as the events that a run appends at once on average. Set `BENCH_FOLDER` to measure another disk.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
-#![allow(clippy::cast_precision_loss, clippy::disallowed_methods, clippy::indexing_slicing, reason = "a benchmark measures time, roughly")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "a benchmark measures time, roughly"
+)]
 
 use std::time::{Duration, Instant};
 
