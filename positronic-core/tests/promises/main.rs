@@ -14,8 +14,10 @@ mod code;
 mod crash;
 mod decisions;
 mod doubt;
+mod faults;
 mod mailbox;
 mod races;
+mod sinks;
 mod storage;
 mod stories;
 #[allow(dead_code, reason = "other binaries use the rest")]
