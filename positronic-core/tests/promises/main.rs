@@ -17,6 +17,7 @@ mod doubt;
 mod faults;
 mod mailbox;
 mod races;
+mod random;
 mod sinks;
 mod storage;
 mod stories;
