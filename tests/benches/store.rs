@@ -2,7 +2,12 @@
 //!
 //! `cargo bench -p positronic-tests --bench store`, with `-- commits`, `-- lists` or `-- room` for one of the tables.
 //! `TMPDIR` says on which file system.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and cannot go on after an error"
+)]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 use std::path::Path;
@@ -14,7 +19,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Gate, Path as CallPath, Pending, PendingKind, Seq, Status};
 use positronic_core::runner::Runner;
-use positronic_core::store::{Durability, EventStore, PendingFilter, RunFilter, SqliteOptions, SqliteStore};
+use positronic_core::store::{Durability, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore};
 use positronic_core::testing::store_suite::{Sample, event};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,7 +64,7 @@ async fn commits() {
         }
         let median = |mut all: Vec<f64>| {
             all.sort_by(f64::total_cmp);
-            *all.get(all.len() / 2).unwrap()
+            all[all.len() / 2]
         };
         let (bare, one, many) = (median(bare_all), median(one_all), median(many_all));
         println!(
@@ -192,7 +197,7 @@ async fn timed<F: Future<Output = usize>>(name: &str, question: impl Fn() -> F) 
         times.push(start.elapsed().as_secs_f64() * 1000.0);
     }
     times.sort_by(f64::total_cmp);
-    println!("{name:<38} {:>8.2} ({:.2}), {rows} rows", times.get(10).unwrap(), times.first().unwrap());
+    println!("{name:<38} {:>8.2} ({:.2}), {rows} rows", times[10], times[0]);
 }
 
 #[derive(Deserialize, JsonSchema)]
