@@ -126,12 +126,17 @@ pub(crate) enum Failure {
     #[error("{message}")]
     Refused { message: String, hints: Vec<String> },
     #[error("{message}")]
-    Store { message: String },
+    Store { message: String, hints: Vec<String> },
     #[error("{}, line {line}: {reason}", path.display())]
     Import { path: PathBuf, line: usize, reason: String },
 }
 
 impl Failure {
+    /// Says that the store, or something in it, cannot be used.
+    pub(crate) fn store(error: impl std::fmt::Display) -> Self {
+        Self::Store { message: error.to_string(), hints: Vec::new() }
+    }
+
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::UnknownBrain { .. }
@@ -206,7 +211,7 @@ impl Failure {
             Self::SeveralCalls { calls } => calls.clone(),
             Self::NoCall { reason, .. } => vec![reason.clone()],
             Self::Misused { hint, .. } => vec![hint.clone()],
-            Self::Refused { hints, .. } => hints.clone(),
+            Self::Refused { hints, .. } | Self::Store { hints, .. } => hints.clone(),
             Self::Import { .. } => {
                 vec!["nothing was taken in; export the run again, and copy the file whole".to_owned()]
             }
@@ -219,7 +224,6 @@ impl Failure {
             | Self::Cargo { .. }
             | Self::File { .. }
             | Self::Output(_)
-            | Self::Store { .. }
             | Self::Run { .. } => Vec::new(),
         }
     }
@@ -240,7 +244,7 @@ impl Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::Store { message: error.to_string() }
+        Self::store(error)
     }
 }
 

@@ -81,6 +81,11 @@ impl Ui {
         Actor { by, channel: Some("cli".to_owned()), trace: None }
     }
 
+    /// Returns how many columns a line to a person may take.
+    pub(crate) fn err_columns(&self) -> usize {
+        if self.settings.stderr_is_terminal { screen::size().0 } else { WIDE }
+    }
+
     /// Writes a command of this program as a person would type it, for the runs that this call is about.
     pub(crate) fn command(&self, words: &[&str]) -> String {
         let store = self.place.store.as_ref().map(|store| store.to_string_lossy().into_owned());

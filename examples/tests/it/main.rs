@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
 mod delegate;
+mod durable;
 mod minimal;
 mod nested;
 mod readme;

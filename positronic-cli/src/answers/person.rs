@@ -143,6 +143,7 @@ fn edited(arguments: &Value) -> Prompted<Value> {
 }
 
 fn answer(pending: &Pending, waits: &[WaitSpec], place: &str) -> Prompted<Asked<Answer>> {
+    writeln!(io::stderr(), "(Esc to go back)")?;
     let names: Vec<String> = waits.iter().map(named).collect();
     let wait = match names.as_slice() {
         [_] => waits.first(),
@@ -157,7 +158,6 @@ fn answer(pending: &Pending, waits: &[WaitSpec], place: &str) -> Prompted<Asked<
         Some(prompt) => one_line(prompt, true),
         None => format!("{} waits for {}", one_line(place, true), named(wait)),
     };
-    writeln!(io::stderr(), "(Esc to go back)")?;
     Ok(match or_back(payload(&message, &wait.schema))? {
         Asked::Answer(payload) => Asked::Answer(Answer::Signal(delivery(pending, wait, payload))),
         Asked::Back => Asked::Back,

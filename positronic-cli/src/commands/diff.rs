@@ -22,7 +22,7 @@ pub(crate) fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let control = kept.control();
         let one = control.events(&runs[0].run, Seq(0)).await?;
         let other = control.events(&runs[1].run, Seq(0)).await?;
-        let diff = differences(&one, &other).map_err(|error| Failure::Store { message: error.to_string() })?;
+        let diff = differences(&one, &other).map_err(Failure::store)?;
         Ok::<_, Failure>((runs, diff))
     })?;
     if args.json {

@@ -30,7 +30,8 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if waiters.is_empty() {
-        ui.notice(&format!("nothing waits in {}", kept.place))?;
+        let rest = if args.all { "" } else { " for a person; --all lists what waits for machines, too" };
+        ui.notice(&format!("nothing in {} waits{rest}", kept.place))?;
     }
     let now = SystemClock.now();
     for (index, waiter) in waiters.iter().enumerate() {

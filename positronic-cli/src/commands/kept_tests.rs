@@ -110,7 +110,11 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
 
     let approved = desk.call(&Project::new(), &["approve", "tick", "--args", r#"{"amount": 60}"#]);
     assert_eq!((approved.code, approved.out.as_str()), (0, "approved Chat/0.0 (event 10 of ticket-1)\n"));
-    assert!(approved.err.contains("nobody works on the run; go on with: desk work ticket-1"), "{}", approved.err);
+    assert!(
+        approved.err.contains("nobody has the run in hand; where no `work` serves it, go on with: desk work ticket-1"),
+        "{}",
+        approved.err
+    );
 
     let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
     let worked = desk.call(&waits, &["work", "ticket-1"]);

@@ -75,7 +75,7 @@ fn left(kept: &Kept, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<()
     }
     for pending in pending {
         let waiter = Waiter { run: run.clone(), brain: row.brain.clone(), at: row.since, pending: pending.clone() };
-        let text = entry(&waiter, id, now, usize::MAX, ui);
+        let text = entry(&waiter, id, now, ui.err_columns(), ui);
         ui.lines(&text)?;
     }
     let work = ui.command(&["work", id]);

@@ -29,7 +29,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let playing = cassette(project, entry, wanted, &ui.settings)?;
     let options = options(entry, args, playing.as_ref().and_then(Playing::options))?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
-    let kept = if args.memory { Kept::memory() } else { Kept::open(ui)? };
+    let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
@@ -66,7 +66,9 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
         }
         ending => ending?,
     };
-    ended(&kept, &run, ending, &models.tape, args.json, ui)
+    // Where people answer, the cassette's answers of theirs stay.
+    let tape = if args.ask { &Tape::None } else { &models.tape };
+    ended(&kept, &run, ending, tape, args.json, ui)
 }
 
 /// Reads the options: what was given, laid over what the cassette was recorded with.
@@ -82,6 +84,12 @@ fn options(entry: &Entry, args: &RunArgs, recorded: Option<&Value>) -> Result<Va
     };
     let options = parse(entry.plan.options.json(), &args.pairs, document.as_deref());
     options.map_err(|source| Failure::Options { brain: entry.plan.title.clone(), source })
+}
+
+/// Says what to do where runs cannot be kept.
+fn unkept(failure: &Failure) -> Failure {
+    let hint = "--store FILE keeps runs elsewhere, and --memory runs it without keeping it";
+    Failure::Store { message: failure.to_string(), hints: vec![hint.to_owned()] }
 }
 
 fn refused(error: StartError) -> Failure {

@@ -66,7 +66,7 @@ async fn known(kept: &Kept, written: &str, ui: &Ui) -> Result<Known, Failure> {
 
 fn state(known: &Known) -> Result<Option<RunState>, Failure> {
     let state = RunState::replay(known.log.iter().map(|event| &**event));
-    state.map(Some).map_err(|error| Failure::Store { message: format!("the log of {}: {error}", known.row.run) })
+    state.map(Some).map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
 }
 
 /// Writes what stands above the tree.
@@ -83,7 +83,10 @@ fn head(known: &Known, now: Timestamp, style: &Style, ui: &Ui) -> String {
     if let Some(worker) = &known.worker {
         lines.push(format!("the worker {worker} has it in hand"));
     } else if row.has_work(now) {
-        lines.push(format!("nobody works on it; go on with: {}", ui.command(&["work", id])));
+        lines.push(format!(
+            "nobody has it in hand; where no `work` serves it, go on with: {}",
+            ui.command(&["work", id])
+        ));
     }
     let mut started = format!("started {} ago", age(now.since(row.started)));
     if let Some(Body::BrainStart(start)) = known.log.first().map(|event| &event.body)

@@ -150,7 +150,8 @@ async fn rest(control: &Control, row: &RunSummary, ui: &Ui) -> Result<Option<Str
         return Ok(None);
     }
     let short = Short::of(control, [&row.run]).await?;
-    Ok(Some(format!("nobody works on the run; go on with: {}", ui.command(&["work", short.get(&row.run)]))))
+    let work = ui.command(&["work", short.get(&row.run)]);
+    Ok(Some(format!("nobody has the run in hand; where no `work` serves it, go on with: {work}")))
 }
 
 /// Returns the worker that has a run in hand, if it is alive.

@@ -79,7 +79,7 @@ async fn next_request(kept: &Kept, run: &RunId, from: Seq, last: bool) -> Result
         return Err(Failure::Misused { message, hint });
     };
     let request = request_at(log.iter().map(|event| &**event), seq);
-    Ok((seq, request.map_err(|error| Failure::Store { message: format!("the log of {run}: {error}") })?))
+    Ok((seq, request.map_err(|error| Failure::store(format!("the log of {run}: {error}")))?))
 }
 
 fn document(seq: Seq, request: &ModelRequest) -> Value {

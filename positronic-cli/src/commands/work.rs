@@ -49,7 +49,7 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     let ending = runtime.block_on(session(&runner, begin, &sitting, ui));
     runtime.shutdown_timeout(Duration::from_secs(1));
     let (run, ending) = ending?;
-    ended(&kept, &run, ending, &models.tape, args.json, ui)
+    ended(&kept, &run, ending, &Tape::None, args.json, ui)
 }
 
 /// Chooses the models for a run.
