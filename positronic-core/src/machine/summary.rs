@@ -26,7 +26,9 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         status,
         why: root.and_then(|root| match &root.end {
             Some(BrainEnd::Failed(failure)) => Some(failure.message.clone()),
-            _ => why(state).map(|why| why.sentence),
+            Some(BrainEnd::Completed(_) | BrainEnd::Cancelled) => None,
+            None if matches!(status, Status::Waiting | Status::Paused) => why(state).map(|why| why.sentence),
+            None => None,
         }),
         since: same.map_or(state.at, |before| before.since),
         started: root.map_or(state.at, |root| root.began),

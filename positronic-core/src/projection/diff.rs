@@ -76,7 +76,7 @@ fn said(log: &[Arc<Event>]) -> Vec<Parted> {
     log.iter()
         .filter(attachment)
         .map(|event| {
-            let mut body = serde_json::to_value(&event.body).unwrap_or_default();
+            let mut body = event.body.to_value();
             if let Some(fields) = body.as_object_mut() {
                 for name in ["start", "duration", "facts", "signal", "due", "expires"] {
                     fields.remove(name);

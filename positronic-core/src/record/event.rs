@@ -98,10 +98,17 @@ impl Event {
             epoch: self.epoch,
             path: std::borrow::Cow::Borrowed(&self.path),
         })?;
-        let body = serde_json::to_string(&self.body)?;
+        // `{"NAME":{fields}}` becomes `"type":"NAME",fields}`.
+        let (name, body) = (self.body.name(), serde_json::to_string(&self.body)?);
+        let fields = body.get(name.len() + 5..body.len() - 1).unwrap_or("}");
         line.pop();
-        line.push(',');
-        line.push_str(body.strip_prefix('{').unwrap_or(&body));
+        line.push_str(",\"type\":\"");
+        line.push_str(name);
+        line.push('"');
+        if fields != "}" {
+            line.push(',');
+        }
+        line.push_str(fields);
         Ok(line)
     }
 
@@ -111,21 +118,56 @@ impl Event {
     ///
     /// [`EventError::Version`] when a newer release wrote it, [`EventError::Json`] when it is no event.
     pub fn from_json(line: &str) -> Result<Self, EventError> {
-        let envelope: Envelope<'_> = serde_json::from_str(line)?;
-        if envelope.v > FORMAT_VERSION {
-            return Err(EventError::Version { found: envelope.v });
+        match own_form(line) {
+            Some((envelope, body)) => Self::of(serde_json::from_str(&envelope)?, || serde_json::from_str(&body)),
+            None => Self::from_any_form(line),
         }
-        Ok(Self {
-            seq: envelope.seq,
-            at: envelope.at,
-            epoch: envelope.epoch,
-            path: envelope.path.into_owned(),
-            body: serde_json::from_str(line)?,
-        })
+    }
+
+    fn of(envelope: Envelope<'_>, body: impl FnOnce() -> serde_json::Result<Body>) -> Result<Self, EventError> {
+        let Envelope { v, seq, at, epoch, path } = envelope;
+        if v > FORMAT_VERSION {
+            return Err(EventError::Version { found: v });
+        }
+        Ok(Self { seq, at, epoch, path: path.into_owned(), body: body()? })
+    }
+
+    /// Reads a line that somebody else has written, whose fields stand in any order.
+    fn from_any_form(line: &str) -> Result<Self, EventError> {
+        use serde::de::Error as _;
+        let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)?;
+        let envelope = ["v", "seq", "at", "epoch", "path"].into_iter();
+        let envelope = envelope.filter_map(|name| fields.remove_entry(name)).collect();
+        let Some(serde_json::Value::String(name)) = fields.remove("type") else {
+            return Err(serde_json::Error::missing_field("type").into());
+        };
+        let body = serde_json::Value::Object([(name, fields.into())].into_iter().collect());
+        Self::of(Envelope::deserialize(serde_json::Value::Object(envelope))?, || Body::deserialize(body))
     }
 }
 
+/// Splits a line as [`Event::to_json`] writes it into its envelope and `{"NAME":{fields}}`; none for a line of another
+/// form. No text in the envelope can look like the name: a quote in it would stand behind a backslash.
+fn own_form(line: &str) -> Option<(String, String)> {
+    let (envelope, rest) = line.split_once(",\"type\":\"")?;
+    let (name, fields) = rest.split_once('"')?;
+    let fields = fields.strip_prefix(',').unwrap_or(fields);
+    let known = envelope.starts_with("{\"seq\":") && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    known.then(|| (format!("{envelope}}}"), format!("{{\"{name}\":{{{fields}}}")))
+}
+
 impl Body {
+    /// Returns the body as it stands in an event's line: its `type` and its fields.
+    #[must_use]
+    pub fn to_value(&self) -> serde_json::Value {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        let mut fields = value.get_mut(self.name()).map(serde_json::Value::take).unwrap_or_default();
+        if let Some(fields) = fields.as_object_mut() {
+            fields.insert("type".to_owned(), self.name().into());
+        }
+        fields
+    }
+
     /// Returns the event's name, in `SCREAMING_SNAKE_CASE`.
     #[must_use]
     pub const fn name(&self) -> &'static str {

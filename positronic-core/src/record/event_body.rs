@@ -63,8 +63,11 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 ///
 /// A question that a step asks a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
 /// the step's path and the question's number; its `question` is the request's system prompt and text.
+///
+/// On its own a body is `{name: {fields}}`, since that is read in one pass; in an event's line its fields stand flat
+/// behind `type`, see [`Event`](super::Event).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum Body {
     /// A worker attaches to the run; what was in flight before is doubtful.

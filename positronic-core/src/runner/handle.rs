@@ -144,7 +144,9 @@ impl<R> Run<R> {
         let mut watch = self.shared.settled.subscribe();
         let settled = |(phase, seq): &(Phase, Seq)| match phase {
             Phase::Working => false,
-            Phase::Suspended | Phase::Ended => *seq >= sent,
+            // It was suspended as of an event; what came after that may have given it work.
+            Phase::Suspended => *seq >= sent && *seq == self.shared.state().next,
+            Phase::Ended => *seq >= sent,
             Phase::Stopped(_) => true,
         };
         let phase = match watch.wait_for(settled).await {

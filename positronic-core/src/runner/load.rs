@@ -1,10 +1,11 @@
 //! Loading a run from its log, with the help of its last snapshot.
 
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
 use super::commit::follow;
 use super::shared::Folded;
-use crate::machine::RunState;
+use crate::machine::{self, RunState};
 use crate::projection::Prompts;
 use crate::record::{RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
@@ -39,14 +40,28 @@ pub(super) async fn state(store: &dyn EventStore, run: &RunId) -> Result<RunStat
     follow(&state, &events).map_err(|error| broken(run, &error))
 }
 
+/// How many events are read at once, and how many such reads go on beside the fold.
+const CHUNK: usize = 1024;
+const AHEAD: usize = 2;
+
 /// Loads a run with the records of its loops, for which its whole log is read.
 pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded, StoreError> {
     let summary = store.run(run).await?;
-    let snapshot = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
-    let events = store.read(run, Seq(0), usize::MAX).await?;
-    let after = events.get(snapshot.next.index()..).unwrap_or_default();
-    let state = follow(&snapshot, after).map_err(|error| broken(run, &error))?;
-    let prompts = Prompts::of(events.iter().map(|event| &**event));
+    let mut state = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
+    let mut prompts = Prompts::default();
+    // One read beyond the end that the row knows, since the log may have grown meanwhile.
+    let last = summary.next.index() / CHUNK;
+    let starts = (0..=last).map(|chunk| Seq((chunk * CHUNK) as u64));
+    let reads = starts.map(|from| store.read(run, from, if from.index() / CHUNK == last { usize::MAX } else { CHUNK }));
+    let mut chunks = futures::stream::iter(reads).buffered(AHEAD);
+    while let Some(events) = chunks.try_next().await? {
+        let after = events.iter().position(|event| event.seq >= state.next).unwrap_or(events.len());
+        state = follow(&state, events.get(after..).unwrap_or_default()).map_err(|error| broken(run, &error))?;
+        for event in &events {
+            prompts.apply(event);
+        }
+    }
+    let summary = if summary.next == state.next { summary } else { machine::summary(run, &state, Some(&summary)) };
     Ok(Folded { state, prompts, summary })
 }
 

@@ -30,8 +30,10 @@ impl Worker {
             Outcome::Tool { result, attempt, took } => self.settle_tool(path, result, attempt, took),
             Outcome::Question { result, reply, took } => return self.settle_question(path, result, reply, took).await,
         };
-        if !drafts.is_empty() {
-            self.append_outcome(path, drafts).await?;
+        let waits = drafts.iter().any(|draft| matches!(draft.body, Body::LoopWait { .. }));
+        if !drafts.is_empty() && self.append_outcome(path, drafts).await? && waits {
+            // What it waits for may have come before.
+            self.take_mail().await?;
         }
         Ok(())
     }

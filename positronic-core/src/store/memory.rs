@@ -7,7 +7,7 @@ use super::{
     Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
     Watcher, watchers::Watchers,
 };
-use crate::record::{Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::record::{Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
 
 /// Keeps logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +69,11 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// Takes a worker for dead that is alive, as another machine would that cannot see it: for tests of what happens then.
+    pub fn declare_dead(&self, worker: &str) {
+        self.workers().alive.remove(worker);
+    }
+
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,6 +84,7 @@ impl MemoryStore {
 
     fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
         let lines = append.lines()?;
+        self.reserve_names(&append.events);
         let (watchers, next) = {
             let mut contents = self.contents();
             let contents = &mut *contents;
@@ -110,6 +116,18 @@ impl MemoryStore {
             watcher.appended(run, next);
         }
         Ok(())
+    }
+
+    /// Keeps the names in a log that comes from another store from being given again.
+    fn reserve_names(&self, events: &[Arc<Event>]) {
+        for event in events {
+            if let Body::RunClaimed { holder, .. } = &event.body
+                && let Some(Ok(count)) = holder.strip_prefix("worker-").map(str::parse::<u64>)
+            {
+                let mut workers = self.workers();
+                workers.count = workers.count.max(count);
+            }
+        }
     }
 
     fn of<T>(&self, run: &RunId, f: impl FnOnce(&Kept) -> Result<T, StoreError>) -> Result<T, StoreError> {

@@ -43,7 +43,7 @@ impl Story {
     pub fn events(&self) -> String {
         let mut text = String::new();
         for event in &self.events {
-            let mut fields = serde_json::to_value(&event.body).unwrap_or_default();
+            let mut fields = event.body.to_value();
             if let Some(object) = fields.as_object_mut() {
                 object.remove("type");
             }

@@ -6,84 +6,16 @@
 //! stand in the file and answer from a table: the number of the call under its name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 
-use positronic_core::dsl::{Loop, Tool};
+use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::ToolResult;
 use positronic_core::runner::Settled;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::support::dialogues::{Dialogue, DynamicTool, Seen, declared, in_the_file, read, say};
 use crate::support::{Play, calls, path, success, tool_texts};
-
-#[derive(Debug, Deserialize)]
-struct Dialogue {
-    id: String,
-    tools: Vec<Declared>,
-    turns: Vec<Turn>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Declared {
-    name: String,
-    description: String,
-    parameters: Value,
-}
-
-#[derive(Debug, Deserialize)]
-struct Turn {
-    user: String,
-    calls: Vec<Called>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Called {
-    name: String,
-    arguments: Value,
-}
-
-fn read(lines: &str) -> Vec<Dialogue> {
-    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// What the tools were called with, in order.
-type Seen = Arc<Mutex<Vec<(String, Value)>>>;
-
-/// Answers a call by how many calls of its name there were before.
-fn answer(seen: &Seen, name: &str, arguments: Value) -> Value {
-    let mut seen = seen.lock().unwrap();
-    let before = seen.iter().filter(|(known, _)| known == name).count();
-    seen.push((name.to_owned(), arguments));
-    json!({ "tool": name, "number": before })
-}
-
-type DynamicTool = Tool<(), (), ()>;
-
-fn declared(dialogue: &Dialogue, seen: &Seen) -> Vec<DynamicTool> {
-    let tools = dialogue.tools.iter();
-    tools
-        .map(|tool| {
-            let (name, seen) = (tool.name.clone(), Arc::clone(seen));
-            Tool::dynamic(&tool.name, &tool.description, tool.parameters.clone(), move |arguments, _| {
-                std::future::ready(Ok(answer(&seen, &name, arguments)))
-            })
-        })
-        .collect()
-}
-
-fn say(config: Loop<(), (), ()>) -> Loop<(), (), ()> {
-    config.tool("say", |t| {
-        t.description("Speaks to the user and waits for what they say next")
-            .execute(async |_: NoArgs, cx| Ok(cx.result(()).wait_for_reply::<String>("What next?")))
-    })
-}
-
-fn in_the_file(dialogue: &Dialogue) -> Vec<(String, Value)> {
-    let calls = dialogue.turns.iter().flat_map(|turn| &turn.calls);
-    calls.map(|call| (call.name.clone(), call.arguments.clone())).collect()
-}
 
 /// The results that the table gives, in order.
 fn expected(dialogue: &Dialogue) -> Vec<ToolResult> {

@@ -209,7 +209,7 @@ fn the_table_in_the_docs_names_exactly_the_events_there_are() {
     let rows = source.lines().filter(|line| line.starts_with("/// | `"));
     let table = names(&rows.filter_map(|row| row.split('|').nth(1)).collect::<Vec<_>>().join(" "));
 
-    let unknown = serde_json::from_str::<Body>("{\"type\":\"LOOP_DANCE\"}").unwrap_err().to_string();
+    let unknown = serde_json::from_str::<Body>("{\"LOOP_DANCE\":{}}").unwrap_err().to_string();
     let all = unknown.split_once("expected one of ").unwrap().1;
     let mut variants = names(all);
     variants.remove("LOOP_DANCE");

@@ -21,6 +21,8 @@ mod nesting;
 mod replay;
 mod sinks;
 mod steps;
+#[allow(dead_code, reason = "other binaries use the rest")]
+#[path = "../support/mod.rs"]
 mod support;
 mod tools;
 mod travel;

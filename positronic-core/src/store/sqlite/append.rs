@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
-use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
+use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
 use super::writer::Unit;
 use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
 use crate::store::{Append, Snapshot, StoreError};
@@ -24,11 +24,13 @@ pub(super) struct Encoded {
 
 /// One thing that waits.
 struct Entry {
-    call: String,
     since: i64,
     person: bool,
     waits: Vec<(String, String)>,
-    content: String,
+    call: String,
+    tool: String,
+    arguments: String,
+    kind: String,
 }
 
 impl Encoded {
@@ -60,8 +62,21 @@ impl Entry {
                 waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
             ),
         };
-        let call = pending.call.as_str().to_owned();
-        Ok(Self { call, since: column(pending.since.0), person, waits, content: encode(pending)? })
+        Ok(Self {
+            since: column(pending.since.0),
+            person,
+            waits,
+            call: pending.call.as_str().to_owned(),
+            tool: pending.tool.clone(),
+            arguments: encode(&pending.arguments)?,
+            kind: encode(&Kind::of(&pending.kind))?,
+        })
+    }
+
+    /// Says whether this is what the table holds, in all parts.
+    fn is(&self, old: &Waiting) -> bool {
+        (&self.call, self.since, &self.tool, &self.arguments, &self.kind)
+            == (&old.call, old.since, &old.tool, &old.arguments, &old.kind)
     }
 }
 
@@ -124,7 +139,7 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
         statement.execute(params![event_id(key, number), line])?;
     }
     if let Some(pending) = &append.pending {
-        replace_pending(db, key, append.row.at.0, pending, row.is_none())?;
+        replace_pending(db, key, append, pending, row.is_none())?;
     }
     for mail in &append.takes {
         take(db, mail, &append.run, first)?;
@@ -178,24 +193,28 @@ fn update(db: &Connection, before: &Row, append: &Encoded, next: i64, epoch: i64
 /// Something that waited before.
 struct Waiting {
     id: i64,
-    call: String,
-    since: i64,
     at: i64,
-    content: String,
+    since: i64,
+    call: String,
+    tool: String,
+    arguments: String,
+    kind: String,
 }
 
 /// Replaces what waits in a run. What waited before goes on to wait since the same moment.
-fn replace_pending(db: &Connection, key: i64, at: i64, pending: &[Entry], new: bool) -> Result<(), Trouble> {
+fn replace_pending(db: &Connection, key: i64, append: &Encoded, pending: &[Entry], new: bool) -> Result<(), Trouble> {
     let before = if new { Vec::new() } else { pending_of(db, key)? };
-    for old in before.iter().filter(|old| pending.iter().all(|entry| entry.content != old.content)) {
+    for old in before.iter().filter(|old| !pending.iter().any(|entry| entry.is(old))) {
         db.prepare_cached("DELETE FROM waits WHERE pending = ?1")?.execute([old.id])?;
         db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([old.id])?;
     }
-    for entry in pending.iter().filter(|entry| before.iter().all(|old| old.content != entry.content)) {
+    for entry in pending.iter().filter(|entry| !before.iter().any(|old| entry.is(old))) {
         let same = before.iter().find(|old| (&old.call, old.since) == (&entry.call, entry.since));
-        let at = same.map_or(at, |old| old.at);
-        let sql = "INSERT INTO pending (run, call, since, at, person, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let row = params![key, entry.call, entry.since, at, entry.person, entry.content];
+        let at = same.map_or(append.row.at.0, |old| old.at);
+        let sql = "INSERT INTO pending (key, at, run, since, person, call, tool, arguments, kind)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let (run, Entry { since, person, call, tool, arguments, kind, .. }) = (append.run.as_str(), entry);
+        let row = params![key, at, run, since, person, call, tool, arguments, kind];
         let id = db.prepare_cached(sql)?.insert(row)?;
         for (webhook, identifier) in &entry.waits {
             let sql = "INSERT OR IGNORE INTO waits (webhook, identifier, pending) VALUES (?1, ?2, ?3)";
@@ -206,11 +225,11 @@ fn replace_pending(db: &Connection, key: i64, at: i64, pending: &[Entry], new: b
 }
 
 fn pending_of(db: &Connection, key: i64) -> Result<Vec<Waiting>, Trouble> {
-    let sql = "SELECT id, call, since, at, content FROM pending WHERE run = ?1";
+    let sql = "SELECT id, at, since, call, tool, arguments, kind FROM pending WHERE key = ?1";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([key], |row| {
-        let (id, call, since) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(Waiting { id, call, since, at: row.get(3)?, content: row.get(4)? })
+        let (id, at, since, call) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(Waiting { id, at, since, call, tool: row.get(4)?, arguments: row.get(5)?, kind: row.get(6)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::failure::Trouble;
-use super::rows::{EVENTS, column, decode, limit, no_such, seq};
-use crate::record::{Event, RunId, RunSummary, Seq, Status, Timestamp};
+use super::rows::{EVENTS, Kind, column, decode, limit, no_such, seq};
+use crate::record::{Event, Path, Pending, RunId, RunSummary, Seq, Status, Timestamp};
 use crate::store::{Found, PendingFilter, RunFilter, Snapshot, Waiter};
 
 /// Reads events of a run.
@@ -24,7 +24,7 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
     let mut rows = statement.query(params![start.saturating_add(column(from.0)), end, limit(most)])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        let line = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        let line = text(row, 0)?;
         let event = Event::from_json(line);
         let unreadable = |error| Trouble::unreadable(&format!("an event of the run `{run}`"), error);
         events.push(Arc::new(event.map_err(unreadable)?));
@@ -67,16 +67,17 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
         let (running, waiting) = (Status::Running.as_str().to_owned(), Status::Waiting.as_str().to_owned());
         select.and("(status = ? OR (status = ? AND wake <= ?))", [running.into(), waiting.into(), due.0.into()]);
     }
-    select.list(db, "started DESC, run DESC", filter.most, |row| {
-        decode("the row about a run", row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)
-    })
+    select.list(db, "started DESC, run DESC", filter.most, |row| decode("the row about a run", text(row, 0)?))
 }
 
 /// Lists what waits.
 pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
-    let mut select = Select::new("SELECT r.run, r.brain, p.at, p.content FROM pending p JOIN runs r ON r.key = p.run");
+    let mut select = Select::new(
+        "SELECT p.run, r.brain, p.at, p.call, p.tool, p.arguments, p.since, p.kind
+         FROM pending p CROSS JOIN runs r ON r.key = p.key",
+    );
     if let Some(run) = &filter.run {
-        select.and("r.run = ?", [run.as_str().to_owned().into()]);
+        select.and("p.key = (SELECT key FROM runs WHERE run = ?)", [run.as_str().to_owned().into()]);
     }
     if filter.person {
         select.and("p.person", []);
@@ -85,30 +86,38 @@ pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Wai
         let waits = "p.id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
-    select.list(db, "p.at, r.run, p.since, p.id", filter.most, |row| {
-        Ok(Waiter {
-            run: RunId::from(row.get::<_, String>(0)?),
-            brain: row.get(1)?,
-            at: Timestamp(row.get(2)?),
-            pending: decode("something that waits", row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
-        })
+    select.list(db, "p.at, p.run, p.since, p.id", filter.most, |row| {
+        let what = "something that waits";
+        let unreadable = |error| Trouble::unreadable(what, error);
+        let pending = Pending {
+            call: Path::parse(text(row, 3)?).map_err(unreadable)?,
+            tool: row.get(4)?,
+            arguments: Arc::new(decode(what, text(row, 5)?)?),
+            since: seq(row.get(6)?),
+            kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
+        };
+        Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
     })
 }
 
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Trouble> {
+    Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
+}
+
 /// Finds events by their text. Every line is looked at: an index of all words would take as much room as the events.
-pub(super) fn search(db: &Connection, text: &str, most: usize) -> Result<Vec<Found>, Trouble> {
+pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<Found>, Trouble> {
     let sql = "SELECT r.run, e.id, e.line FROM runs r CROSS JOIN events e
                ON e.id >= r.key * 4294967296 AND e.id < (r.key + 1) * 4294967296
                ORDER BY r.started DESC, r.run DESC, e.id";
-    let text = text.to_lowercase();
+    let wanted = wanted.to_lowercase();
     let mut statement = db.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while found.len() < most
         && let Some(row) = rows.next()?
     {
-        let line = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
-        if contains(line, &text) {
+        let line = text(row, 2)?;
+        if contains(line, &wanted) {
             let id: i64 = row.get(1)?;
             let run = RunId::from(row.get::<_, String>(0)?);
             found.push(Found { run, seq: seq(id % EVENTS), line: line.to_owned() });
@@ -165,7 +174,7 @@ impl Select {
         db: &Connection,
         order: &str,
         most: Option<usize>,
-        mut read: impl FnMut(&rusqlite::Row<'_>) -> Result<T, Trouble>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
     ) -> Result<Vec<T>, Trouble> {
         self.sql.push_str(" ORDER BY ");
         self.sql.push_str(order);

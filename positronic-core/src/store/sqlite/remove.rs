@@ -23,8 +23,8 @@ pub(super) fn run(unit: &Unit<'_>, run: &RunId) -> Result<bool, Trouble> {
     let start = key * EVENTS;
     db.prepare_cached("DELETE FROM events WHERE id >= ?1 AND id < ?2")?.execute(params![start, start + EVENTS])?;
     for sql in [
-        "DELETE FROM waits WHERE pending IN (SELECT id FROM pending WHERE run = ?1)",
-        "DELETE FROM pending WHERE run = ?1",
+        "DELETE FROM waits WHERE pending IN (SELECT id FROM pending WHERE key = ?1)",
+        "DELETE FROM pending WHERE key = ?1",
         "DELETE FROM snapshots WHERE run = ?1",
         "DELETE FROM runs WHERE key = ?1",
     ] {

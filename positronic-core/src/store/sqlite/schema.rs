@@ -14,7 +14,7 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Posi");
 
 const STEPS: &[&str] = &["
 CREATE TABLE runs (
-    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    key INTEGER PRIMARY KEY,
     run TEXT NOT NULL UNIQUE,
     next INTEGER NOT NULL,
     epoch INTEGER NOT NULL,
@@ -29,7 +29,6 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_start ON runs (started, run);
 CREATE INDEX runs_by_status ON runs (status, started, run);
-CREATE INDEX runs_by_brain ON runs (brain, started, run);
 CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
 CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;
 CREATE INDEX runs_by_change ON runs (change);
@@ -44,18 +43,21 @@ CREATE TABLE snapshots (
     content TEXT NOT NULL
 ) STRICT;
 
+-- The index has the order of the list. The run stands twice, as its key and its id, so that it does.
 CREATE TABLE pending (
     id INTEGER PRIMARY KEY,
-    run INTEGER NOT NULL,
-    call TEXT NOT NULL,
-    since INTEGER NOT NULL,
+    key INTEGER NOT NULL,
     at INTEGER NOT NULL,
+    run TEXT NOT NULL,
+    since INTEGER NOT NULL,
     person INTEGER NOT NULL,
-    content TEXT NOT NULL
+    call TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    arguments TEXT NOT NULL,
+    kind TEXT NOT NULL
 ) STRICT;
-CREATE INDEX pending_of_run ON pending (run);
-CREATE INDEX pending_by_age ON pending (at);
-CREATE INDEX pending_of_persons ON pending (at) WHERE person;
+CREATE INDEX pending_by_age ON pending (at, run, since, id, person);
+CREATE INDEX pending_of_run ON pending (key);
 
 CREATE TABLE waits (
     webhook TEXT NOT NULL,
@@ -67,7 +69,7 @@ CREATE INDEX waits_of_pending ON waits (pending);
 
 -- Mail that was taken keeps its id until it expires, without its content.
 CREATE TABLE mail (
-    id TEXT NOT NULL UNIQUE,
+    id TEXT PRIMARY KEY,
     webhook TEXT NOT NULL,
     identifier TEXT NOT NULL,
     at INTEGER NOT NULL,
@@ -75,7 +77,7 @@ CREATE TABLE mail (
     taken_by TEXT,
     taken_at INTEGER,
     content TEXT
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX mail_to_take ON mail (webhook, identifier, at, id) WHERE taken_by IS NULL;
 CREATE INDEX mail_by_expiry ON mail (expires);
 

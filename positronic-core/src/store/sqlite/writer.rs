@@ -160,7 +160,7 @@ impl Thread {
             self.commit(group);
         }
         // Closing the last connection to the file checkpoints it; another one may be open elsewhere.
-        _ = self.db.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(PASSIVE)");
+        _ = self.db.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
     }
 
     /// Waits for a job, and tells of what others write meanwhile. `None` at the end.

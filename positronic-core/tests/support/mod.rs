@@ -1,5 +1,8 @@
 //! What the stories share: a workshop whose tools note what they do, and the checks that every log has to pass.
 
+pub(crate) mod boundaries;
+pub(crate) mod dialogues;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,345 @@
+//! What the model reads, from whatever depth, whatever comes meanwhile: promises 6, 10, 11, 12 and 16.
+
+use std::time::Duration;
+
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, LimitKind, LoopOutcome, Message, Status, ToolResult, Usage};
+use positronic_core::runner::Settled;
+use positronic_core::store::{EventStore as _, PendingFilter};
+use serde_json::json;
+
+use crate::bench::{Bench, behind, by, named, result_of, run_id};
+use crate::support::{
+    Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, slow_batch, tools, waits, work, worker,
+    workshop,
+};
+
+fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + Clone + 'static {
+    move |place| if place == "Work/0" { first.clone() } else { done() }
+}
+
+fn asking(config: ShopLoop) -> ShopLoop {
+    tools(config).tool("ask", |t| t.wait(|job: &Job, _: &Shop| [webhook::<NoArgs>("go").on(&job.id)]).execute(work))
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_them_in_call_order() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let first = Reply::calls([
+        ("safe", json!({"id": "a", "takes": 50})),
+        ("nope", json!({})),
+        ("gated", json!({"id": "b"})),
+        ("ask", json!({"id": "c"})),
+        ("safe", json!({"id": 7})),
+        ("safe", json!("{\"id\"")),
+        ("read", json!({"id": "d", "fails": true})),
+        ("gated", json!({"id": "e"})),
+        ("read", json!({"id": "f"})),
+    ]);
+    let process = bench.process("work", in_two_rounds(first));
+    let run = bench.start(&process, &workshop(&journal, asking)).await;
+    assert_eq!(waits(&run).await, ["Work/0.2", "Work/0.7"]);
+    run.approve(&path("Work/0.7"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.2"]);
+    run.reject(&path("Work/0.2"), "no", "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.3"]);
+    assert_eq!(bench.sent().len(), 1, "one call has no result");
+
+    run.webhook("go", "c", json!({})).await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    let begins: Vec<_> =
+        bench.last_results().iter().map(|text| text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        begins,
+        [
+            "a done",
+            "Error: there",
+            "Denied: a",
+            "{\"answer\":{},\"result\":\"c done\"}",
+            "Error: the",
+            "Error: the",
+            "Error: d",
+            "e done",
+            "f done"
+        ]
+        .map(|text| text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+    );
+    let log = bench.checked().await;
+    assert_eq!(named(&log, "LOOP_TOOL_CALL").len(), 9);
+    assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), 9);
+}
+
+/// A loop whose brain runs a brain whose loop calls brains: approvals and waits wherever.
+fn deep(journal: &Journal) -> Brain<(), Board> {
+    let leaf = |title: &str| {
+        brain(title)
+            .services::<Journal>()
+            .state(Board::default())
+            .step("Begin", async |cx| {
+                cx.services.note("begin");
+                Ok(cx.state)
+            })
+            .r#loop("Deep", |cx| {
+                cx.services.note(format!("deep {}", cx.path()));
+                asking(cx.system("Inside."))
+            })
+    };
+    let middle = brain("Middle").services::<Journal>().state(Board::default()).r#loop("Mid", move |cx| {
+        cx.services.note(format!("mid {}", cx.path()));
+        asking(cx.system("Between.")).brain("one", leaf("One"), |b| b).brain("two", leaf("Two"), |b| b)
+    });
+    brain("Outer")
+        .services::<Journal>()
+        .state(Board::default())
+        .brain("Stage", middle, |_| (), |board: Board, _: Board| board)
+        .bind(journal.clone())
+}
+
+fn says_deep(place: &str) -> Reply {
+    match place {
+        "Stage/Mid/0" => Reply::calls([("one", json!({})), ("two", json!({})), ("safe", json!({"id": "s"}))]),
+        "Stage/Mid/0.0/Deep/0" => batch([("gated", "a")]),
+        "Stage/Mid/0.1/Deep/0" => batch([("ask", "b")]),
+        _ => done(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_go_on() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let outer = deep(&journal);
+    let first = bench.process("first", says_deep);
+    let run = bench.start(&first, &outer).await;
+    let (one, two) = ("Stage/Mid/0.0/Deep/0.0", "Stage/Mid/0.1/Deep/0.0");
+    assert_eq!(waits(&run).await, [one, two]);
+    let listed = bench.store.pending(&PendingFilter::default()).await.unwrap();
+    let listed: Vec<_> = listed.into_iter().map(|waiter| waiter.pending.call.to_string()).collect();
+    assert_eq!(listed, [one, two]);
+    journal.take();
+    let cut = bench.cut(bench.log().await.len()).await;
+    let before = cut.log().await.len();
+    cut.control("people").approve(&run_id(), &path(one), by("ann")).await.unwrap();
+
+    let second = cut.process("second", says_deep).brain(outer);
+    let run = second.resume(&run_id()).await.unwrap();
+
+    assert_eq!(waits(&run).await, [two]);
+    // The closures of open loops run to find their tools again; effects are those of the approved call's frame.
+    let effects: Vec<_> =
+        journal.take().into_iter().filter(|what| !what.starts_with("deep") && !what.starts_with("mid")).collect();
+    assert_eq!(effects, ["a"]);
+    assert_eq!(cut.sent().iter().map(|request| request.path.to_string()).collect::<Vec<_>>(), ["Stage/Mid/0.0/Deep/1"]);
+    let log = cut.checked().await;
+    let elsewhere: Vec<_> = log[before..]
+        .iter()
+        .filter(|event| !event.path.is_root() && !event.path.is_within(&path("Stage/Mid/0.0")))
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
+
+    cut.control("machine").deliver("hook".into(), "go", "b", json!({}), by("machine")).await.unwrap();
+    assert!(matches!(cut.settled(&run).await, Settled::Completed(_)));
+    cut.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back() {
+    for serves in [false, true] {
+        let (bench, journal) = (Bench::new(), Journal::default());
+        let shop = workshop(&journal, tools);
+        let process =
+            bench.lingering("work", Duration::ZERO, in_two_rounds(batch([("gated", "a")]))).brain(shop.clone());
+        let run = bench.start(&process, &shop).await;
+        assert_eq!(waits(&run).await, ["Work/0.0"]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let row = bench.store.run(&run_id()).await.unwrap();
+        assert!(row.claim.unwrap().released, "nobody holds it");
+        // Either somebody still holds the run, or somebody serves whatever there is.
+        let (held, service) = if serves { (None, Some(process.serve())) } else { (Some(run), None) };
+
+        bench.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+
+        assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed, "served: {serves}");
+        assert_eq!(journal.take(), ["a"]);
+        assert_eq!(named(&bench.checked().await, "RUN_CLAIMED").len(), 2);
+        drop((held, service));
+    }
+}
+
+/// Returns the texts and roles of messages.
+fn roles(messages: &[Message]) -> Vec<&str> {
+    let role = |message| match message {
+        &Message::User { ref text } => text.as_str(),
+        Message::Assistant { .. } => "assistant",
+        Message::Tool { .. } => "tool",
+    };
+    messages.iter().map(role).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let says = in_two_rounds(batch([("gated", "a"), ("ask", "b"), ("safe", "c")]));
+    let shop = workshop(&journal, asking);
+    let process = bench.process("first", says.clone());
+    let run = bench.start(&process, &shop).await;
+    waits(&run).await;
+    run.message("one", "ann").await.unwrap();
+    run.pause().await.unwrap();
+    run.message("two", "ann").await.unwrap();
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    run.message("three", "ann").await.unwrap();
+    assert_eq!(run.settled().await, Settled::Paused);
+    // Another process goes on, and hears of the rest.
+    let cut = bench.cut(bench.log().await.len()).await;
+    let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
+    run.resume().await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.1"]);
+    run.message("four", "ann").await.unwrap();
+    run.webhook("go", "b", json!({})).await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(
+        roles(&cut.last_messages()),
+        ["begin", "assistant", "tool", "tool", "tool", "one", "two", "three", "four"]
+    );
+    cut.checked().await;
+}
+
+fn tokens(input: u64) -> Usage {
+    Usage { input, ..Usage::default() }
+}
+
+fn limit_of(log: &[std::sync::Arc<positronic_core::record::Event>]) -> Option<(LimitKind, u64)> {
+    log.iter().find_map(|event| match &event.body {
+        Body::LoopLimit { kind, used, .. } => Some((*kind, *used)),
+        _ => None,
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes() {
+    type Limit = fn(ShopLoop) -> ShopLoop;
+    let limits: [(&str, Limit); 3] = [
+        ("rounds", |config| tools(config).max_iterations(5)),
+        ("tokens", |config| tools(config).unlimited().max_tokens(50)),
+        ("time", |config| tools(config).unlimited().max_time(Duration::from_secs(50))),
+    ];
+    for (name, limit) in limits {
+        let journal = Journal::default();
+        let shop = workshop(&journal, limit);
+        // Ten tokens and ten seconds a round; in the fourth round a person is asked.
+        let says = |place: &str| {
+            let tool = if place == "Work/3" { "gated" } else { "safe" };
+            slow_batch([(tool, place, 10_000)]).usage(tokens(10))
+        };
+        let undisturbed = Bench::new();
+        let process = undisturbed.process("only", says);
+        let run = undisturbed.start(&process, &shop).await;
+        waits(&run).await;
+        run.approve(&path("Work/3.0"), "ann").await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        assert_eq!(undisturbed.sent().len(), 5, "{name}");
+
+        let first = Bench::new();
+        let process = first.process("first", says);
+        let run = first.start(&process, &shop).await;
+        waits(&run).await;
+        run.pause().await.unwrap();
+        assert_eq!(run.settled().await, Settled::Paused);
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+        let cut = first.cut(first.log().await.len()).await;
+        let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+        run.resume().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+        run.approve(&path("Work/3.0"), "ann").await.unwrap();
+
+        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        assert_eq!(first.sent().len() + cut.sent().len(), 5, "{name}");
+        let (log, whole) = (cut.checked().await, undisturbed.checked().await);
+        assert_eq!(limit_of(&log), limit_of(&whole), "{name}");
+        assert_eq!(cut.transcript().await, undisturbed.transcript().await, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_12_a_limit_covers_what_brains_below_used_before_a_restart() {
+    let journal = Journal::default();
+    let inner = || {
+        brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
+    };
+    let outer = workshop(&journal, move |config| tools(config).max_tokens(50).brain("inner", inner(), |b| b));
+    let says = |place: &str| match place {
+        "Work/0" => Reply::call("inner", json!({})).usage(tokens(10)),
+        "Work/0.0/Deep/2" => batch([("gated", "g")]).usage(tokens(10)),
+        _ => batch([("safe", place)]).usage(tokens(10)),
+    };
+    let first = Bench::new();
+    let process = first.process("first", says);
+    let run = first.start(&process, &outer).await;
+    waits(&run).await;
+    let cut = first.cut(first.log().await.len()).await;
+    let run = cut.process("second", says).brain(outer).resume(&run_id()).await.unwrap();
+
+    run.approve(&path("Work/0.0/Deep/2.0"), "ann").await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    let log = cut.checked().await;
+    assert_eq!(limit_of(&log), Some((LimitKind::Tokens, 50)));
+    assert_eq!((first.sent().len(), cut.sent().len()), (4, 1), "four rounds before, one after");
+    assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight() {
+    let (bench, journal) = (Bench::new().free(), Journal::default());
+    let inner = || {
+        brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| asking(cx.system("Inside.")))
+    };
+    let outer = workshop(&journal, move |config| {
+        asking(config).brain("inner", inner(), |b| b).tools([worker("finish", ShopBuilder::exit)])
+    });
+    let process = bench.process("work", |place| match place {
+        "Work/0" => Reply::calls([
+            ("safe", json!({"id": "a", "takes": 60_000})),
+            ("inner", json!({})),
+            ("safe", json!({"id": "b"})),
+            ("ask", json!({"id": "c"})),
+            ("gated", json!({"id": "d"})),
+            ("safe", json!({"id": "e"})),
+            ("finish", json!({"id": "f"})),
+        ]),
+        "Work/0.1/Deep/0" => slow_batch([("safe", "i", 60_000), ("gated", "j", 0)]),
+        _ => done(),
+    });
+    let run = bench.start(&process, &outer).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut began = journal.take();
+    began.sort();
+    assert_eq!(began, ["a", "b", "c", "i"]);
+
+    let reason = positronic_core::record::SignalKind::Cancel { reason: Some("enough".to_owned()) };
+    bench.control("people").signal(&run_id(), reason, by("ann")).await.unwrap();
+
+    assert_eq!(bench.settled(&run).await, Settled::Cancelled);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(journal.take(), Vec::<String>::new(), "what was in flight never comes to its end");
+    let log = bench.checked().await;
+    let of = |call: &str| match result_of(&log, call) {
+        ToolResult::Success { .. } => "success",
+        ToolResult::Interrupted { .. } => "interrupted",
+        ToolResult::Skipped { .. } => "skipped",
+        ToolResult::Error { .. } | ToolResult::Denied { .. } => "other",
+    };
+    let results =
+        ["0.0", "0.1", "0.1/Deep/0.0", "0.1/Deep/0.1", "0.4", "0.5", "0.6"].map(|call| of(&format!("Work/{call}")));
+    assert_eq!(results, ["interrupted", "interrupted", "interrupted", "skipped", "skipped", "skipped", "skipped"],);
+    let ended =
+        log.iter().filter(|event| matches!(&event.body, Body::LoopComplete { outcome: LoopOutcome::Cancelled, .. }));
+    assert_eq!(ended.map(|event| event.path.as_str()).collect::<Vec<_>>(), ["Work/0.1/Deep", "Work"], "deepest first");
+    let cancelled = behind(&log, "", "BRAIN_CANCELLED");
+    assert!(cancelled >= log.len() - 1, "nothing comes after it but a word of release");
+}

@@ -1,0 +1,216 @@
+//! Several processes over one store.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use positronic_core::dsl::Runnable;
+use positronic_core::machine::{Refusal, RunState};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::projection::{Prompts, transcript};
+use positronic_core::record::{
+    Actor, Body, Event, Message, ModelRequest, Path, RunId, Seq, Signal, SignalId, SignalKind, Start, ToolResult,
+};
+use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
+use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::testing::TestClock;
+use serde_json::Value;
+
+use crate::support::boundaries::OwnIds;
+use crate::support::{check_order, check_requests, path, paths, tool_texts};
+
+/// A store, and what all processes over it have sent to their models.
+#[derive(Clone)]
+pub(crate) struct Bench<S = MemoryStore> {
+    pub(crate) store: S,
+    clock: TestClock,
+    sent: Arc<Mutex<Vec<ModelRequest>>>,
+    lockstep: bool,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::on(MemoryStore::new())
+    }
+}
+
+/// The run that [`Bench::start`] starts.
+pub(crate) fn run_id() -> RunId {
+    RunId::new("run")
+}
+
+impl Bench<MemoryStore> {
+    /// Makes the worker that has the run in hand look dead to the others, although it is not.
+    pub(crate) async fn declare_dead(&self) {
+        let claim = self.store.run(&run_id()).await.unwrap().claim.unwrap();
+        self.store.declare_dead(&claim.holder);
+    }
+}
+
+impl<S: EventStore + Clone> Bench<S> {
+    pub(crate) fn on(store: S) -> Self {
+        Self { store, clock: TestClock::default(), sent: Arc::default(), lockstep: true }
+    }
+
+    /// Records outcomes in the order in which they come.
+    pub(crate) fn free(self) -> Self {
+        Self { lockstep: false, ..self }
+    }
+
+    /// Makes a process whose model answers a request by its path. Its worker's name is `process-0`.
+    pub(crate) fn process(&self, name: &str, says: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Runner {
+        self.lingering(name, Duration::MAX, says)
+    }
+
+    /// Makes a process that lets a run go after it has waited for this long.
+    pub(crate) fn lingering(
+        &self,
+        name: &str,
+        linger: Duration,
+        says: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    ) -> Runner {
+        let sent = Arc::clone(&self.sent);
+        let model = ScriptedModel::from_fn(move |request| {
+            sent.lock().unwrap().push(request.clone());
+            says(request.path.as_str())
+        });
+        Runner::builder()
+            .model(model)
+            .store(self.store.clone())
+            .clock(self.clock.clone())
+            .ids(OwnIds::of(name))
+            .lockstep(self.lockstep)
+            .linger(linger)
+            .build()
+    }
+
+    /// Makes the control of a process that knows no brain.
+    pub(crate) fn control(&self, name: &str) -> Control {
+        self.process(name, |place| panic!("{place} is asked")).control()
+    }
+
+    /// Starts the run `run`.
+    pub(crate) async fn start<B>(&self, process: &Runner, brain: B) -> Run<B::Result>
+    where
+        B: Runnable<Options = ()>,
+    {
+        let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
+        process.start_with(brain, (), start).await.unwrap()
+    }
+
+    /// Waits until a run has read what others have sent, and has settled after it.
+    pub(crate) async fn settled<R>(&self, run: &Run<R>) -> Settled {
+        loop {
+            let next = self.store.run(run.id()).await.unwrap().next;
+            while run.state().next < next {
+                tokio::task::yield_now().await;
+            }
+            let settled = run.settled().await;
+            if self.store.run(run.id()).await.unwrap().next == run.state().next {
+                return settled;
+            }
+        }
+    }
+
+    /// Returns the paths of the calls that the run waits with, once it has read what others have sent.
+    pub(crate) async fn waits<R>(&self, run: &Run<R>) -> Vec<String> {
+        match self.settled(run).await {
+            Settled::Waiting(pending) => paths(&pending),
+            other => panic!("the run does not wait: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn log(&self) -> Vec<Arc<Event>> {
+        self.store.read(&run_id(), Seq(0), usize::MAX).await.unwrap()
+    }
+
+    /// Copies a part of the run's log into a fresh store, as a process that died there would have left it.
+    pub(crate) async fn cut(&self, until: usize) -> Bench {
+        let cut = Bench { store: MemoryStore::new(), clock: self.clock.clone(), sent: Arc::default(), lockstep: true };
+        cut.control("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
+        cut
+    }
+
+    /// Checks the run's log, and returns it.
+    pub(crate) async fn checked(&self) -> Vec<Arc<Event>> {
+        let log = self.log().await;
+        let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+        check_order(&log, state.has_ended());
+        check_requests(&log, &self.sent());
+        log
+    }
+
+    pub(crate) async fn transcript(&self) -> String {
+        transcript(&Prompts::of(self.log().await.iter().map(|event| &**event)))
+    }
+
+    /// Returns what models were asked, in order.
+    pub(crate) fn sent(&self) -> Vec<ModelRequest> {
+        self.sent.lock().unwrap().clone()
+    }
+
+    /// Returns the messages of the last request.
+    pub(crate) fn last_messages(&self) -> Vec<Message> {
+        self.sent().pop().unwrap().messages.messages()
+    }
+
+    /// Returns the results that the last request tells of.
+    pub(crate) fn last_results(&self) -> Vec<String> {
+        tool_texts(&self.sent().pop().unwrap())
+    }
+}
+
+pub(crate) fn by(name: &str) -> Actor {
+    Actor::builder().by(name).channel("test").build()
+}
+
+pub(crate) fn signal(id: &str, kind: SignalKind) -> Signal {
+    Signal { id: SignalId::from(id), actor: by("ann"), kind }
+}
+
+pub(crate) fn approve(call: &str) -> SignalKind {
+    SignalKind::Approve { call: path(call), arguments: None }
+}
+
+pub(crate) fn edit(call: &str, arguments: Value) -> SignalKind {
+    SignalKind::Approve { call: path(call), arguments: Some(arguments) }
+}
+
+pub(crate) fn reject(call: &str, reason: &str) -> SignalKind {
+    SignalKind::Reject { call: path(call), reason: Some(reason.to_owned()) }
+}
+
+pub(crate) fn refusal(error: SignalError) -> Refusal {
+    match error {
+        SignalError::Refused(refusal) => refusal,
+        other => panic!("the store failed: {other}"),
+    }
+}
+
+/// Finds the first event of a name at a path, and returns the number after it.
+pub(crate) fn behind(log: &[Arc<Event>], at: &str, name: &str) -> usize {
+    let found = log.iter().position(|event| event.path.as_str() == at && event.body.name() == name);
+    found.unwrap_or_else(|| panic!("no {name} at {at}")) + 1
+}
+
+/// Returns the paths of the events of one name.
+pub(crate) fn named(log: &[Arc<Event>], name: &str) -> Vec<String> {
+    log.iter().filter(|event| event.body.name() == name).map(|event| event.path.to_string()).collect()
+}
+
+/// Returns the result of a call.
+pub(crate) fn result_of(log: &[Arc<Event>], call: &str) -> ToolResult {
+    let found = log.iter().find_map(|event| match &event.body {
+        Body::LoopToolResult { result, .. } if event.path == path(call) => Some(result.clone()),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("{call} has no result"))
+}
+
+/// Returns who decided what about which call.
+pub(crate) fn decisions(log: &[Arc<Event>]) -> Vec<(Path, Option<String>)> {
+    let decided = log.iter().filter_map(|event| match &event.body {
+        Body::LoopApprovalDecided { actor, .. } => Some((event.path.clone(), actor.by.clone())),
+        _ => None,
+    });
+    decided.collect()
+}

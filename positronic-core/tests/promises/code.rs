@@ -1,0 +1,258 @@
+//! Code that has changed since a run began: promise 15.
+
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::ToolResult;
+use positronic_core::runner::{ResumeError, Run, Settled};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, approve, by, result_of, run_id};
+use crate::support::{Board, Journal, Shop, ShopLoop, batch, done, path, tools, waits, work, worker};
+
+/// What the code of a brain can differ in.
+#[derive(Clone, Copy)]
+struct Code {
+    title: &'static str,
+    version: u32,
+    stages: [&'static str; 3],
+    inner: u32,
+    work: fn(ShopLoop) -> ShopLoop,
+}
+
+/// The code that runs begin with.
+const FIRST: Code =
+    Code { title: "Shop", version: 1, stages: ["One", "Two", "Work"], inner: 1, work: |config| tools(config) };
+
+type Made = Brain<(), Board, Journal>;
+
+/// Two steps, a brain, the loop that waits for a person, and a step behind it.
+fn made(code: Code) -> Made {
+    last(looped(nested(begun(code), code), code))
+}
+
+fn begun(code: Code) -> Made {
+    let [one, two, _] = code.stages;
+    brain(code.title)
+        .version(code.version)
+        .services::<Journal>()
+        .state(Board::default())
+        .step(one, async |cx| Ok(cx.state))
+        .step(two, async |cx| Ok(cx.state))
+}
+
+fn nested(begun: Made, code: Code) -> Made {
+    let inner = brain("Inner")
+        .version(code.inner)
+        .services::<Journal>()
+        .state(Board::default())
+        .step("Deep", async |cx| Ok(cx.state));
+    begun.brain("Inside", inner, |_| (), |board: Board, _: Board| board)
+}
+
+fn looped(begun: Made, code: Code) -> Made {
+    begun.r#loop(code.stages[2], move |cx| (code.work)(cx.system("Work.")))
+}
+
+fn last(begun: Made) -> Made {
+    begun.step("Last", async |cx| Ok(cx.state))
+}
+
+fn says(place: &str) -> Reply {
+    if place == "Work/0" { batch([("gated", "a")]) } else { done() }
+}
+
+/// A run of the first code that waits for an approval, as a process that died has left it.
+async fn waiting() -> Bench {
+    let bench = Bench::new();
+    let process = bench.process("first", says);
+    let run = bench.start(&process, made(FIRST).bind(Journal::default())).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    bench.cut(bench.log().await.len()).await
+}
+
+/// Goes on with other code; the call is approved first, so that there is work.
+async fn resumed(brain: Made) -> (Bench, Journal, Result<Run<Value>, ResumeError>) {
+    let (bench, journal) = (waiting().await, Journal::default());
+    bench.control("people").signal(&run_id(), approve("Work/0.0"), by("ann")).await.unwrap();
+    let before = bench.log().await;
+    let process = bench.process("second", says).brain(brain.bind(journal.clone()));
+    let resumed = process.resume(&run_id()).await;
+    if resumed.is_err() {
+        assert_eq!(bench.log().await, before, "a refusal changes nothing");
+    }
+    (bench, journal, resumed)
+}
+
+/// Checks that code is refused, with a sentence that names the difference.
+async fn refused(brain: Made, difference: &str) {
+    let (bench, journal, resumed) = resumed(brain.clone()).await;
+    let Err(ResumeError::Changed { difference: named }) = resumed else { panic!("{resumed:?} for {difference}") };
+    assert!(named.contains(difference), "{named}");
+    // Who serves the store refuses it as well, and leaves it to others.
+    let process = bench.process("third", says).brain(brain.bind(journal.clone()));
+    let before = bench.log().await;
+    let service = process.serve();
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    assert_eq!(bench.log().await, before);
+    assert_eq!(journal.take(), Vec::<String>::new());
+    drop(service);
+    let process = bench.process("fourth", says).brain(made(FIRST).bind(journal));
+    assert!(matches!(process.resume(&run_id()).await.unwrap().settled().await, Settled::Completed(_)));
+}
+
+/// Checks that a run goes on with other code, and that the approved call runs.
+async fn taken(brain: Made) {
+    let (bench, journal, resumed) = resumed(brain).await;
+    let settled = resumed.unwrap().settled().await;
+    assert!(matches!(settled, Settled::Completed(_)), "{settled:?}");
+    assert_eq!(journal.take()[0], "a");
+    bench.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_15_code_that_differs_up_to_the_current_stage_is_refused_and_the_difference_named() {
+    refused(made(Code { version: 2, ..FIRST }), "version 1 of `Shop`, the code has version 2").await;
+    refused(made(Code { stages: ["Uno", "Two", "Work"], ..FIRST }), "stage 1 of `Shop` was `One`, and is `Uno` now")
+        .await;
+    refused(made(Code { stages: ["One", "Two", "Job"], ..FIRST }), "stage 4 of `Shop` was `Work`, and is `Job` now")
+        .await;
+    refused(made(Code { stages: ["Two", "One", "Work"], ..FIRST }), "stage 1 of `Shop` was `One`, and is `Two` now")
+        .await;
+    refused(made(Code { inner: 2, ..FIRST }), "the brain that the stage `Inside` of `Shop` runs is another one now")
+        .await;
+    let inserted = nested(begun(FIRST).step("New", async |cx| Ok(cx.state)), FIRST);
+    refused(last(looped(inserted, FIRST)), "stage 3 of `Shop` was `Inside`, and is `New` now").await;
+    refused(looped(begun(FIRST), FIRST), "stage 3 of `Shop` was `Inside`, and is `Work` now").await;
+    refused(nested(begun(FIRST), FIRST), "has no stage 4 any more, which was `Work`").await;
+    let kind = nested(begun(FIRST), FIRST).step("Work", async |cx| Ok(cx.state));
+    refused(kind, "the stage `Work` of `Shop` was a loop, and is a step now").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_15_a_brain_of_another_title_is_not_the_runs() {
+    let (_, _, resumed) = resumed(made(Code { title: "Store", ..FIRST })).await;
+
+    assert_eq!(resumed.unwrap_err(), ResumeError::NoBrain { brain: "Shop".to_owned() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_15_the_code_of_what_comes_behind_the_current_stage_may_change() {
+    taken(made(FIRST)).await;
+    let later = looped(nested(begun(FIRST), FIRST), FIRST);
+    taken(later.step("Last", async |cx| Ok(Board { done: [cx.state.done, vec!["more".to_owned()]].concat() }))).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "a run keeps to the stages that it began with: one that is gone fails it, and one that is new never runs"]
+async fn promise_15_stages_behind_the_current_one_may_change() {
+    let later = || looped(nested(begun(FIRST), FIRST), FIRST);
+    taken(later()).await;
+    taken(later().step("Other", async |cx| Ok(cx.state)).step("Last", async |cx| Ok(cx.state))).await;
+    taken(later().step("Renamed", async |cx| Ok(cx.state))).await;
+}
+
+/// Other arguments than a job's.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Order {
+    #[expect(dead_code, reason = "it is never decoded")]
+    number: u32,
+}
+
+fn other_schema(config: ShopLoop) -> ShopLoop {
+    config.tool("gated", |t| t.requires_approval("sure?").execute(async |_: Order, _: Shop| Ok("ordered")))
+}
+
+fn another_tool(config: ShopLoop) -> ShopLoop {
+    tools(config).tool("more", |t| t.execute(work))
+}
+
+fn without_it(config: ShopLoop) -> ShopLoop {
+    config.tools([worker("safe", |t| t)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_15_an_open_call_whose_tool_has_another_schema_is_refused_and_one_whose_tool_is_gone_says_so() {
+    refused(
+        made(Code { work: other_schema, ..FIRST }),
+        "the call `Work/0.0` is open, and its tool `gated` has other parameters now",
+    )
+    .await;
+    taken(made(Code { work: another_tool, ..FIRST })).await;
+
+    let (bench, journal, resumed) = resumed(made(Code { work: without_it, ..FIRST })).await;
+
+    assert!(matches!(resumed.unwrap().settled().await, Settled::Completed(_)));
+    let ToolResult::Error { message } = result_of(&bench.checked().await, "Work/0.0") else { panic!("no error") };
+    assert!(message.contains("gated"), "{message}");
+    assert_eq!(journal.take(), Vec::<String>::new());
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+struct Options {
+    amount: u32,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+struct OtherOptions {
+    amount: u32,
+    #[serde(default)]
+    currency: String,
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_15_options_with_another_schema_are_refused() {
+    fn shop<O: positronic_core::dsl::Options>() -> Brain<O, Board> {
+        brain("Shop").options::<O>().state(Board::default()).r#loop("Work", |cx| {
+            cx.system("").tool("ask", |t| t.requires_approval("sure?").execute(async |_: NoArgs, _| Ok(())))
+        })
+    }
+    let bench = Bench::new();
+    let says = |place: &str| if place == "Work/0" { Reply::call("ask", json!({})) } else { done() };
+    let start = positronic_core::record::Start { id: Some("run".into()), ..Default::default() };
+    let run = bench.process("first", says).start_with(shop::<Options>(), Options { amount: 3 }, start).await.unwrap();
+    waits(&run).await;
+    let cut = bench.cut(bench.log().await.len()).await;
+
+    let changed = cut.process("second", says).brain(shop::<OtherOptions>()).resume(&run_id()).await.unwrap_err();
+
+    assert_eq!(
+        changed,
+        ResumeError::Changed { difference: "the options of `Shop` have another schema now".to_owned() }
+    );
+    let same = cut.process("third", says).brain(shop::<Options>()).resume(&run_id()).await.unwrap();
+    same.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert!(matches!(same.settled().await, Settled::Completed(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
+    fn outer(version: u32) -> Brain<(), Board> {
+        let inner = move || {
+            brain("Inner")
+                .version(version)
+                .services::<Journal>()
+                .state(Board::default())
+                .r#loop("Deep", |cx| tools(cx.system("Inside.")))
+        };
+        crate::support::workshop(&Journal::default(), move |config| tools(config).brain("inner", inner(), |b| b))
+    }
+    let bench = Bench::new();
+    let says = |place: &str| match place {
+        "Work/0" => Reply::call("inner", json!({})),
+        "Work/0.0/Deep/0" => batch([("gated", "a")]),
+        _ => done(),
+    };
+    let run = bench.start(&bench.process("first", says), &outer(1)).await;
+    waits(&run).await;
+    let cut = bench.cut(bench.log().await.len()).await;
+    cut.control("people").approve(&run_id(), &path("Work/0.0/Deep/0.0"), by("ann")).await.unwrap();
+
+    let changed = cut.process("second", says).brain(outer(2)).resume(&run_id()).await.unwrap_err();
+
+    let ResumeError::Changed { difference } = changed else { panic!("{changed}") };
+    assert_eq!(difference, "the run has begun with version 1 of `Inner`, the code has version 2");
+    let same = cut.process("third", says).brain(outer(1)).resume(&run_id()).await.unwrap();
+    assert!(matches!(same.settled().await, Settled::Completed(_)));
+}

@@ -1,0 +1,210 @@
+//! A process dies, and another one goes on: promises 3, 5 and 14.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use positronic_core::dsl::{Runnable as _, Tool};
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, Event, Path, Pending, SignalKind};
+use serde_json::{Value, json};
+
+use crate::stories::{self, Tools};
+use crate::support::boundaries::{Death, End, Ledger, Tale, Whole, interrupted};
+use crate::support::dialogues::{Dialogue, read};
+
+/// Every moment at which the process could have died, and what comes of it.
+async fn every_death(name: &str, tale: &Tale, check: impl Fn(&Whole, &Death, &End, &[Arc<Event>])) {
+    let whole = tale.undisturbed().await;
+    assert!(whole.deaths.len() > 10, "{name}: {:?}", whole.deaths.len());
+    for death in &whole.deaths {
+        if let Some((end, log)) = tale.after(&whole, death).await {
+            check(&whole, death, &end, &log);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_run_that_died_anywhere_ends_as_if_nothing_had_happened() {
+    for (name, tale) in stories::all(Tools::Idempotent) {
+        every_death(name, &tale, |whole, death, end, _| {
+            assert_eq!(*end, whole.end, "{name} after {} with {:?}", death.until, death.deeds);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "a tool that runs again after a crash shows its files and widgets again"]
+async fn promise_14_what_a_tool_showed_before_its_process_died_is_shown_once() {
+    every_death("outputs", &stories::outputs(Tools::Idempotent), |whole, death, end, _| {
+        assert_eq!(*end, whole.end, "after {} with {:?}", death.until, death.deeds);
+    })
+    .await;
+}
+
+/// Returns the ids that calls name in their arguments, in the proposed ones and in edited ones.
+fn ids_of(log: &[Arc<Event>], calls: &[Path]) -> Vec<String> {
+    let arguments = log.iter().filter(|event| calls.contains(&event.path)).filter_map(|event| match &event.body {
+        Body::LoopToolCall(made) => Some(Value::clone(&made.arguments)),
+        Body::LoopApprovalDecided { arguments, .. } => arguments.clone(),
+        _ => None,
+    });
+    arguments.filter_map(|arguments| Some(arguments["id"].as_str()?.to_owned())).collect()
+}
+
+/// Leaves out of a text of JSON what interrupted calls would have noted.
+fn without(text: &str, lost: &[String]) -> String {
+    let mut text = text.to_owned();
+    for id in lost {
+        for noted in [id.clone(), format!("answer to {id}")] {
+            text = text.replace(&format!("\"{noted}\","), "").replace(&format!(",\"{noted}\""), "");
+            text = text.replace(&format!("\"{noted}\""), "");
+        }
+    }
+    text
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_where_no_tool_may_repeat_interrupted_results_are_the_only_difference() {
+    for (name, tale) in stories::all(Tools::Once) {
+        let seen = std::cell::Cell::new(false);
+        every_death(name, &tale, |whole, death, end, log| {
+            let calls = interrupted(log);
+            seen.set(seen.get() || !calls.is_empty());
+            let at = format!("{name} after {} with {:?}: {calls:?}", death.until, death.deeds);
+            same_but_for(whole, end, &ids_of(log, &calls), &at);
+            assert_eq!(once(&end.deeds), end.deeds.len(), "nothing is done twice: {at}");
+        })
+        .await;
+        assert!(seen.get() || name == "steps", "{name}: some death interrupts a call");
+    }
+}
+
+/// Counts the different keys of deeds.
+fn once(deeds: &[(String, String)]) -> usize {
+    deeds.iter().map(|(key, _)| key).collect::<BTreeSet<_>>().len()
+}
+
+/// Compares what a run came to with the undisturbed one, but for calls that were interrupted.
+fn same_but_for(whole: &Whole, end: &End, lost: &[String], at: &str) {
+    let deeds = |deeds: &[(String, String)]| -> Vec<String> {
+        let kept = deeds.iter().filter(|(_, what)| !lost.contains(what));
+        kept.map(|(key, what)| format!("{key} {what}")).collect()
+    };
+    assert_eq!(deeds(&end.deeds), deeds(&whole.end.deeds), "{at}");
+    assert_eq!(without(&end.state.to_string(), lost), without(&whole.end.state.to_string(), lost), "{at}");
+    let mut left: Vec<_> = end.transcript.lines().filter(|line| !line.starts_with("user: about")).collect();
+    // An exit tool that was interrupted is called again, and so is what stands behind it.
+    let expected: Vec<_> = whole.end.transcript.lines().filter(|line| !line.starts_with("user: about")).collect();
+    if left.len() > expected.len() {
+        let again = left.iter().position(|line| line.starts_with("finish(") && line.contains(UNKNOWN)).unwrap();
+        left.drain(again..again + 2);
+    }
+    assert_eq!(left.len(), expected.len(), "{at}\n{}\n{}", end.transcript, whole.end.transcript);
+    for (line, expected) in left.into_iter().zip(expected) {
+        if line.contains(UNKNOWN) {
+            let call = line.split(" -> ").next().unwrap();
+            assert!(expected.starts_with(call.split(" edited").next().unwrap()), "{line} for {expected}: {at}");
+        } else {
+            assert_eq!(without(line, lost), without(expected, lost), "{at}");
+        }
+    }
+}
+
+/// What the model reads of a call whose outcome nobody knows.
+const UNKNOWN: &str = "whether it had its effect is unknown";
+
+/// A dialogue of real calls as one run, whose tools do deeds.
+fn dialogue(dialogue: &Dialogue, tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let made: Vec<Tool<(), (), Ledger>> = dialogue
+        .tools
+        .iter()
+        .map(|tool| {
+            let name = tool.name.clone();
+            Tool::new(&tool.name, |t| {
+                let t = t.description(&tool.description);
+                let t = if tools == Tools::Idempotent { t.idempotent() } else { t };
+                t.execute_json(tool.parameters.clone(), move |arguments: Value, cx: ToolContext<(), (), Ledger>| {
+                    let (key, what) = (cx.idempotency_key().to_owned(), format!("{name}{arguments}"));
+                    match tools {
+                        Tools::Idempotent => cx.services.act_once(&key, &what),
+                        Tools::Once => cx.services.act(&key, &what),
+                    }
+                    std::future::ready(Ok(json!({ "done": key })))
+                })
+            })
+        })
+        .collect();
+    let opening = dialogue.turns[0].user.clone();
+    let assistant = brain(&dialogue.id)
+        .services::<Ledger>()
+        .r#loop("Chat", move |cx| {
+            cx.system("Help the user with the tools.")
+                .input(&opening)
+                .tools(made.clone())
+                .tool("say", |t| {
+                    // What the user has not read yet can be said again.
+                    t.idempotent()
+                        .execute(async |_: NoArgs, cx| Ok(cx.result(()).wait_for_reply::<String>("What next?")))
+                })
+                .unlimited()
+        })
+        .bind(ledger.clone());
+    let mut replies = Vec::new();
+    let mut says: BTreeMap<String, String> = BTreeMap::new();
+    for (index, turn) in dialogue.turns.iter().enumerate() {
+        replies.extend(turn.calls.iter().map(|call| Reply::call(&call.name, call.arguments.clone())));
+        if let Some(next) = dialogue.turns.get(index + 1) {
+            says.insert(format!("Chat/{}.0", replies.len()), next.user.clone());
+            replies.push(Reply::call("say", json!({})).and_text("Next?"));
+        }
+    }
+    replies.push(Reply::text("Done."));
+    Tale {
+        plan: assistant.plan(),
+        options: Value::Null,
+        ledger,
+        says: Arc::new(move |request| {
+            let round = request.path.as_str().strip_prefix("Chat/").unwrap();
+            replies[round.parse::<usize>().unwrap()].clone()
+        }),
+        answers: Arc::new(move |pending: &Pending| {
+            let payload = json!(says[pending.call.as_str()]);
+            vec![SignalKind::Reply { call: pending.call.clone(), payload }]
+        }),
+    }
+}
+
+fn dialogues() -> Vec<Dialogue> {
+    read(include_str!("../data/bfcl/multi_turn.jsonl"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_dialogues_of_real_calls_end_as_if_nothing_had_happened() {
+    assert_eq!(dialogues().len(), 20);
+    for each in dialogues() {
+        every_death(&each.id, &dialogue(&each, Tools::Idempotent), |whole, death, end, _| {
+            assert_eq!(*end, whole.end, "{} after {}", each.id, death.until);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_dialogues_of_calls_that_may_not_repeat_lose_what_was_interrupted_alone() {
+    for each in dialogues() {
+        every_death(&each.id, &dialogue(&each, Tools::Once), |whole, death, end, log| {
+            let calls = interrupted(log);
+            assert!(calls.len() <= 1, "{} after {}: {calls:?}", each.id, death.until);
+            assert_eq!(once(&end.deeds), end.deeds.len(), "{} after {}", each.id, death.until);
+            for (line, expected) in end.transcript.lines().zip(whole.end.transcript.lines()) {
+                let call = |line: &str| line.rsplit_once(" -> ").map(|(call, _)| call.to_owned());
+                assert!(line == expected || (line.contains(UNKNOWN) && call(line) == call(expected)), "{line}");
+            }
+            assert_eq!(end.transcript.lines().count(), whole.end.transcript.lines().count());
+        })
+        .await;
+    }
+}

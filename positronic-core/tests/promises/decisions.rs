@@ -1,0 +1,458 @@
+//! What people decide: promises 1, 2, 7, 8, 9, 18 and 20.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use positronic_core::dsl::Tool;
+use positronic_core::machine::Refusal;
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, BatchPolicy, Body, Decision, Path, SignalKind, ToolResult, hash_json};
+use positronic_core::runner::{Run, Settled};
+use positronic_core::store::MemoryStore;
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, approve, behind, by, decisions, edit, named, refusal, reject, result_of, run_id, signal};
+use crate::support::boundaries::Ledger;
+use crate::support::dialogues::read;
+use crate::support::{Board, Job, Journal, ShopLoop, batch, done, path, tools, waits, work, worker, workshop};
+
+fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
+    move |place| if place == "Work/0" { first.clone() } else { done() }
+}
+
+fn careful(config: ShopLoop) -> ShopLoop {
+    tools(config).tools([
+        worker("fixed", |t| t.requires_approval("sure?").not_editable()),
+        worker("quick", |t| t.requires_approval("now?").approval_expires(Duration::from_secs(60))),
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let process =
+        bench.process("work", in_two_rounds(batch([("safe", "a"), ("gated", "b"), ("fixed", "c"), ("quick", "d")])));
+    let run = bench.start(&process, &workshop(&journal, careful)).await;
+    assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.2", "Work/0.3"]);
+    run.pause().await.unwrap();
+    assert_eq!(run.settled().await, Settled::Paused);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    let control = bench.control("people");
+    let before = bench.log().await;
+
+    type Fits = fn(&Refusal) -> bool;
+    let (webhook, nowhere) = (
+        |name: &str| SignalKind::Webhook { name: name.to_owned(), identifier: "1".to_owned(), payload: json!({}) },
+        Some(path("Nowhere")),
+    );
+    let refused: Vec<(Vec<SignalKind>, Fits)> = vec![
+        (vec![approve("Work/0.9")], |r| matches!(r, Refusal::NoSuchCall { .. })),
+        (vec![approve("Other/0.1")], |r| matches!(r, Refusal::NoSuchCall { .. })),
+        (vec![approve("Work/0.0")], |r| matches!(r, Refusal::Decided { how, .. } if how == "it ran and succeeded")),
+        (vec![edit("Work/0.1", json!({"id": 7}))], |r| matches!(r, Refusal::Misfit { .. })),
+        (vec![edit("Work/0.1", json!({"id": "x", "more": 1}))], |r| matches!(r, Refusal::Misfit { .. })),
+        (vec![edit("Work/0.2", json!({"id": "x"}))], |r| matches!(r, Refusal::NotEditable { .. })),
+        (vec![approve("Work/0.3")], |r| matches!(r, Refusal::Expired { .. })),
+        (vec![reject("Work/0.3", "no")], |r| matches!(r, Refusal::Expired { .. })),
+        (vec![webhook("slack")], |r| matches!(r, Refusal::NothingWaits { .. })),
+        (vec![SignalKind::Reply { call: path("Work/0.1"), payload: json!({}) }], |r| {
+            matches!(r, Refusal::NoSuchCall { .. })
+        }),
+        (vec![SignalKind::Message { to: nowhere, text: "hello".to_owned(), message_id: None }], |r| {
+            matches!(r, Refusal::NoListener(_))
+        }),
+        (vec![SignalKind::Pause], |r| matches!(r, Refusal::Paused)),
+        // All or none: the second one does not fit after the first.
+        (vec![approve("Work/0.1"), reject("Work/0.1", "no")], |r| matches!(r, Refusal::Decided { .. })),
+        (vec![approve("Work/0.1"), approve("Work/0.3")], |r| matches!(r, Refusal::Expired { .. })),
+    ];
+    for (index, (kinds, fits)) in refused.into_iter().enumerate() {
+        let signals: Vec<_> =
+            kinds.into_iter().enumerate().map(|(n, kind)| signal(&format!("{index}.{n}"), kind)).collect();
+        let why = refusal(control.send(&run_id(), &signals).await.unwrap_err());
+        assert!(fits(&why), "{signals:?}: {why:?}");
+        assert_eq!(bench.log().await, before, "{signals:?}");
+        assert_eq!(control.state(&run_id()).await.unwrap(), run.state());
+    }
+
+    // What fits is taken, under an id that was refused before, too.
+    control
+        .send(&run_id(), &[signal("0.0", approve("Work/0.1")), signal("1.0", reject("Work/0.2", "no"))])
+        .await
+        .unwrap();
+    run.resume().await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(journal.take(), ["a", "b"]);
+    let over = bench.checked().await;
+    for (call, how) in [("Work/0.1", "it was approved by ann"), ("Work/0.2", "it was rejected by ann: no")] {
+        let why = refusal(control.approve(&run_id(), &path(call), by("bob")).await.unwrap_err());
+        assert_eq!(why, Refusal::Decided { call: path(call), how: how.to_owned() });
+    }
+    assert_eq!(refusal(run.pause().await.unwrap_err()), Refusal::Ended);
+    assert_eq!(bench.log().await, over);
+}
+
+/// A loop with gated calls of its own, and one in a brain.
+fn in_depth(journal: &Journal) -> Brain<(), Board> {
+    let inner = || {
+        brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
+    };
+    workshop(journal, move |config| tools(config).brain("inner", inner(), |b| b))
+}
+
+fn says_in_depth(place: &str) -> Reply {
+    match place {
+        "Work/0" => Reply::calls([
+            ("gated", json!({"id": "a"})),
+            ("gated", json!({"id": "b"})),
+            ("inner", json!({})),
+            ("gated", json!({"id": "c"})),
+        ]),
+        "Work/0.2/Deep/0" => batch([("gated", "d")]),
+        _ => done(),
+    }
+}
+
+/// Returns all orders of some things.
+fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
+    let Some((first, rest)) = things.split_first() else { return vec![Vec::new()] };
+    let mut all = Vec::new();
+    for order in orders(rest) {
+        for place in 0..=order.len() {
+            let mut order = order.clone();
+            order.insert(place, first.clone());
+            all.push(order);
+        }
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_02_decisions_come_in_any_order_from_several_people() {
+    // The call behind two that are undecided begins when they are decided.
+    let calls = ["Work/0.0", "Work/0.1", "Work/0.3"];
+    for (index, order) in orders(&calls).into_iter().enumerate() {
+        let (bench, journal) = (Bench::new(), Journal::default());
+        let process = bench.process("work", says_in_depth);
+        let run = bench.start(&process, &in_depth(&journal)).await;
+        assert_eq!(waits(&run).await, calls);
+        for (call, who) in order.iter().zip(["ann", "bob", "cem"]) {
+            let kind = if *call == "Work/0.1" { reject(call, "no") } else { approve(call) };
+            bench.control(who).signal(&run_id(), kind, by(who)).await.unwrap();
+        }
+        assert_eq!(bench.waits(&run).await, ["Work/0.2/Deep/0.0"]);
+        bench.control("dan").approve(&run_id(), &path("Work/0.2/Deep/0.0"), by("dan")).await.unwrap();
+
+        assert!(run.result().await.is_ok(), "order {index}");
+        let log = bench.checked().await;
+        let decided: Vec<_> = decisions(&log).into_iter().map(|(call, who)| (call.to_string(), who.unwrap())).collect();
+        let expected = order.iter().zip(["ann", "bob", "cem"]).map(|(call, who)| ((*call).to_owned(), who.to_owned()));
+        assert_eq!(decided[..3], expected.collect::<Vec<_>>());
+        let mut did = journal.take();
+        did.sort();
+        assert_eq!(did, ["a", "c", "d"]);
+        let results: Vec<_> =
+            bench.last_results().iter().map(|text| text.chars().take(6).collect::<String>()).collect();
+        assert_eq!(results, ["a done", "Denied", "{\"done", "c done"], "the model reads them in call order");
+    }
+}
+
+/// Draws numbers that are the same in every run of a test.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % n.max(1)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one_or_several_at_once() {
+    for (seed, dialogue) in (0..).zip(read(include_str!("../data/bfcl/parallel.jsonl"))) {
+        let (bench, ledger, mut dice) = (Bench::new(), Ledger::default(), Dice(seed));
+        let made = &dialogue.turns[0].calls;
+        let gated: Vec<bool> = made.iter().map(|_| dice.below(3) > 0).collect();
+        let (gates, opening) = (gated.clone(), dialogue.turns[0].user.clone());
+        let tools: Vec<Tool<(), (), Ledger>> = dialogue
+            .tools
+            .iter()
+            .map(|tool| {
+                let gates = gates.clone();
+                Tool::new(&tool.name, move |t| {
+                    t.approval(move |_: &Value, cx: &ToolContext<(), (), Ledger>| {
+                        gates[index_of(cx.path())].then(|| "it is gated".to_owned())
+                    })
+                    .execute_json(
+                        tool.parameters.clone(),
+                        |arguments: Value, cx: ToolContext<(), (), Ledger>| {
+                            cx.services.act(cx.path().as_str(), &arguments.to_string());
+                            std::future::ready(Ok(cx.path().to_string()))
+                        },
+                    )
+                })
+            })
+            .collect();
+        let assistant = brain(&dialogue.id)
+            .services::<Ledger>()
+            .r#loop("Chat", move |cx| cx.system("Help.").input(&opening).tools(tools.clone()))
+            .bind(ledger.clone());
+        let asked = Reply::calls(made.iter().map(|call| (&call.name, call.arguments.clone())));
+        let process = bench.process("work", move |place| if place == "Chat/0" { asked.clone() } else { done() });
+        let run = bench.start(&process, &assistant).await;
+        let control = bench.control("people");
+        let mut verdicts = std::collections::BTreeMap::new();
+        while let Settled::Waiting(mut pending) = bench.settled(&run).await {
+            let mut signals = Vec::new();
+            for n in 0..=dice.below(pending.len()) {
+                let chosen = pending.remove(dice.below(pending.len()));
+                let call = chosen.call.clone();
+                let kind = match dice.below(3) {
+                    0 => SignalKind::Reject { call, reason: None },
+                    1 => SignalKind::Approve { call, arguments: Some(Value::clone(&chosen.arguments)) },
+                    _ => SignalKind::Approve { call, arguments: None },
+                };
+                verdicts.insert(chosen.call, !matches!(kind, SignalKind::Reject { .. }));
+                signals.push(signal(&format!("{} {n}", verdicts.len()), kind));
+            }
+            control.send(&run_id(), &signals).await.unwrap();
+        }
+
+        let log = bench.checked().await;
+        assert!(run.state().has_ended(), "{}: {:?}", dialogue.id, run.settled().await);
+        assert_eq!(verdicts.len(), gated.iter().filter(|gated| **gated).count(), "{}", dialogue.id);
+        let mut ran: Vec<_> = ledger.deeds().into_iter().map(|(call, _)| call).collect();
+        ran.sort_by_key(|call| index_of(&path(call)));
+        let calls = (0..made.len()).map(|index| path(&format!("Chat/0.{index}")));
+        let expected: Vec<_> =
+            calls.filter(|call| verdicts.get(call).copied().unwrap_or(true)).map(|call| call.to_string()).collect();
+        assert_eq!(ran, expected, "{}: what was allowed ran once", dialogue.id);
+        assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), made.len());
+        for (text, index) in bench.last_results().iter().zip(0..) {
+            let call = format!("Chat/0.{index}");
+            assert!(*text == call || text.starts_with("Denied"), "{call} stands in its place: {text}");
+        }
+    }
+}
+
+/// Returns the place of a call in its batch.
+fn index_of(call: &Path) -> usize {
+    call.as_str().rsplit_once('.').unwrap().1.parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_process() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let says = |place: &str| match place {
+        "Work/0" => batch([("gated", "a"), ("gated", "b")]),
+        "Work/1" => batch([("gated", "a"), ("gated", "other")]),
+        _ => done(),
+    };
+    let shop = workshop(&journal, tools);
+    let process = bench.process("first", says);
+    let run = bench.start(&process, &shop).await;
+    waits(&run).await;
+    bench.control("people").reject(&run_id(), &path("Work/0.0"), "too risky", by("ann")).await.unwrap();
+    let denied = ToolResult::Denied { reason: Some("too risky".to_owned()), by: Some("ann".to_owned()) };
+    assert_eq!(bench.waits(&run).await, ["Work/0.1"]);
+    assert_eq!(result_of(&bench.log().await, "Work/0.0"), denied);
+    // Another process asks the model again.
+    let cut = bench.cut(bench.log().await.len()).await;
+    let second = cut.process("second", says).brain(shop);
+    let run = second.resume(&run_id()).await.unwrap();
+
+    run.approve(&path("Work/0.1"), "bob").await.unwrap();
+
+    assert_eq!(waits(&run).await, ["Work/1.1"], "nobody is asked about the same call again");
+    assert!(matches!(result_of(&cut.log().await, "Work/1.0"), ToolResult::Denied { .. }));
+    assert_eq!(cut.last_results(), ["Denied: a person refused this call: too risky", "b done"]);
+    run.approve(&path("Work/1.1"), "bob").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(journal.take(), ["b", "other"]);
+    cut.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_08_edited_arguments_are_what_runs_also_in_another_process() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let says = in_two_rounds(batch([("gated", "a")]));
+    let shop = workshop(&journal, tools);
+    let process = bench.process("first", |_| batch([("gated", "a")]));
+    let run = bench.start(&process, &shop).await;
+    waits(&run).await;
+    let undecided = bench.log().await.len();
+    // The process dies before it reads the decision.
+    let cut = bench.cut(undecided).await;
+    let control = cut.control("people");
+    let misfit = control.signal(&run_id(), edit("Work/0.0", json!({"id": null})), by("ann")).await.unwrap_err();
+    assert!(matches!(refusal(misfit), Refusal::Misfit { .. }));
+    control.signal(&run_id(), edit("Work/0.0", json!({"id": "b"})), by("ann")).await.unwrap();
+
+    let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(journal.take(), ["b"]);
+    let log = cut.checked().await;
+    let proposed = log.iter().find_map(|event| match &event.body {
+        Body::LoopToolCall(call) => Some(Arc::clone(&call.arguments)),
+        _ => None,
+    });
+    assert_eq!(*proposed.unwrap(), json!({"id": "a"}), "the proposal stays as it was");
+    assert!(cut.transcript().await.contains(r#"gated({"id":"a"}) edited to {"id":"b"} -> b done"#));
+    assert_eq!(cut.last_results(), ["A person changed the arguments before the call ran: {\"id\":\"b\"}\n\nb done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goes_on_anywhere() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let says = |place: &str| match place {
+        "Work/0" => Reply::calls([
+            ("safe", json!({"id": "a"})),
+            ("gated", json!({"id": "b", "fails": true})),
+            ("panics", json!({"id": "c"})),
+            ("gated", json!({"id": "d"})),
+        ]),
+        _ => done(),
+    };
+    let shop = workshop(&journal, |config| {
+        tools(config).tool("panics", |t| {
+            t.approval(|_: &Job, _| Some("sure?".to_owned()))
+                .execute(|job: Job, _| async move { if job.id == "c" { panic!("oh") } else { Ok(()) } })
+        })
+    });
+    let process = bench.process("first", says);
+    let run = bench.start(&process, &shop).await;
+    for call in waits(&run).await.iter().take(2) {
+        run.approve(&path(call), "ann").await.unwrap();
+    }
+    assert_eq!(waits(&run).await, ["Work/0.3"]);
+    let cut = bench.cut(bench.log().await.len()).await;
+    let second = cut.process("second", says).brain(shop);
+    let run = second.resume(&run_id()).await.unwrap();
+
+    run.approve(&path("Work/0.3"), "ann").await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(cut.last_results(), ["a done", "Error: b broke", "Error: it panicked: oh", "d done"]);
+    assert_eq!(journal.take(), ["a", "b", "d"], "each ran once");
+    assert_eq!(run.document(), json!({"done": ["a", "d"]}));
+    cut.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_18_nothing_that_needs_an_approval_runs_without_one_whatever_the_code_says_later() {
+    for policy in [BatchPolicy::Gated, BatchPolicy::Strict, BatchPolicy::Eager] {
+        let journal = Journal::default();
+        let asked = Arc::new(AtomicU32::new(0));
+        let made = |needed: bool| {
+            let asked = Arc::clone(&asked);
+            workshop(&journal, move |config| {
+                let asked = Arc::clone(&asked);
+                config.policy(policy).tool("gated", move |t| {
+                    t.approval(move |_: &Job, _| {
+                        asked.fetch_add(1, Ordering::SeqCst);
+                        needed.then(|| "sure?".to_owned())
+                    })
+                    .execute(work)
+                })
+            })
+        };
+        let bench = Bench::new();
+        let says = |place: &str| if place == "Work/0" { batch([("gated", "a"), ("gated", "b")]) } else { done() };
+        let process = bench.process("first", says);
+        let run = bench.start(&process, &made(true)).await;
+        waits(&run).await;
+        // At every moment of the batch, another process that has code without any approval goes on.
+        let log = bench.log().await;
+        let asked_then = asked.load(Ordering::SeqCst);
+        for until in behind(&log, "Work/0.1", "LOOP_TOOL_CALL")..=log.len() {
+            let cut = bench.cut(until).await;
+            let second = cut.process("second", says).brain(made(false));
+            let run = second.resume(&run_id()).await.unwrap();
+            while let Settled::Waiting(pending) = run.settled().await {
+                assert_eq!(journal.take(), Vec::<String>::new(), "{policy:?} after {until}");
+                run.reject(&pending[0].call, "no", "ann").await.unwrap();
+            }
+            assert_eq!(journal.take(), Vec::<String>::new(), "{policy:?} after {until}: what was refused never runs");
+            assert_eq!(asked.load(Ordering::SeqCst), asked_then, "the verdict stands in the log");
+            cut.checked().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_18_a_tool_cannot_be_reached_past_its_approval_from_any_depth() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let inner = || {
+        brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
+    };
+    let outer = workshop(&journal, move |config| {
+        tools(config).brain("inner", inner(), |b| b.requires_approval("it is a brain"))
+    });
+    let process = bench.process("work", |place| match place {
+        "Work/0" => Reply::calls([("inner", json!({})), ("read", json!({"id": "r"}))]),
+        "Work/0.0/Deep/0" => batch([("gated", "a")]),
+        _ => done(),
+    });
+    let run = bench.start(&process, &outer).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    assert_eq!((journal.take(), bench.sent().len()), (vec!["r".to_owned()], 1), "the brain has not begun");
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0/Deep/0.0"], "an approved brain is no approval of what it calls");
+    assert_eq!(journal.take(), Vec::<String>::new());
+    run.approve(&path("Work/0.0/Deep/0.0"), "ann").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(journal.take(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_20_a_decision_says_who_when_why_how_and_for_which_arguments() {
+    let (bench, journal) = (Bench::on(MemoryStore::new()), Journal::default());
+    let process = bench.process("work", in_two_rounds(batch([("gated", "a"), ("gated", "b"), ("gated", "c")])));
+    let run: Run<Board> = bench.start(&process, &workshop(&journal, tools)).await;
+    waits(&run).await;
+    let before = run.state().at;
+    tokio::time::advance(Duration::from_secs(90)).await;
+    let ann = Actor::builder().by("ann").channel("slack").trace("00-ab-cd-01").build();
+    let control = bench.control("people");
+    control.signal(&run_id(), edit("Work/0.1", json!({"id": "edited"})), ann.clone()).await.unwrap();
+    control.reject(&run_id(), &path("Work/0.2"), "too risky", by("bob")).await.unwrap();
+    control.approve(&run_id(), &path("Work/0.0"), by("cem")).await.unwrap();
+    assert!(run.result().await.is_ok());
+
+    let log = bench.checked().await;
+    let asked: Vec<_> = log
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::LoopApprovalRequested { reason, arguments_hash, .. } => {
+                Some((event.path.to_string(), reason.as_str(), arguments_hash.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    let hash = |id: &str| hash_json(&json!({ "id": id }));
+    for (index, id) in ["a", "b", "c"].into_iter().enumerate() {
+        assert_eq!(asked[index], (format!("Work/0.{index}"), "it is dangerous", hash(id)));
+    }
+    let decided: Vec<_> = log
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
+                assert_eq!(event.at.since(before), Duration::from_secs(90), "when");
+                Some((event.path.as_str(), *decision, arguments.clone(), reason.as_deref(), actor.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        decided,
+        [
+            ("Work/0.1", Decision::Approved, Some(json!({"id": "edited"})), None, ann),
+            ("Work/0.2", Decision::Rejected, None, Some("too risky"), by("bob")),
+            ("Work/0.0", Decision::Approved, None, None, by("cem")),
+        ]
+    );
+}

@@ -1,0 +1,278 @@
+//! What was in flight when a process died: promises 3 and 5.
+
+use std::sync::Arc;
+
+use positronic_core::dsl::Tool;
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, Event, ModelRequest, ToolResult};
+use positronic_core::runner::{Run, Settled};
+use serde_json::json;
+
+use crate::bench::{Bench, behind, named, result_of, run_id};
+use crate::support::{Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, waits, worker, workshop};
+
+/// Does a job whose key is noted.
+fn keyed(name: &str, flags: impl FnOnce(ShopBuilder) -> ShopBuilder) -> crate::support::ShopTool {
+    Tool::new(name, |t| {
+        flags(t).execute(async |job: Job, cx: Shop| {
+            cx.services.note(cx.idempotency_key());
+            let reply = cx.result(format!("{} done", job.id));
+            Ok(reply.update(|board: &mut Board| board.done.push(job.id)))
+        })
+    })
+}
+
+fn three(config: ShopLoop) -> ShopLoop {
+    config.tools([keyed("look", ShopBuilder::read_only), keyed("set", ShopBuilder::idempotent), keyed("pay", |t| t)])
+}
+
+fn says(place: &str) -> Reply {
+    if place == "Work/0" { batch([("look", "a"), ("set", "b"), ("pay", "c")]) } else { done() }
+}
+
+/// Goes on from a part of a run's log in another process, to the run's end.
+async fn goes_on(whole: &Bench, until: usize, brain: &Brain<(), Board>) -> (Bench, Run<serde_json::Value>) {
+    let cut = whole.cut(until).await;
+    let run = cut.process("second", says).brain(brain.clone()).resume(&run_id()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    cut.checked().await;
+    (cut, run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_said_to_be_unknown() {
+    let (whole, journal) = (Bench::new(), Journal::default());
+    let shop = workshop(&journal, three);
+    let first = whole.process("first", says);
+    let run = whole.start(&first, &shop).await;
+    run.settled().await;
+    let keys = journal.take();
+    assert_eq!(keys, ["run:Work/0.0", "run:Work/0.1", "run:Work/0.2"]);
+
+    let (cut, run) = goes_on(&whole, behind(&whole.log().await, "Work/0.2", "LOOP_TOOL_START"), &shop).await;
+
+    assert_eq!(journal.take(), keys[..2], "under the same keys");
+    let log = cut.log().await;
+    assert_eq!(named(&log, "LOOP_TOOL_START").len(), 5);
+    assert!(matches!(result_of(&log, "Work/0.2"), ToolResult::Interrupted { .. }));
+    assert_eq!(
+        cut.last_results(),
+        [
+            "a done",
+            "b done",
+            "Interrupted: the worker went away while the tool ran; whether it had its effect is unknown"
+        ]
+    );
+    assert_eq!(run.document(), json!({"done": ["a", "b"]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_05_a_call_that_was_only_announced_runs_as_if_nothing_had_happened() {
+    let (whole, journal) = (Bench::new(), Journal::default());
+    let shop = workshop(&journal, three);
+    let first = whole.process("first", says);
+    whole.start(&first, &shop).await.settled().await;
+    journal.take();
+
+    let (_, run) = goes_on(&whole, behind(&whole.log().await, "Work/0.2", "LOOP_TOOL_CALL"), &shop).await;
+
+    assert_eq!(journal.take().len(), 3);
+    assert_eq!(run.document(), json!({"done": ["a", "b", "c"]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was() {
+    let (whole, journal) = (Bench::new(), Journal::default());
+    // The closure says something else whenever it runs, and runs again after a restart.
+    let shop = brain("Moody")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("Work", |cx| three(cx.system(format!("Mood {}.", cx.services.count())).input("begin")))
+        .bind(journal.clone());
+    let first = whole.process("first", says);
+    whole.start(&first, &shop).await.settled().await;
+    let log = whole.log().await;
+    for round in ["Work/0", "Work/1"] {
+        let (cut, _) = goes_on(&whole, behind(&log, round, "LOOP_MODEL_CALL"), &shop).await;
+
+        let wire = |sent: &[ModelRequest]| {
+            let sent = sent.iter().find(|request| request.path == path(round)).unwrap().clone();
+            serde_json::to_string(&(sent.system, sent.context, sent.messages.messages(), sent.settings)).unwrap()
+        };
+        assert_eq!(wire(&cut.sent()), wire(&whole.sent()));
+        assert_eq!(named(&cut.log().await, "LOOP_MODEL_CALL").iter().filter(|path| *path == round).count(), 2);
+    }
+}
+
+/// A step of two deeds, each recorded, and a tool of two.
+fn of_two_deeds(journal: &Journal) -> Brain<(), Board> {
+    brain("Twice")
+        .services::<Journal>()
+        .state(Board::default())
+        .step("Send", async |cx| {
+            let mut board = cx.state.clone();
+            for name in ["letter", "parcel"] {
+                let sent = cx.once(name, async {
+                    cx.services.note(name);
+                    Ok(format!("{name} {}", cx.services.count()))
+                });
+                board.done.push(sent.await?);
+            }
+            cx.services.note("sent");
+            Ok(board)
+        })
+        .r#loop("Work", |cx| {
+            cx.system("").tool("pay", |t| {
+                t.idempotent().execute(async |_: Job, cx: Shop| {
+                    let mut sums = Vec::new();
+                    for name in ["debit", "credit"] {
+                        let booked = cx.once(name, async {
+                            cx.services.note(name);
+                            Ok(cx.services.count())
+                        });
+                        sums.push(booked.await?);
+                    }
+                    Ok(sums)
+                })
+            })
+        })
+        .bind(journal.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_again() {
+    let (whole, journal) = (Bench::new(), Journal::default());
+    let twice = of_two_deeds(&journal);
+    let says = |place: &str| if place == "Work/0" { batch([("pay", "a")]) } else { done() };
+    let first = whole.process("first", says);
+    let run = whole.start(&first, &twice).await;
+    run.settled().await;
+    assert_eq!(journal.take(), ["letter", "parcel", "sent", "debit", "credit"]);
+    let log = whole.log().await;
+    let values: Vec<usize> = (0..log.len()).filter(|n| matches!(log[*n].body, Body::ValueRecorded { .. })).collect();
+    assert_eq!(values.len(), 4);
+    for (value, again) in values.into_iter().zip([
+        &["parcel", "sent", "debit", "credit"][..],
+        &["sent", "debit", "credit"],
+        &["credit"],
+        &[],
+    ]) {
+        let cut = whole.cut(value + 1).await;
+        let second = cut.process("second", says).brain(twice.clone());
+        let run = second.resume(&run_id()).await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        assert_eq!(journal.take(), again);
+        // The recorded value, not one that is like it.
+        let cut = cut.checked().await;
+        let recorded = |log: &[Arc<Event>]| -> Vec<String> {
+            log.iter()
+                .filter(|event| event.body.name() == "VALUE_RECORDED")
+                .map(|event| format!("{:?}", event.body))
+                .collect()
+        };
+        assert_eq!(cut[..=value], log[..=value]);
+        assert_eq!(recorded(&cut).len(), 4, "none is recorded twice");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_05_a_step_runs_again_under_the_same_key_and_its_questions_are_not_asked_again() {
+    let (whole, journal) = (Bench::new(), Journal::default());
+    let asking = brain("Asking")
+        .services::<Journal>()
+        .step("Ask", async |cx| {
+            cx.services.note(cx.idempotency_key());
+            let one = cx.model().ask("One?").await?;
+            let two = cx.model().ask("Two?").await?;
+            Ok(vec![one, two])
+        })
+        .bind(journal.clone());
+    let process = whole.process("first", |place| Reply::text(place));
+    let run = whole.start(&process, &asking).await;
+    assert_eq!(run.result().await.unwrap(), ["Ask/0", "Ask/1"]);
+    let cut = whole.cut(behind(&whole.log().await, "Ask/0", "LOOP_MODEL_RESULT")).await;
+
+    let run = cut.process("second", |place| Reply::text(place)).brain(asking).resume(&run_id()).await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!(["Ask/0", "Ask/1"]));
+    assert_eq!(journal.take(), ["run:Ask", "run:Ask"]);
+    assert_eq!(cut.sent().iter().map(|request| request.path.to_string()).collect::<Vec<_>>(), ["Ask/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_03_what_has_its_outcome_never_runs_again() {
+    let journal = Journal::default();
+    let inner = || {
+        brain("Inner")
+            .services::<Journal>()
+            .state(Board::default())
+            .step("Begin", async |cx| {
+                cx.services.note("begin");
+                Ok(cx.state)
+            })
+            .r#loop("Deep", |cx| {
+                cx.services.note("deep");
+                cx.system("").tools([
+                    worker("safe", ShopBuilder::idempotent),
+                    worker("gated", |t| t.idempotent().requires_approval("sure?")),
+                ])
+            })
+    };
+    let outer = brain("Outer")
+        .services::<Journal>()
+        .state(Board::default())
+        .step("First", async |cx| {
+            cx.services.note("first");
+            Ok(cx.state)
+        })
+        .r#loop("Work", move |cx| {
+            cx.system("")
+                .tools([worker("safe", ShopBuilder::idempotent)])
+                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+        })
+        .bind(journal.clone());
+    let says = |place: &str| match place {
+        "Work/0" => Reply::calls([
+            ("safe", json!({"id": "a"})),
+            ("inner", json!({})),
+            ("safe", json!({"id": "f", "fails": true})),
+        ]),
+        "Work/0.1/Deep/0" => batch([("safe", "b"), ("gated", "c")]),
+        _ => done(),
+    };
+    let whole = Bench::new();
+    let first = whole.process("first", says);
+    let run = whole.start(&first, &outer).await;
+    assert_eq!(waits(&run).await, ["Work/0.1/Deep/0.1"]);
+    assert_eq!(journal.take(), ["first", "a", "f", "begin", "deep", "b"]);
+    let waiting = whole.log().await;
+
+    // Reading what was, and reading it again, runs nothing.
+    let control = whole.control("reader");
+    for event in &waiting {
+        control.state_at(&run_id(), event.seq).await.unwrap();
+    }
+    assert_eq!(journal.take(), Vec::<String>::new());
+
+    // Three more processes take the run up and die; then the call is approved, and the parent goes on.
+    let mut bench = whole;
+    for name in ["second", "third", "fourth"] {
+        bench = bench.cut(bench.log().await.len()).await;
+        let process = bench.process(name, says).brain(outer.clone());
+        let run = process.resume(&run_id()).await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Waiting(_)));
+        assert_eq!(bench.log().await, waiting, "there is nothing to do");
+        if name == "fourth" {
+            run.approve(&path("Work/0.1/Deep/0.1"), "ann").await.unwrap();
+            assert!(matches!(run.settled().await, Settled::Completed(_)));
+        }
+    }
+    let noted = journal.take();
+    let effects: Vec<_> = noted.iter().filter(|what| *what != "deep").collect();
+    assert_eq!(effects, ["c"], "neither steps nor siblings nor what had failed");
+    assert_eq!(bench.last_results().len(), 3);
+    assert!(bench.last_results()[2].starts_with("Error: f broke"));
+    bench.checked().await;
+}

@@ -1,0 +1,171 @@
+//! Webhooks that come before anybody waits, and twice: promise 22.
+
+use std::time::Duration;
+
+use positronic_core::machine::Refusal;
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{SignalId, Start};
+use positronic_core::runner::{Control, Delivered, Run, Runner, Settled};
+use positronic_core::store::{EventStore, MemoryStore};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, by, named, refusal, run_id};
+use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, tools, waits, work, workshop};
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Note {
+    text: String,
+}
+
+fn asking(config: ShopLoop) -> ShopLoop {
+    tools(config).tool("ask", |t| {
+        t.wait(|job: &Job, _: &Shop| [webhook::<Note>("slack").on(&job.id), webhook::<Note>("mail").on(&job.id)])
+            .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
+            .execute(work)
+    })
+}
+
+fn says(place: &str) -> Reply {
+    match place {
+        "Work/0" => batch([("gated", "first")]),
+        "Work/1" => batch([("ask", "a")]),
+        _ => done(),
+    }
+}
+
+fn note(text: &str) -> Value {
+    json!({ "text": text })
+}
+
+async fn deliver(control: &Control, id: &str, webhook: &str, identifier: &str, text: &str) -> Delivered {
+    control.deliver(SignalId::from(id), webhook, identifier, note(text), by("slack")).await.unwrap()
+}
+
+async fn begun(bench: &Bench<impl EventStore + Clone>, id: &str) -> (Runner, Run<Board>) {
+    let process = bench.process(id, says);
+    let start = Start { id: Some(SignalId::new(id)), ..Start::default() };
+    let run = process.start_with(&workshop(&Journal::default(), asking), (), start).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    (process, run)
+}
+
+async fn early(store: impl EventStore + Clone) {
+    let bench = Bench::on(store);
+    let (_process, run) = begun(&bench, "run").await;
+    let control = bench.control("machine");
+    assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::Kept);
+    assert_eq!(deliver(&control, "other", "slack", "b", "for another").await, Delivered::Kept);
+    // The same hook again is the same mail.
+    assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::Kept);
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    assert_eq!(bench.waits(&run).await, ["Work/0.0"]);
+
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    assert_eq!(run.document(), json!({"done": ["first", "a", "early"]}));
+    let log = bench.checked().await;
+    assert_eq!(named(&log, "LOOP_RESUME"), ["Work/1.0"]);
+    // And once more, much later: it is the answer of then.
+    let seq = log.iter().find(|event| event.body.name() == "LOOP_RESUME").unwrap().seq;
+    assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::To { run: run_id(), seq });
+    assert_eq!(bench.log().await, log);
+    let left = bench.store.mail("slack", "b").await.unwrap();
+    assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched() {
+    early(MemoryStore::new()).await;
+}
+
+async fn twice(store: impl EventStore + Clone) {
+    let bench = Bench::on(store);
+    let (_process, run) = begun(&bench, "run").await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+    let (one, other) = (bench.control("one"), bench.control("other"));
+
+    let (a, b) =
+        tokio::join!(deliver(&one, "hook", "slack", "a", "once"), deliver(&other, "hook", "slack", "a", "once"));
+
+    assert_eq!(a, b);
+    assert!(matches!(a, Delivered::To { .. }));
+    assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["first", "a", "once"]}));
+    // Another hook for the same wait came too late: somebody else may wait for it.
+    assert_eq!(deliver(&one, "late", "slack", "a", "twice").await, Delivered::Kept);
+    assert_eq!(named(&bench.checked().await, "LOOP_RESUME").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_a_webhook_that_comes_twice_counts_once() {
+    twice(MemoryStore::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it() {
+    let bench = Bench::new();
+    let (_one, first) = begun(&bench, "run").await;
+    let (_two, second) = begun(&bench, "second").await;
+    let control = bench.control("machine");
+    deliver(&control, "hook", "slack", "a", "early").await;
+    first.approve(&path("Work/0.0"), "ann").await.unwrap();
+    second.approve(&path("Work/0.0"), "ann").await.unwrap();
+    let mut ends = [bench.settled(&first).await, bench.settled(&second).await];
+    ends.sort_by_key(|end| matches!(end, Settled::Waiting(_)));
+
+    assert!(matches!(&ends[0], Settled::Completed(_)), "{ends:?}");
+    let Settled::Waiting(pending) = &ends[1] else { panic!("{ends:?}") };
+    assert_eq!(pending[0].call, path("Work/1.0"));
+    deliver(&control, "hook 2", "slack", "a", "second").await;
+    for run in [first, second] {
+        assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused() {
+    let bench = Bench::new();
+    let (_process, run) = begun(&bench, "run").await;
+    let control = bench.control("machine");
+    deliver(&control, "old", "slack", "a", "too old").await;
+    tokio::time::advance(Control::KEEP + Duration::from_secs(1)).await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"], "what has expired answers nothing");
+
+    let before = bench.log().await;
+    let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await.unwrap_err();
+    assert!(matches!(refusal(odd), Refusal::Misfit { .. }));
+    assert_eq!(bench.log().await, before);
+    assert!(bench.store.mail("slack", "a").await.unwrap().is_none_or(|mail| mail.id != SignalId::from("odd")));
+
+    assert!(matches!(deliver(&control, "good", "mail", "a", "by mail").await, Delivered::To { .. }));
+    assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["first", "a", "by mail"]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash() {
+    let bench = Bench::new();
+    let (_process, run) = begun(&bench, "run").await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    waits(&run).await;
+    let log = bench.log().await;
+    let asked = crate::bench::behind(&log, "Work/1.0", "LOOP_TOOL_START");
+    // It died before the wait was written; then the hook came, and the tool may run again.
+    for until in [asked, asked + 1] {
+        let cut = bench.cut(until).await;
+        let control = cut.control("machine");
+        deliver(&control, "hook", "slack", "a", "meanwhile").await;
+        let shop = workshop(&Journal::default(), asking);
+        let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Completed(_)), "after {until}");
+        let noted = named(&cut.checked().await, "LOOP_RESUME").len();
+        // A call that may not run again is interrupted, and waits for nothing.
+        assert_eq!(noted, usize::from(until > asked));
+    }
+}

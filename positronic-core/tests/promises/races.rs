@@ -1,0 +1,164 @@
+//! Two processes at once: promise 4.
+
+use std::time::Duration;
+
+use positronic_core::machine::Refusal;
+use positronic_core::model::scripted::Reply;
+use positronic_core::record::{Body, Epoch, SignalKind, ToolResult};
+use positronic_core::runner::{ResumeError, Settled};
+use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::testing::{Fault, FaultyStore};
+
+use crate::bench::{Bench, approve, behind, by, decisions, named, refusal, reject, result_of, run_id, signal};
+use crate::support::{Journal, batch, done, path, slow_batch, tools, waits, workshop};
+
+fn one_gated(place: &str) -> Reply {
+    if place == "Work/0" { batch([("gated", "a")]) } else { done() }
+}
+
+/// A store whose appends take a moment, so that what two processes do falls together.
+fn crowded(store: impl EventStore + Clone) -> FaultyStore<impl EventStore + Clone> {
+    FaultyStore::new(store, |_, _| Some(Fault::Slow(Duration::from_millis(1))))
+}
+
+async fn two_people_decide_at_once(store: impl EventStore + Clone) {
+    let (bench, journal) = (Bench::on(crowded(store)), Journal::default());
+    let process = bench.process("work", one_gated);
+    let run = bench.start(&process, &workshop(&journal, tools)).await;
+    waits(&run).await;
+    let (ann, bob) = (bench.control("ann"), bench.control("bob"));
+    let (id, call) = (run_id(), path("Work/0.0"));
+
+    let (yes, no) = tokio::join!(ann.approve(&id, &call, by("ann")), bob.reject(&id, &call, "no", by("bob")));
+
+    let (lost, how) = match (yes, no) {
+        (Ok(_), Err(lost)) => (lost, "it was approved by ann"),
+        (Err(lost), Ok(_)) => (lost, "it was rejected by bob: no"),
+        both => panic!("one of them wins: {both:?}"),
+    };
+    assert_eq!(refusal(lost), Refusal::Decided { call, how: how.to_owned() });
+    assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+    let log = bench.checked().await;
+    assert_eq!(decisions(&log).len(), 1);
+    let approved = how.contains("approved");
+    assert_eq!(journal.take(), if approved { vec!["a"] } else { Vec::new() });
+    assert_eq!(result_of(&log, "Work/0.0").is_success(), approved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_04_of_two_decisions_at_once_one_wins_and_the_other_is_told() {
+    for _ in 0..100 {
+        two_people_decide_at_once(MemoryStore::new()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_runs_once() {
+    for _ in 0..100 {
+        let (bench, journal) = (Bench::on(crowded(MemoryStore::new())), Journal::default());
+        let process = bench.process("work", one_gated);
+        let run = bench.start(&process, &workshop(&journal, tools)).await;
+        waits(&run).await;
+        let (one, other) = (bench.control("one"), bench.control("other"));
+        let (id, call) = (run_id(), path("Work/0.0"));
+
+        let (a, b) = tokio::join!(one.approve(&id, &call, by("ann")), other.approve(&id, &call, by("ann")));
+
+        assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
+        assert!(matches!(refusal(a.and(b).unwrap_err()), Refusal::Decided { .. }));
+        assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+        assert_eq!(journal.take(), ["a"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_04_the_same_signal_twice_is_the_same_answer() {
+    for order in [["one", "other"], ["other", "one"]] {
+        let (bench, journal) = (Bench::on(crowded(MemoryStore::new())), Journal::default());
+        let process = bench.process("work", |place| match place {
+            "Work/0" => batch([("gated", "a"), ("gated", "b")]),
+            _ => done(),
+        });
+        let run = bench.start(&process, &workshop(&journal, tools)).await;
+        waits(&run).await;
+        let twice = signal("click-1", approve("Work/0.0"));
+        let [one, other] = order.map(|name| bench.control(name));
+
+        let id = run_id();
+        let signals = [twice.clone()];
+        let (a, b) = tokio::join!(one.send(&id, &signals), other.send(&id, &signals));
+
+        assert_eq!(a.as_ref().unwrap(), b.as_ref().unwrap());
+        // Also much later, when its call is long done, and within one list.
+        let pair = [twice.clone(), signal("click-2", reject("Work/0.1", "no")), signal("click-2", approve("Work/0.1"))];
+        let later = other.send(&id, &pair).await.unwrap();
+        assert_eq!((later[0], later[1]), (a.unwrap()[0], later[2]));
+        assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+        assert_eq!(decisions(&bench.checked().await).len(), 2);
+        assert_eq!(journal.take(), ["a"]);
+        let message = |text: &str| SignalKind::Message { to: None, text: text.to_owned(), message_id: None };
+        let late = one.send(&id, &[signal("say", message("hello"))]).await.unwrap_err();
+        assert_eq!(refusal(late), Refusal::Ended);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it() {
+    let journal = Journal::default();
+    let shop = workshop(&journal, tools);
+    let says = |place: &str| if place == "Work/0" { slow_batch([("read", "a", 5), ("safe", "b", 5)]) } else { done() };
+    let whole = Bench::new();
+    let first = whole.process("first", says);
+    let run = whole.start(&first, &shop).await;
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    let log = whole.log().await;
+    let until = behind(&log, "Work/0.0", "LOOP_TOOL_CALL");
+    for _ in 0..100 {
+        let bench = Bench::on(crowded(MemoryStore::new()));
+        bench.control("copy").import(&run_id(), &log[..until + 1]).await.unwrap();
+        journal.take();
+        let (one, other) =
+            (bench.process("one", says).brain(shop.clone()), bench.process("other", says).brain(shop.clone()));
+        let id = run_id();
+
+        let (a, b) = tokio::join!(one.resume(&id), other.resume(&id));
+
+        let (run, lost) = match (a, b) {
+            (Ok(run), Err(lost)) | (Err(lost), Ok(run)) => (run, lost),
+            both => panic!("one of them has it: {both:?}"),
+        };
+        let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder;
+        assert_eq!(lost, ResumeError::Held { by });
+        assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+        let log = bench.checked().await;
+        assert_eq!(named(&log, "RUN_CLAIMED").len(), 2, "the first process's, and one of the two");
+        let mut did = journal.take();
+        did.sort();
+        assert_eq!(did, ["a", "a-", "b", "b-"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 1000)]) } else { done() };
+    let stale = bench.process("stale", says);
+    let run = bench.start(&stale, &shop).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let fresh = bench.process("fresh", says).brain(shop);
+    assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Held { by: "worker-1".to_owned() });
+
+    bench.declare_dead().await;
+    let taken = fresh.resume(&run_id()).await.unwrap();
+
+    assert!(matches!(bench.settled(&taken).await, Settled::Completed(_)));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let log = bench.checked().await;
+    assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }), "what the stale worker had begun");
+    let claimed = behind(&log[2..], "", "RUN_CLAIMED") + 2;
+    assert!(log[claimed..].iter().all(|event| event.epoch == Some(Epoch(2))), "{log:#?}");
+    assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), 1);
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "who started the run sees its end");
+    assert!(!log.iter().any(|event| matches!(&event.body, Body::RunReleased { .. })), "the stale one says no word");
+}

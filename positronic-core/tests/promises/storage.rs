@@ -1,0 +1,415 @@
+//! What is stored, listed and read again: promises 13, 19 and 21.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use positronic_core::machine::{RunState, pending};
+use positronic_core::model::Model as _;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::projection::request_at;
+use positronic_core::record::{
+    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, Start, Status, Usage,
+};
+use positronic_core::runner::Settled;
+use positronic_core::store::{
+    Answer, Append, EventStore, Found, Holder, Mail, MemoryStore, PendingFilter, Posted, RunFilter, Snapshot,
+    StoreError, Waiter, Watcher,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::{Bench, by, run_id};
+use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, tools, waits, work, workshop};
+
+/// Counts the events that are read.
+#[derive(Clone)]
+struct Counting<S>(S, Arc<AtomicUsize>);
+
+impl<S> Counting<S> {
+    fn over(store: S) -> Self {
+        Self(store, Arc::default())
+    }
+
+    /// Returns how many events were read since the last time.
+    fn take(&self) -> usize {
+        self.1.swap(0, Ordering::SeqCst)
+    }
+}
+
+impl<S: EventStore> EventStore for Counting<S> {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+        self.0.append(run, append)
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+        let counted = self.0.read(run, from, most).inspect(|read| {
+            self.1.fetch_add(read.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
+        });
+        Box::pin(counted)
+    }
+
+    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+        self.0.run(run)
+    }
+
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+        self.0.runs(filter)
+    }
+
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+        self.0.pending(filter)
+    }
+
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+        self.0.search(text, most)
+    }
+
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+        self.0.snapshot(run)
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+        self.0.remove(runs)
+    }
+
+    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+        self.0.post(mail)
+    }
+
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+        self.0.mail(webhook, identifier)
+    }
+
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+        self.0.discard(mail)
+    }
+
+    fn hold(&self) -> Answer<'_, Holder> {
+        self.0.hold()
+    }
+
+    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
+        self.0.is_alive(holder)
+    }
+
+    fn watch(&self, run: Option<&RunId>, watcher: std::sync::Weak<dyn Watcher>) {
+        self.0.watch(run, watcher);
+    }
+}
+
+/// A loop of some rounds of a kilobyte each, that then waits for a person.
+async fn long(bench: &Bench<impl EventStore + Clone>, rounds: u32) {
+    let last = format!("Work/{rounds}");
+    let process = bench.process("work", move |place| {
+        if place == last { batch([("gated", "end")]) } else { batch([("read", "a")]).and_text("x".repeat(1000)) }
+    });
+    let run = bench.start(&process, &long_shop()).await;
+    assert_eq!(waits(&run).await, [format!("Work/{rounds}.0")]);
+}
+
+fn long_shop() -> Brain<(), Board> {
+    workshop(&Journal::default(), |config| tools(config).unlimited())
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_13_a_log_grows_with_its_transcript_and_no_faster() {
+    let mut sizes = Vec::new();
+    for rounds in [10, 110, 210] {
+        let bench = Bench::new();
+        long(&bench, rounds).await;
+        let bytes: usize = bench.log().await.iter().map(|event| event.to_json().unwrap().len()).sum();
+        sizes.push((bytes, bench.transcript().await.len()));
+    }
+    let grown = |a: (usize, usize), b: (usize, usize)| (b.0 - a.0, b.1 - a.1);
+    let (first, second) = (grown(sizes[0], sizes[1]), grown(sizes[1], sizes[2]));
+    // Only the numbers of events and rounds grow longer.
+    assert!(
+        second.0.abs_diff(first.0) * 50 < first.0,
+        "a round costs the same wherever it stands: {first:?} {second:?}"
+    );
+    assert!(second.0 < 3 * second.1, "{} bytes for a transcript of {}", second.0, second.1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_13_a_snapshot_bounds_what_a_decision_reads() {
+    let store = Counting::over(MemoryStore::new());
+    let bench = Bench::on(store.clone());
+    long(&bench, 150).await;
+    let events = bench.log().await.len();
+    assert!(events > 600, "{events}");
+    store.take();
+
+    bench.control("people").approve(&run_id(), &path("Work/150.0"), by("ann")).await.unwrap();
+
+    let read = store.take();
+    assert!(read < 300, "{read} of {events} events were read");
+}
+
+/// Spoils every snapshot.
+async fn spoil(store: &impl EventStore, spoiled: Snapshot) {
+    let next = store.run(&run_id()).await.unwrap().next;
+    let message = positronic_core::record::Body::LoopMessage {
+        text: "psst".to_owned(),
+        message_id: None,
+        from: positronic_core::record::Speaker::Person,
+        signal: None,
+        actor: by("ann"),
+    };
+    let at = store.run(&run_id()).await.unwrap().at;
+    let event = Event { seq: next, at, epoch: None, path: path("Work"), body: message };
+    let summary = RunSummary { next: next.next(), ..store.run(&run_id()).await.unwrap() };
+    let index = positronic_core::store::Index { summary, pending: None };
+    let append = Append {
+        expected: next,
+        epoch: None,
+        events: vec![Arc::new(event)],
+        index,
+        takes: Vec::new(),
+        snapshot: Some(spoiled),
+    };
+    store.append(&run_id(), append).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss() {
+    let spoiled: [fn(Snapshot) -> Snapshot; 3] = [
+        |snapshot| Snapshot { content: snapshot.content.replace('{', "["), ..snapshot },
+        |snapshot| Snapshot { version: snapshot.version + 1, ..snapshot },
+        |snapshot| Snapshot { next: Seq(snapshot.next.0 - 1), ..snapshot },
+    ];
+    for spoiled in spoiled {
+        let bench = Bench::new();
+        long(&bench, 150).await;
+        let snapshot = bench.store.snapshot(&run_id()).await.unwrap().unwrap();
+        spoil(&bench.store, spoiled(snapshot)).await;
+        let control = bench.control("people");
+        let log = bench.log().await;
+        let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+        assert_eq!(control.state(&run_id()).await.unwrap(), replayed);
+        control.approve(&run_id(), &path("Work/150.0"), by("ann")).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_13_a_run_that_is_not_over_is_never_pruned() {
+    let bench = Bench::new();
+    long(&bench, 3).await;
+    let over = bench.process("over", |_| done());
+    let start = Start { id: Some(SignalId::new("over")), ..Start::default() };
+    let ended = over.start_with(&workshop(&Journal::default(), tools), (), start).await.unwrap();
+    ended.settled().await;
+    let before = bench.log().await;
+
+    assert_eq!(bench.store.remove(&[run_id(), RunId::new("over"), RunId::new("none")]).await.unwrap(), 1);
+
+    assert_eq!(bench.log().await, before);
+    assert!(matches!(bench.store.run(&RunId::new("over")).await, Err(StoreError::NoSuchRun { .. })));
+    bench.declare_dead().await;
+    let run = bench.process("second", |_| done()).brain(long_shop()).resume(&run_id()).await.unwrap();
+    run.approve(&path("Work/3.0"), "ann").await.unwrap();
+    assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+}
+
+fn asking(config: ShopLoop) -> ShopLoop {
+    tools(config).tool("ask", |t| {
+        t.wait(|job: &Job, _: &Shop| {
+            [
+                webhook::<NoArgs>("go").on(&job.id),
+                webhook::<NoArgs>("late").on("x").timeout(Duration::from_secs(60)).person(),
+            ]
+        })
+        .execute(work)
+    })
+}
+
+async fn lists(store: impl EventStore + Clone) {
+    let store = Counting::over(store);
+    let (bench, journal) = (Bench::on(store.clone()), Journal::default());
+    let shop = workshop(&journal, asking);
+    let mut runs = Vec::new();
+    for (id, first) in [
+        ("approval", batch([("gated", "a"), ("gated", "b")])),
+        ("wait", batch([("ask", "c")])),
+        ("both", batch([("ask", "e"), ("gated", "d")])),
+        ("paused", batch([("gated", "f")])),
+        ("done", done()),
+        (
+            "failed",
+            Reply::error(positronic_core::record::ModelError::new(
+                positronic_core::record::ModelErrorKind::Auth,
+                "no key",
+            )),
+        ),
+        ("cancelled", batch([("gated", "g")])),
+    ] {
+        let process = bench.process(id, move |place| {
+            let reply = if place == "Work/0" { first.clone() } else { done() };
+            reply.usage(Usage { input: 5, output: 2, ..Usage::default() })
+        });
+        let user = Some("ann".to_owned()).filter(|_| id != "done");
+        let start = Start { id: Some(SignalId::new(id)), user, ..Start::default() };
+        let run = process.start_with(&shop, (), start).await.unwrap();
+        run.settled().await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+        runs.push((run, process));
+    }
+    runs[3].0.pause().await.unwrap();
+    runs[6].0.cancel("no").await.unwrap();
+    for (run, _) in &runs {
+        run.settled().await;
+    }
+    store.take();
+
+    let listed = store.pending(&PendingFilter::default()).await.unwrap();
+    let rows = store.runs(&RunFilter::default()).await.unwrap();
+
+    assert_eq!(store.take(), 0, "no log is read for a list");
+    let calls: Vec<_> = listed.iter().map(|waiter| format!("{} {}", waiter.run, waiter.pending.call)).collect();
+    // The oldest first.
+    let expected = [
+        "approval Work/0.0",
+        "approval Work/0.1",
+        "wait Work/0.0",
+        "both Work/0.1",
+        "both Work/0.0",
+        "paused Work/0.0",
+    ];
+    assert_eq!(calls, expected.map(str::to_owned).to_vec());
+    let ids = |rows: Vec<RunSummary>| rows.into_iter().map(|row| row.run.to_string()).collect::<Vec<_>>();
+    let all = ["cancelled", "failed", "done", "paused", "both", "wait", "approval"];
+    assert_eq!(ids(rows.clone()), all, "the newest first");
+    let list = |filter: RunFilter| {
+        let store = store.clone();
+        async move { ids(store.runs(&filter).await.unwrap()) }
+    };
+    assert_eq!(list(RunFilter::builder().status(vec![Status::Waiting]).build()).await, ["both", "wait", "approval"]);
+    assert_eq!(
+        list(RunFilter::builder().status(vec![Status::Failed, Status::Completed]).build()).await,
+        ["failed", "done"]
+    );
+    assert_eq!(list(RunFilter::builder().user("ann").most(1).build()).await, ["cancelled"]);
+    assert_eq!(list(RunFilter::builder().prefix("pa").build()).await, ["paused"]);
+    // Timers: what is due later has work then.
+    let wait = rows.iter().find(|row| row.run.as_str() == "wait").unwrap();
+    let wake = wait.wake.unwrap();
+    assert_eq!(wake.since(wait.at), Duration::from_secs(60));
+    assert_eq!(list(RunFilter::builder().due(wait.at).build()).await, Vec::<String>::new());
+    assert_eq!(list(RunFilter::builder().due(wake).build()).await, ["wait"]);
+    let people = store.pending(&PendingFilter::builder().person(true).run(RunId::new("both")).build()).await.unwrap();
+    assert_eq!(people.len(), 2);
+    let hook = PendingFilter::builder().webhook(("go".to_owned(), "e".to_owned())).build();
+    assert_eq!(store.pending(&hook).await.unwrap()[0].run.as_str(), "both");
+    assert_eq!(store.take(), 0);
+
+    // What is listed is what the log says.
+    for row in rows {
+        let log = store.read(&row.run, Seq(0), usize::MAX).await.unwrap();
+        let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+        let mut waiting: Vec<Pending> =
+            listed.iter().filter(|waiter| waiter.run == row.run).map(|waiter| waiter.pending.clone()).collect();
+        waiting.sort_by(|a, b| a.call.cmp(&b.call));
+        assert_eq!(waiting, pending(&state), "{}", row.run);
+        assert_eq!((row.next, row.at, row.status), (state.next, state.at, positronic_core::machine::status(&state)));
+        assert_eq!(row.usage, state.root.as_ref().unwrap().usage);
+        let waits = matches!(row.status, Status::Waiting | Status::Paused);
+        assert!(!waits || row.why.is_some(), "{row:?}");
+        for pending in waiting {
+            assert!(matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Answer { .. }));
+            assert!(log[pending.since.index()].path == pending.call);
+        }
+    }
+
+    // An answer takes an entry off the list, in whatever process.
+    bench.control("people").approve(&RunId::new("approval"), &path("Work/0.1"), by("ann")).await.unwrap();
+    let left = store.pending(&PendingFilter::builder().run(RunId::new("approval")).build()).await.unwrap();
+    assert_eq!(left.into_iter().map(|waiter| waiter.pending.call.to_string()).collect::<Vec<_>>(), ["Work/0.0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log() {
+    lists(MemoryStore::new()).await;
+}
+
+/// A state that does not survive a careless encoding.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+struct Delicate {
+    sums: Vec<f64>,
+    named: std::collections::HashMap<String, i64>,
+    text: String,
+}
+
+/// Rebuilds some of the requests that were sent, from the log.
+fn rebuilt(log: &[Arc<Event>], sent: &[ModelRequest]) {
+    let model = ScriptedModel::from_fn(|_| done());
+    for request in sent.iter().step_by(20).chain(sent.last()) {
+        let asked = log.iter().find(|event| event.path == request.path && event.body.name() == "LOOP_MODEL_CALL");
+        let rebuilt = request_at(log.iter().map(|event| &**event), asked.unwrap().seq).unwrap();
+        assert_eq!(model.wire(&rebuilt), model.wire(request), "{}", request.path);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte() {
+    let delicate = brain("Delicate")
+        .state(Delicate::default())
+        .step("Begin", async |cx| Ok(Delicate { text: "\u{0}é\u{1F600}\"\\".to_owned(), ..cx.state }))
+        .r#loop("Work", |cx| {
+            // Never the same, and sometimes the same as long before.
+            let round = cx.state.sums.len();
+            cx.system(format!("{:?} {}", cx.state.sums.last(), round % 3))
+                .context("named", format!("{}", cx.state.named.len()))
+                .context(format!("item {}", round % 2), cx.state.text.clone())
+                .max_iterations(400)
+                .tool("add", |t| {
+                    t.execute(async |job: Job, cx: ToolContext<(), Delicate>| {
+                        let before = cx.state.sums.last().copied().unwrap_or_default();
+                        Ok(cx.result(before).update(move |state| {
+                            state.sums.push(before + 0.1 + 1e-17);
+                            state.named.insert(job.id.clone(), -1);
+                            state.named.insert(format!("{} again", job.id), i64::MAX);
+                        }))
+                    })
+                })
+                .tool(&format!("only_{}", round % 4), |t| t.execute(async |_: NoArgs, _| Ok(())))
+        });
+    let bench = Bench::new();
+    let says = |place: &str| {
+        let round = place.strip_prefix("Work/").unwrap().parse::<u32>().unwrap();
+        if round < 300 { batch([("add", place)]).and_reasoning("hm") } else { done() }
+    };
+    let process = bench.process("first", says);
+    let run = bench.start(&process, &delicate).await;
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    let log = bench.log().await;
+    assert_eq!(bench.sent().len(), 301);
+    rebuilt(&log, &bench.sent());
+
+    // Every prefix is a state that is written and read without a change; one in the middle goes on to the same.
+    let live = serde_json::to_string(&run.state()).unwrap();
+    let mut replayed = RunState::default();
+    for (index, event) in log.iter().enumerate() {
+        let line = event.to_json().unwrap();
+        let read = Event::from_json(&line).unwrap();
+        assert_eq!(read.to_json().unwrap(), line);
+        replayed.apply(&read).unwrap();
+        if index % 97 == 0 {
+            let text = serde_json::to_string(&replayed).unwrap();
+            replayed = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&replayed).unwrap(), text);
+        }
+    }
+    assert_eq!(serde_json::to_string(&replayed).unwrap(), live);
+    for until in [log.len() / 3, log.len() / 2, log.len() - 3] {
+        let cut = bench.cut(until).await;
+        let run = cut.process("second", says).brain(delicate.clone()).resume(&run_id()).await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        let again = cut.log().await;
+        let state = RunState::replay(again.iter().map(|event| &**event)).unwrap();
+        assert_eq!(serde_json::to_string(&state).unwrap(), serde_json::to_string(&run.state()).unwrap());
+        assert_eq!(state.root.unwrap().state.to_string(), replayed.root.as_ref().unwrap().state.to_string());
+        rebuilt(&log, &cut.sent());
+        rebuilt(&again, &cut.sent());
+    }
+}

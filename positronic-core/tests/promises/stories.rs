@@ -1,0 +1,380 @@
+//! Stories of every kind of run, told so that a process may die anywhere in them.
+//!
+//! Every tool does one deed, under its idempotency key, and notes it on the board of its brain. Where tools may repeat,
+//! the world outside drops a deed that it has seen; where they may not, it would see it twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::dsl::{Runnable, Tool, ToolBuilder};
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{FileOutput, ModelRequest, Pending, PendingKind, SignalKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::support::boundaries::{Ledger, Tale};
+use crate::support::{Board, Job, batch, done, path};
+
+type Deeds = ToolContext<(), Board, Ledger>;
+type DeedTool = Tool<(), Board, Ledger>;
+type DeedBuilder = ToolBuilder<(), Board, Ledger>;
+
+/// Whether tools may run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tools {
+    Idempotent,
+    Once,
+}
+
+impl Tools {
+    fn flag(self, t: DeedBuilder) -> DeedBuilder {
+        if self == Self::Idempotent { t.idempotent() } else { t }
+    }
+
+    fn act(self, cx: &Deeds, what: &str) {
+        match self {
+            Self::Idempotent => cx.services.act_once(cx.idempotency_key(), what),
+            Self::Once => cx.services.act(cx.idempotency_key(), what),
+        }
+    }
+
+    /// Makes a tool that does a deed and notes it.
+    fn deed(self, name: &str, flags: impl FnOnce(DeedBuilder) -> DeedBuilder) -> DeedTool {
+        Tool::new(name, |t| {
+            flags(self.flag(t)).description(format!("Does a {name} job")).execute(
+                move |job: Job, cx: Deeds| async move {
+                    self.act(&cx, &job.id);
+                    if job.takes > 0 {
+                        tokio::time::sleep(Duration::from_millis(job.takes)).await;
+                    }
+                    if job.fails {
+                        return Err(Error::new(format!("{} broke", job.id)));
+                    }
+                    let reply = cx.result(format!("{} done", job.id));
+                    Ok(reply.update(move |board: &mut Board| board.done.push(job.id)))
+                },
+            )
+        })
+    }
+}
+
+fn tale<B: Runnable>(
+    brain: B,
+    ledger: &Ledger,
+    says: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    answers: impl Fn(&Pending) -> Vec<SignalKind> + Send + Sync + 'static,
+) -> Tale {
+    Tale {
+        plan: brain.plan(),
+        options: Value::Null,
+        ledger: ledger.clone(),
+        says: Arc::new(move |request: &ModelRequest| says(request.path.as_str())),
+        answers: Arc::new(answers),
+    }
+}
+
+fn nobody(pending: &Pending) -> Vec<SignalKind> {
+    panic!("nobody answers {pending:?}")
+}
+
+pub(crate) fn all(tools: Tools) -> Vec<(&'static str, Tale)> {
+    vec![
+        ("steps", steps()),
+        ("loop", looped(tools)),
+        ("nested", nested(tools)),
+        ("brain tools", brain_tools(tools)),
+        ("approvals", approvals(tools)),
+        ("waits", waits(tools)),
+        ("pauses", pauses(tools)),
+    ]
+}
+
+/// Steps with values that are computed once, with a question to a model, and with a try that fails.
+fn steps() -> Tale {
+    let ledger = Ledger::default();
+    let steps = brain("Steps")
+        .services::<Ledger>()
+        .state(Board::default())
+        .step("Two deeds", async |cx| {
+            let mut board = cx.state.clone();
+            for what in ["letter", "parcel"] {
+                let key = format!("{} {what}", cx.idempotency_key());
+                let number = cx
+                    .once(what, async {
+                        cx.services.act_once(&key, what);
+                        Ok(cx.services.deeds().len())
+                    })
+                    .await?;
+                board.done.push(format!("{what} {number}"));
+            }
+            Ok(board)
+        })
+        .step("Ask", async |cx| {
+            let one = cx.model().ask("One?").await?;
+            let two = cx.model().system("Be brief.").ask(format!("After {one}?")).await?;
+            Ok(Board { done: [cx.state.done, vec![one, two]].concat() })
+        })
+        .step("Flaky", async |cx| {
+            let tried = cx.services.deeds().iter().any(|(_, what)| what == "tried");
+            cx.services.act_once(cx.idempotency_key(), "tried");
+            if tried { Ok(cx.state) } else { Err(Error::transient("not yet")) }
+        })
+        .bind(ledger.clone());
+    let mut steps = tale(&steps, &ledger, |_| done(), nobody);
+    steps.says = Arc::new(|request| Reply::text(if request.system.is_empty() { "one" } else { "two" }));
+    steps
+}
+
+/// A loop with parallel, sequential, read-only, failing, refused and unknown calls, and an exit tool.
+fn looped(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let work = brain("Loop")
+        .services::<Ledger>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            cx.system(format!("{} done.", cx.state.done.len()))
+                .input("begin")
+                .context("board", cx.state.done.join(", "))
+                .tools([
+                    tools.deed("safe", |t| t),
+                    tools.deed("alone", DeedBuilder::sequential),
+                    tools.deed("finish", DeedBuilder::exit),
+                    Tool::new("look", |t| t.read_only().execute(async |job: Job, _| Ok(job.id))),
+                ])
+                .on_exit(|board, outcome| board.done.push(serde_json::to_string(outcome).unwrap()))
+        })
+        .step("After", async |cx| Ok(cx.state))
+        .bind(ledger.clone());
+    let says = |place: &str| match place {
+        "Work/0" => Reply::calls([
+            ("safe", json!({"id": "a", "takes": 20})),
+            ("look", json!({"id": "l"})),
+            ("safe", json!({"id": "b", "takes": 10})),
+            ("alone", json!({"id": "c"})),
+        ]),
+        "Work/1" => Reply::calls([
+            ("safe", json!({"id": "d", "fails": true})),
+            ("safe", json!({"id": 7})),
+            ("nope", json!({})),
+            ("safe", json!({"id": "e"})),
+        ])
+        .and_text("On it."),
+        _ => batch([("finish", "f"), ("safe", "never")]),
+    };
+    tale(&work, &ledger, says, nobody)
+}
+
+fn inner(title: &str, tools: Tools) -> Brain<(), Board, Ledger> {
+    brain(title)
+        .services::<Ledger>()
+        .state(Board::default())
+        .step("Begin", async |cx| {
+            cx.services.act_once(cx.idempotency_key(), "began");
+            Ok(cx.state)
+        })
+        .r#loop("Deep", move |cx| cx.system("Inside.").tools([tools.deed("safe", |t| t)]))
+}
+
+/// A brain as a stage, with a loop of its own, between two steps.
+fn nested(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let outer = brain("Nested")
+        .services::<Ledger>()
+        .state(Board::default())
+        .step("Before", async |cx| Ok(Board { done: [cx.state.done, vec!["before".to_owned()]].concat() }))
+        .brain(
+            "Inside",
+            inner("Inner", tools),
+            |_| (),
+            |board: Board, inner: Board| Board { done: [board.done, inner.done].concat() },
+        )
+        .step("Behind", async |cx| Ok(cx.state))
+        .bind(ledger.clone());
+    let says = |place: &str| match place {
+        "Inside/Deep/0" => batch([("safe", "a"), ("safe", "b")]),
+        "Inside/Deep/1" => batch([("safe", "c")]),
+        _ => done(),
+    };
+    tale(&outer, &ledger, says, nobody)
+}
+
+/// Two brains as tools at once, beside a tool.
+fn brain_tools(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let outer = brain("Delegates")
+        .services::<Ledger>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            cx.system("Delegate.")
+                .tools([tools.deed("safe", |t| t)])
+                .brain("one", inner("One", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain("two", inner("Two", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+        })
+        .bind(ledger.clone());
+    let says = |place: &str| match place {
+        "Work/0" => Reply::calls([("one", json!({})), ("safe", json!({"id": "s", "takes": 5})), ("two", json!({}))]),
+        "Work/0.0/Deep/0" => batch([("safe", "a"), ("safe", "b")]),
+        "Work/0.2/Deep/0" => batch([("safe", "c")]),
+        _ => done(),
+    };
+    tale(&outer, &ledger, says, nobody)
+}
+
+/// Approvals: as proposed, with edited arguments, and refused; also of a call inside a brain.
+fn approvals(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let gated = move || tools.deed("gated", |t| t.requires_approval("it is dangerous"));
+    let deep = move || {
+        brain("Careful")
+            .services::<Ledger>()
+            .state(Board::default())
+            .r#loop("Deep", move |cx| cx.system("Inside.").tools([gated()]))
+    };
+    let outer = brain("Approvals")
+        .services::<Ledger>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            cx.system("Ask first.")
+                .tools([gated(), tools.deed("safe", |t| t)])
+                .brain("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+        })
+        .bind(ledger.clone());
+    let says = |place: &str| match place {
+        "Work/0" => batch([("safe", "a"), ("gated", "b"), ("gated", "c"), ("gated", "d"), ("safe", "e")]),
+        // One that was refused, asked again, and one inside a brain.
+        "Work/1" => Reply::calls([("gated", json!({"id": "c"})), ("deep", json!({}))]),
+        "Work/1.1/Deep/0" => batch([("gated", "f"), ("gated", "g")]),
+        _ => done(),
+    };
+    let answers = |pending: &Pending| {
+        let call = pending.call.clone();
+        vec![match pending.arguments["id"].as_str().unwrap() {
+            "c" | "g" => SignalKind::Reject { call, reason: Some("no".to_owned()) },
+            "d" => SignalKind::Approve { call, arguments: Some(json!({"id": "edited"})) },
+            _ => SignalKind::Approve { call, arguments: None },
+        }]
+    };
+    tale(&outer, &ledger, says, answers)
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Note {
+    text: String,
+}
+
+/// Waits: for a webhook that changes the state, for a reply, and for one whose time runs out.
+fn waits(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let ask = move || {
+        Tool::new("ask", |t: DeedBuilder| {
+            tools
+                .flag(t)
+                .wait(|job: &Job, _| [webhook::<Note>("slack").on(&job.id), webhook::<Note>("mail").on(&job.id)])
+                .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
+                .execute(move |job: Job, cx: Deeds| async move {
+                    tools.act(&cx, &job.id);
+                    Ok(cx.result(format!("asked {}", job.id)))
+                })
+        })
+    };
+    let reply = move || {
+        Tool::new("reply", |t: DeedBuilder| {
+            tools.flag(t).execute(move |job: Job, cx: Deeds| async move {
+                tools.act(&cx, &job.id);
+                Ok(cx.result(()).wait_for_reply::<String>("Well?"))
+            })
+        })
+    };
+    let timed = move || {
+        Tool::new("timed", |t: DeedBuilder| {
+            tools
+                .flag(t)
+                .wait(|job: &Job, _| {
+                    [webhook::<Note>("late").on(&job.id).timeout(Duration::from_secs(60)).otherwise("nobody came")]
+                })
+                .execute(move |job: Job, cx: Deeds| async move {
+                    tools.act(&cx, &job.id);
+                    Ok(())
+                })
+        })
+    };
+    let outer = brain("Waits")
+        .services::<Ledger>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| cx.system("Ask.").tools([ask(), reply(), timed(), tools.deed("safe", |t| t)]))
+        .bind(ledger.clone());
+    let says = |place: &str| match place {
+        "Work/0" => batch([("ask", "a"), ("safe", "b"), ("reply", "c")]),
+        "Work/1" => batch([("timed", "d"), ("ask", "e")]),
+        _ => done(),
+    };
+    let answers = |pending: &Pending| {
+        let PendingKind::Answer { waits } = &pending.kind else { panic!("{pending:?}") };
+        let identifier = waits[0].identifier.clone();
+        let call = pending.call.clone();
+        match pending.tool.as_str() {
+            "ask" => {
+                let name = waits[1].webhook.clone();
+                let payload = json!({"text": format!("answer to {identifier}")});
+                vec![SignalKind::Webhook { name, identifier, payload }]
+            }
+            "reply" => vec![SignalKind::Reply { call, payload: json!("fine") }],
+            _ => Vec::new(),
+        }
+    };
+    tale(&outer, &ledger, says, answers)
+}
+
+/// Widgets and files.
+pub(crate) fn outputs(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let show = move || {
+        Tool::new("show", |t: DeedBuilder| {
+            tools.flag(t).execute(move |job: Job, cx: Deeds| async move {
+                cx.progress("beginning");
+                let uri = format!("file:///{}", job.id);
+                let (media_type, sha256) = ("text/plain".to_owned(), "0".repeat(64));
+                tools.act(&cx, &job.id);
+                cx.add_file(FileOutput { name: job.id.clone(), media_type, size: 3, sha256, uri });
+                Ok(job.id)
+            })
+        })
+    };
+    let outer = brain("Outputs")
+        .services::<Ledger>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| cx.system("Show.").tools([show()]))
+        .bind(ledger.clone());
+    let says = |place: &str| if place == "Work/0" { batch([("show", "a"), ("show", "b")]) } else { done() };
+    tale(&outer, &ledger, says, nobody)
+}
+
+/// Messages and pauses between decisions.
+fn pauses(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let outer = brain("Pauses")
+        .services::<Ledger>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            cx.system("Wait.").tools([tools.deed("gated", |t| t.requires_approval("sure?")), tools.deed("safe", |t| t)])
+        })
+        .bind(ledger.clone());
+    let says = |place: &str| match place {
+        "Work/0" => batch([("gated", "a"), ("safe", "b")]),
+        "Work/1" => batch([("gated", "c")]),
+        _ => done(),
+    };
+    let answers = |pending: &Pending| {
+        let call = pending.call.clone();
+        let text = format!("about {call}");
+        let to = Some(path("Work"));
+        vec![
+            SignalKind::Message { to, text, message_id: None },
+            SignalKind::Pause,
+            SignalKind::Approve { call, arguments: None },
+        ]
+    };
+    tale(&outer, &ledger, says, answers)
+}

@@ -1,0 +1,355 @@
+//! A process that dies at any append: the run goes on from what was written, in another process.
+//!
+//! A [`Tale`] is a brain with everything that answers it: a model, and a person. It is played once undisturbed, and
+//! whatever is appended meanwhile is a moment at which the process could have died, with the effects that it had had
+//! by then: either the append was never written, although what it tells of has happened, or it was written, and what
+//! it announces has not begun. Then the tale goes on from each of these moments.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use positronic_core::machine::RunState;
+use positronic_core::model::Model as _;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::plan::Plan;
+use positronic_core::projection::{Prompts, transcript};
+use positronic_core::record::{
+    Body, Event, ModelRequest, ModelResponse, Path, Pending, PendingKind, ProposedCall, RunId, Seq, Signal, SignalId,
+    SignalKind, Start, Timestamp, ToolResult,
+};
+use positronic_core::runner::{Clock, Ids, ResumeError, Run, Runner, Settled};
+use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::testing::{FaultyStore, TestClock};
+use serde_json::Value;
+
+/// Goes on from a moment; without one, it begins where [`TestClock`] does.
+#[derive(Debug, Clone)]
+pub(crate) struct Later(pub(crate) Timestamp, TestClock);
+
+impl Later {
+    pub(crate) fn than(at: Timestamp) -> Self {
+        Self(at, TestClock::default())
+    }
+}
+
+impl Clock for Later {
+    fn now(&self) -> Timestamp {
+        self.0.after(self.1.now().since(TestClock::BEGIN))
+    }
+}
+
+/// Gives ids that no other process gives.
+#[derive(Debug)]
+pub(crate) struct OwnIds(String, std::sync::atomic::AtomicU64);
+
+impl OwnIds {
+    pub(crate) fn of(process: impl Into<String>) -> Self {
+        Self(process.into(), std::sync::atomic::AtomicU64::new(0))
+    }
+}
+
+impl Ids for OwnIds {
+    fn run(&self) -> RunId {
+        RunId::from(self.signal().as_str())
+    }
+
+    fn signal(&self) -> SignalId {
+        let count = self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        SignalId::from(format!("{}-{count}", self.0))
+    }
+
+    fn jitter(&self) -> f64 {
+        0.0
+    }
+}
+
+/// What the world outside has seen, in order. It outlives processes; clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Ledger {
+    /// Does something each time.
+    pub(crate) fn act(&self, key: &str, what: &str) {
+        self.0.lock().unwrap().push((key.to_owned(), what.to_owned()));
+    }
+
+    /// Does something unless it was done under this key before.
+    pub(crate) fn act_once(&self, key: &str, what: &str) {
+        let mut deeds = self.0.lock().unwrap();
+        if !deeds.iter().any(|(known, _)| known == key) {
+            deeds.push((key.to_owned(), what.to_owned()));
+        }
+    }
+
+    /// Returns what was done, with its keys.
+    pub(crate) fn deeds(&self) -> Vec<(String, String)> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn is_now(&self, deeds: &[(String, String)]) {
+        *self.0.lock().unwrap() = deeds.to_vec();
+    }
+}
+
+type Says = Arc<dyn Fn(&ModelRequest) -> Reply + Send + Sync>;
+type Answers = Arc<dyn Fn(&Pending) -> Vec<SignalKind> + Send + Sync>;
+
+/// A brain with everything that answers it.
+#[derive(Clone)]
+pub(crate) struct Tale {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) options: Value,
+    pub(crate) ledger: Ledger,
+    /// Answers a request, by what it is alone.
+    pub(crate) says: Says,
+    /// What is sent where a call waits; nothing lets its time run out.
+    pub(crate) answers: Answers,
+}
+
+/// A tale that was played undisturbed.
+pub(crate) struct Whole {
+    pub(crate) run: RunId,
+    pub(crate) log: Vec<Arc<Event>>,
+    pub(crate) deaths: Vec<Death>,
+    pub(crate) end: End,
+    requests: BTreeMap<String, String>,
+}
+
+/// A moment at which a process can die: what was written by then, and what had been done.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Death {
+    pub(crate) until: usize,
+    pub(crate) deeds: Vec<(String, String)>,
+}
+
+/// What a run has come to; its deeds are in the order of their keys.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct End {
+    pub(crate) transcript: String,
+    pub(crate) state: Value,
+    pub(crate) deeds: Vec<(String, String)>,
+}
+
+impl Tale {
+    fn runner(
+        &self,
+        store: impl EventStore,
+        process: &str,
+        at: Timestamp,
+        sent: &Arc<Mutex<Vec<ModelRequest>>>,
+    ) -> Runner {
+        let (says, sent) = (Arc::clone(&self.says), Arc::clone(sent));
+        let model = ScriptedModel::from_fn(move |request| {
+            sent.lock().unwrap().push(request.clone());
+            says(request)
+        });
+        Runner::builder()
+            .model(model)
+            .store(store)
+            .clock(Later::than(at))
+            .ids(OwnIds::of(process))
+            .lockstep(true)
+            .linger(Duration::MAX)
+            .build()
+            .plan(Arc::clone(&self.plan))
+    }
+
+    /// Plays the tale to its end, and notes every moment at which its process could have died.
+    pub(crate) async fn undisturbed(&self) -> Whole {
+        self.ledger.is_now(&[]);
+        let (deaths, sent) = (Arc::new(Mutex::new(Vec::new())), Arc::default());
+        let (noted, ledger) = (Arc::clone(&deaths), self.ledger.clone());
+        let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
+            let mut noted = noted.lock().unwrap();
+            let until = append.expected.index();
+            for until in [until, until + append.events.len()] {
+                let death = Death { until, deeds: ledger.deeds() };
+                if until > 0 && !noted.contains(&death) {
+                    noted.push(death);
+                }
+            }
+            None
+        });
+        let runner = self.runner(store, "first", TestClock::BEGIN, &sent);
+        let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
+        let run = runner.start_plan(Arc::clone(&self.plan), self.options.clone(), start).await.unwrap();
+        self.drive(&run).await;
+        let end = self.end(&run).await;
+        let log = run.events(Seq(0)).await.unwrap();
+        let deaths = std::mem::take(&mut *deaths.lock().unwrap());
+        Whole { run: run.id().clone(), log, deaths, end, requests: wires(&sent.lock().unwrap()) }
+    }
+
+    /// Goes on from where a process has died, in another one over a store that holds what was written by then.
+    /// Checks what holds of every log, and that every request is sent as the undisturbed run sent it, as long as
+    /// nothing was interrupted. Answers `None` where the run had ended by then.
+    pub(crate) async fn after(&self, whole: &Whole, death: &Death) -> Option<(End, Vec<Arc<Event>>)> {
+        self.ledger.is_now(&death.deeds);
+        let sent = Arc::default();
+        let prefix = &whole.log[..death.until];
+        let at = prefix.last().map_or(TestClock::BEGIN, |event| event.at);
+        let store = MemoryStore::new();
+        let runner = self.runner(store, "second", at, &sent);
+        runner.control().import(&whole.run, prefix).await.unwrap();
+        let run = match runner.resume(&whole.run).await {
+            Ok(run) => run,
+            Err(ResumeError::Over { .. }) => {
+                assert!(RunState::replay(prefix.iter().map(|event| &**event)).unwrap().has_ended());
+                return None;
+            }
+            Err(error) => panic!("{error} after {}", death.until),
+        };
+        self.drive(&run).await;
+        let end = self.end(&run).await;
+        let log = run.events(Seq(0)).await.unwrap();
+        assert_eq!(log[..death.until], *prefix, "what is written stays");
+        let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+        assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(&run.state()).unwrap());
+        super::check_order(&log, true);
+        super::check_requests(&log, &sent.lock().unwrap());
+        if interrupted(&log).is_empty() {
+            for (path, wire) in wires(&sent.lock().unwrap()) {
+                // A step asks its unanswered question again as its next one.
+                let known = if is_question(&log, &path) {
+                    whole.requests.values().find(|known| **known == wire)
+                } else {
+                    whole.requests.get(&path)
+                };
+                assert_eq!(Some(&wire), known, "the request at {path} after {}", death.until);
+            }
+        }
+        Some((end, log))
+    }
+
+    async fn drive(&self, run: &Run<Value>) {
+        for _ in 0..1000 {
+            match run.settled().await {
+                Settled::Waiting(pending) => self.answer(run, &pending[0]).await,
+                Settled::Paused => self.send(run, "resume", SignalKind::Resume).await,
+                Settled::Completed(_) => return,
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("the tale does not end");
+    }
+
+    async fn answer(&self, run: &Run<Value>, pending: &Pending) {
+        let kinds = (self.answers)(pending);
+        if kinds.is_empty() {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+        }
+        for (index, kind) in kinds.into_iter().enumerate() {
+            self.send(run, &format!("{} {index}", pending.call), kind).await;
+        }
+    }
+
+    /// Sends a signal under an id that says what it is about: it is the same signal in whatever process.
+    async fn send(&self, run: &Run<Value>, about: &str, kind: SignalKind) {
+        let id = match &kind {
+            // A run is paused as often as it is.
+            SignalKind::Resume => SignalId::from(format!("resume {}", run.state().next)),
+            _ => SignalId::from(about),
+        };
+        let actor = positronic_core::record::Actor::builder().by("ann").build();
+        run.send(Signal { id, actor, kind }).await.unwrap();
+    }
+
+    async fn end(&self, run: &Run<Value>) -> End {
+        let log = run.events(Seq(0)).await.unwrap();
+        let transcript = transcript(&Prompts::of(log.iter().map(|event| &**event)));
+        // What runs at once ends in no certain order.
+        let mut deeds = self.ledger.deeds();
+        deeds.sort();
+        End { transcript, state: run.document(), deeds }
+    }
+}
+
+fn is_question(log: &[Arc<Event>], path: &str) -> bool {
+    log.iter()
+        .any(|event| event.path.as_str() == path && matches!(event.body, Body::LoopModelCall { question: Some(_), .. }))
+}
+
+fn wires(sent: &[ModelRequest]) -> BTreeMap<String, String> {
+    let model = ScriptedModel::from_fn(|_| Reply::text(""));
+    sent.iter().map(|request| (request.path.to_string(), model.wire(request))).collect()
+}
+
+/// Returns the calls that were interrupted, with their arguments.
+pub(crate) fn interrupted(log: &[Arc<Event>]) -> Vec<Path> {
+    let results = log
+        .iter()
+        .filter(|event| matches!(&event.body, Body::LoopToolResult { result: ToolResult::Interrupted { .. }, .. }));
+    results.map(|event| event.path.clone()).collect()
+}
+
+/// Makes a model that says what a log says; beyond it, it says the last thing again.
+pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
+    let mut replies: BTreeMap<String, ModelResponse> = BTreeMap::new();
+    for event in log {
+        match &event.body {
+            Body::LoopModelResult { parts, facts, .. } => {
+                let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts: facts.clone() };
+                replies.insert(event.path.to_string(), response);
+            }
+            Body::LoopToolCall(call) => {
+                let (looped, place) = event.path.as_str().rsplit_once('/').unwrap();
+                let round = place.split_once('.').unwrap().0;
+                replies.get_mut(&format!("{looped}/{round}")).unwrap().calls.push(ProposedCall {
+                    provider_id: call.provider_id.clone(),
+                    name: call.tool.clone(),
+                    arguments: call.arguments.to_string(),
+                    data: call.data.clone(),
+                });
+            }
+            _ => {}
+        }
+    }
+    Arc::new(move |request| {
+        let (looped, round) = request.path.as_str().rsplit_once('/').unwrap();
+        let rounds = (0..=round.parse::<u32>().unwrap()).rev();
+        let known = rounds.filter_map(|round| replies.get(&format!("{looped}/{round}"))).next();
+        Reply::response(known.expect("the log has an answer for this loop").clone())
+    })
+}
+
+/// Makes a person who answers as a log says.
+pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
+    let mut answers: BTreeMap<Path, SignalKind> = BTreeMap::new();
+    for event in log {
+        let call = event.path.clone();
+        let kind = match &event.body {
+            Body::LoopApprovalDecided { decision, arguments, reason, .. } => match decision {
+                positronic_core::record::Decision::Approved => {
+                    SignalKind::Approve { call, arguments: arguments.clone() }
+                }
+                positronic_core::record::Decision::Rejected => SignalKind::Reject { call, reason: reason.clone() },
+            },
+            Body::LoopResume { payload, signal: Some(_), .. } => SignalKind::Reply { call, payload: payload.clone() },
+            _ => continue,
+        };
+        answers.insert(event.path.clone(), kind);
+    }
+    let any = answers.values().next_back().cloned();
+    Arc::new(move |pending| {
+        let known = answers.get(&pending.call).or(any.as_ref()).cloned();
+        let kind = match (&pending.kind, known) {
+            (PendingKind::Answer { waits }, Some(SignalKind::Reply { payload, .. })) if waits[0].webhook != "reply" => {
+                let (name, identifier) = (waits[0].webhook.clone(), waits[0].identifier.clone());
+                SignalKind::Webhook { name, identifier, payload }
+            }
+            (PendingKind::Answer { .. }, Some(SignalKind::Reply { payload, .. })) => {
+                SignalKind::Reply { call: pending.call.clone(), payload }
+            }
+            (PendingKind::Approval { .. }, Some(SignalKind::Reject { reason, .. })) => {
+                SignalKind::Reject { call: pending.call.clone(), reason }
+            }
+            (PendingKind::Approval { .. }, Some(SignalKind::Approve { arguments, .. })) => {
+                SignalKind::Approve { call: pending.call.clone(), arguments }
+            }
+            (PendingKind::Approval { .. }, _) => SignalKind::Approve { call: pending.call.clone(), arguments: None },
+            (PendingKind::Answer { .. }, _) => return Vec::new(),
+        };
+        vec![kind]
+    })
+}

@@ -1,0 +1,265 @@
+//! What a run costs that outlives its process: SQLite on the disk of the machine.
+//!
+//! `cargo bench -p positronic-tests --bench durable`
+//!
+//! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each inserts one
+//! row as long as the events that a run appends at once on average. Set `BENCH_FOLDER` to measure another disk.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "a benchmark measures time, roughly"
+)]
+
+use std::time::{Duration, Instant};
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::projection::{Prompts, transcript};
+use positronic_core::record::{ModelRequest, Path, RunId, Seq, Status};
+use positronic_core::runner::{Control, Runner};
+use positronic_core::store::{Durability, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore};
+use rusqlite::Connection;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    /// What to note.
+    text: String,
+}
+
+/// A brain whose rounds hold 1 KB of text each, half of it the model's and half of it a tool's.
+fn worker(rounds: u32) -> Brain {
+    brain("Worker").r#loop("Work", move |cx| {
+        cx.system("You take notes, one a round.").input("Begin.").max_iterations(rounds + 1).tool("note", |t| {
+            t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
+        })
+    })
+}
+
+fn asking() -> Brain {
+    brain("Asking").r#loop("Ask", |cx| {
+        cx.system("Ask.").input("Begin.").tool("ask", |t| {
+            t.description("Asks").requires_approval("it must").execute(async |_: NoArgs, _| Ok("asked"))
+        })
+    })
+}
+
+fn model(rounds: u32) -> ScriptedModel {
+    ScriptedModel::from_fn(move |request| answer(request, rounds).unwrap_or_else(|| Reply::text("Done.")))
+}
+
+/// Answers with 512 bytes of text and a call, as long as there are rounds left.
+fn answer(request: &ModelRequest, rounds: u32) -> Option<Reply> {
+    let round = request.messages.len() / 2;
+    let text = format!("{round:>31} ");
+    (round < rounds as usize).then(|| Reply::call("note", json!({ "text": text })).and_text(text.repeat(16)))
+}
+
+fn store(path: &std::path::Path, durability: Durability) -> SqliteStore {
+    SqliteStore::with(SqliteOptions::builder().path(path).durability(durability).build()).unwrap()
+}
+
+fn runner(store: &SqliteStore, rounds: u32) -> Runner {
+    Runner::builder().model(model(rounds)).store(store.clone()).linger(Duration::ZERO).build()
+}
+
+fn folder() -> tempfile::TempDir {
+    let place = std::env::var("BENCH_FOLDER").unwrap_or_else(|_| ".".to_owned());
+    tempfile::tempdir_in(place).unwrap()
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    runtime.block_on(async {
+        paused().await;
+        for durability in [Durability::ProcessCrash, Durability::PowerLoss] {
+            rounds(durability).await;
+        }
+        disk().await;
+        resume().await;
+    });
+}
+
+/// Microseconds a commit of the bare library, at one row a commit.
+fn bare(durability: Durability, commits: u32, bytes: usize) -> f64 {
+    let folder = folder();
+    let db = Connection::open(folder.path().join("bare.db")).unwrap();
+    db.pragma_update(None, "journal_mode", "WAL").unwrap();
+    let level = if durability == Durability::PowerLoss { "FULL" } else { "NORMAL" };
+    db.pragma_update(None, "synchronous", level).unwrap();
+    db.execute_batch("CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT").unwrap();
+    let line = "x".repeat(bytes);
+    let mut insert = db.prepare("INSERT INTO events (line) VALUES (?1)").unwrap();
+    let begun = Instant::now();
+    for _ in 0..commits {
+        insert.execute([&line]).unwrap();
+    }
+    begun.elapsed().as_secs_f64() * 1e6 / f64::from(commits)
+}
+
+async fn rounds(durability: Durability) {
+    const ROUNDS: u32 = 300;
+    println!("\n{durability:?}");
+    let folder = folder();
+    let one = store(&folder.path().join("one.db"), durability);
+    let mut ratios = Vec::new();
+    for _ in 0..5 {
+        let runner = runner(&one, ROUNDS);
+        let begun = Instant::now();
+        let run = runner.start(&worker(ROUNDS), ()).await.unwrap();
+        run.result().await.unwrap();
+        let took = begun.elapsed().as_secs_f64() * 1e6;
+        let events = run.events(Seq(0)).await.unwrap();
+        let bytes: usize = events.iter().map(|event| event.to_json().unwrap().len()).sum();
+        // A round is an append of what was prepared, one of the request, the answer, the start and the result.
+        let commits = ROUNDS * 5;
+        let commit = bare(durability, commits, bytes / commits as usize);
+        ratios.push(took / (f64::from(commits) * commit));
+        let rate = f64::from(ROUNDS) / took * 1e6;
+        println!(
+            "one run: {rate:.0} rounds a second; a bare commit {commit:.0} us, a run's {:.0} us",
+            took / f64::from(commits)
+        );
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("one run, times the cost of its commits: {ratios:.2?}");
+    for runs in [1_u32, 8, 64] {
+        let runner = runner(&one, 30);
+        let begun = Instant::now();
+        let all = (0..runs).map(|_| async {
+            runner.start(&worker(30), ()).await.unwrap().result().await.unwrap();
+        });
+        futures::future::join_all(all).await;
+        let rate = f64::from(runs * 30) / begun.elapsed().as_secs_f64();
+        println!("{runs} runs at once: {rate:.0} rounds a second");
+    }
+}
+
+async fn disk() {
+    println!("\nrounds  transcript  log  file  file a byte of transcript");
+    for rounds in [50, 300, 3000] {
+        let folder = folder();
+        let path = folder.path().join("disk.db");
+        let store = store(&path, Durability::ProcessCrash);
+        let run = runner(&store, rounds).start(&worker(rounds), ()).await.unwrap();
+        run.result().await.unwrap();
+        let events = run.events(Seq(0)).await.unwrap();
+        let said = transcript(&Prompts::of(events.iter().map(|event| &**event))).len();
+        let log: usize = events.iter().map(|event| event.to_json().unwrap().len()).sum();
+        drop((run, store));
+        let file = settled_size(&path).await;
+        println!("{rounds:>6} {said:>11} {log:>8} {file:>8} {:>6.2}", file as f64 / said as f64);
+    }
+}
+
+/// The size of the file once its last user has closed it.
+async fn settled_size(path: &std::path::Path) -> u64 {
+    for _ in 0..100 {
+        if !path.with_extension("db-wal").exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    std::fs::metadata(path).unwrap().len()
+}
+
+async fn resume() {
+    println!("\nrounds  events  resume, ms (median of 5)  state alone, ms");
+    for rounds in [300, 3000] {
+        let folder = folder();
+        let store = store(&folder.path().join("resume.db"), Durability::ProcessCrash);
+        let control = Control::new(store.clone());
+        let (mut whole, mut state, mut events) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..5 {
+            let id = crashed(&store, rounds);
+            events = store.run(&id).await.unwrap().next.index();
+            let runner = runner(&store, rounds).brain(worker(rounds));
+            let begun = Instant::now();
+            control.state(&id).await.unwrap();
+            state.push(begun.elapsed().as_secs_f64() * 1e3);
+            let begun = Instant::now();
+            let run = runner.resume(&id).await.unwrap();
+            whole.push(begun.elapsed().as_secs_f64() * 1e3);
+            run.result().await.unwrap();
+        }
+        whole.sort_by(f64::total_cmp);
+        state.sort_by(f64::total_cmp);
+        println!("{rounds:>6} {events:>7} {:>8.1} {:>8.1}", whole[2], state[2]);
+    }
+}
+
+/// Plays a run up to its last answer, in a runtime of its own that goes away then, as in a crash.
+fn crashed(store: &SqliteStore, rounds: u32) -> RunId {
+    let store = store.clone();
+    let playing = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let hour = Duration::from_secs(3600);
+            let stuck = ScriptedModel::from_fn(move |request| {
+                answer(request, rounds).unwrap_or_else(|| Reply::text("").after(hour))
+            });
+            let runner = Runner::builder().model(stuck).store(store).build();
+            let run = runner.start(&worker(rounds), ()).await.unwrap();
+            let asked = Path::parse(&format!("Work/{rounds}")).unwrap();
+            while run.state().looped(&asked).is_none_or(|frame| frame.round < rounds) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            run.id().clone()
+        })
+    });
+    playing.join().unwrap()
+}
+
+async fn paused() {
+    const RUNS: usize = 10_000;
+    let folder = folder();
+    let store = store(&folder.path().join("paused.db"), Durability::ProcessCrash);
+    let model = ScriptedModel::from_fn(|_| Reply::call("ask", json!({})));
+    let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::ZERO).build();
+    let mut before = 0;
+    for n in 0..RUNS {
+        if n == RUNS / 10 {
+            released(&store, n).await;
+            before = resident();
+        }
+        runner.start(&asking(), ()).await.unwrap();
+    }
+    released(&store, RUNS).await;
+    let after = resident();
+    let mut took = Vec::new();
+    for _ in 0..9 {
+        let begun = Instant::now();
+        let waits = store.pending(&PendingFilter::builder().person(true).most(100).build()).await.unwrap();
+        took.push(begun.elapsed().as_secs_f64() * 1e3);
+        assert_eq!(waits.len(), 100);
+    }
+    took.sort_by(f64::total_cmp);
+    let begun = Instant::now();
+    let all = store.pending(&PendingFilter::default()).await.unwrap().len();
+    let whole = begun.elapsed().as_secs_f64() * 1e3;
+    println!("\n{RUNS} waiting runs: {before} KB resident at a tenth of them, {after} KB at all");
+    println!("the 100 that wait longest: {:.2} ms (median of 9); all {all}: {whole:.1} ms", took[4]);
+}
+
+async fn released(store: &SqliteStore, runs: usize) {
+    loop {
+        let filter = RunFilter::builder().status(vec![Status::Waiting]).build();
+        let rows = store.runs(&filter).await.unwrap();
+        let free = rows.iter().filter(|row| row.claim.as_ref().is_some_and(|claim| claim.released)).count();
+        if free == runs {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Kilobytes of memory that the process holds, as Linux counts them.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).unwrap_or(0)
+}
