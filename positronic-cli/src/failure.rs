@@ -4,16 +4,20 @@
 //! |---|---|
 //! | 0 | the run completed, the command did what it was asked to do |
 //! | 1 | the run failed |
-//! | 2 | the command line is wrong: unknown brain, bad option, unknown flag |
+//! | 2 | the command line is wrong: unknown brain or run, an id that fits several runs, bad option, unknown flag |
 //! | 3 | the run waits for an approval or an answer, and nobody is here to give it |
 //! | 4 | the run was cancelled otherwise than by Ctrl-C |
 //! | 5 | there is no model: no key, no address, no cassette, or the cassette cannot be read |
-//! | 6 | the surroundings are not in order: no project, a build that fails, a file that cannot be written |
+//! | 6 | the surroundings are not in order: no project, a build that fails, a file or a store that cannot be used |
+//! | 7 | the run refuses it: it is over, decided already, in another worker's hands, or what was sent does not fit |
 //! | 130 | the run was cancelled by Ctrl-C |
 
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
+
+use positronic_core::runner::SignalError;
+use positronic_core::store::StoreError;
 
 use crate::options::OptionsError;
 use crate::suggest::did_you_mean;
@@ -23,11 +27,12 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    completed
   1    the run failed
-  2    the command line is wrong: unknown brain, bad option, unknown flag
+  2    the command line is wrong: unknown brain or run, bad option, unknown flag
   3    the run waits for an approval or an answer, and nobody is here to give it
   4    the run was cancelled otherwise than by Ctrl-C
   5    there is no model: no key, no address, no cassette
-  6    the surroundings are not in order: no project, a failed build, a file
+  6    the surroundings are not in order: no project, a failed build, the store
+  7    the run refuses it: it is over or decided already, or it does not fit
   130  the run was cancelled by Ctrl-C";
 
 /// How a command ended, as its exit code says it.
@@ -40,6 +45,7 @@ pub(crate) enum Exit {
     Cancelled,
     NoModel,
     Surroundings,
+    Refused,
     Interrupted,
     /// As the project's own binary says it.
     #[cfg(not(unix))]
@@ -56,6 +62,7 @@ impl Exit {
             Self::Cancelled => 4,
             Self::NoModel => 5,
             Self::Surroundings => 6,
+            Self::Refused => 7,
             Self::Interrupted => 130,
             #[cfg(not(unix))]
             Self::Other(code) => code,
@@ -104,9 +111,32 @@ pub(crate) enum Failure {
     Run { message: String },
     #[error("the run waits, and nobody is here to answer:\n{}", waiting.join("\n"))]
     Unanswered { waiting: Vec<String>, lines: Vec<String> },
+    #[error("there is no run `{written}` in {place}")]
+    UnknownRun { written: String, place: String, near: Vec<String>, list: String },
+    #[error("there is no brain `{written}`, and no run in {place}")]
+    UnknownBrainOrRun { written: String, place: String, near: Vec<String>, known: Vec<String> },
+    #[error("`{written}` is the beginning of several runs")]
+    AmbiguousRun { written: String, candidates: Vec<String> },
+    #[error("several calls of the run wait for a decision; name those that are meant, or say --all")]
+    SeveralCalls { calls: Vec<String> },
+    #[error("`{written}` is no place of a call")]
+    NoCall { written: String, reason: String },
+    #[error("{message}")]
+    Misused { message: String, hint: String },
+    #[error("{message}")]
+    Refused { message: String, hints: Vec<String> },
+    #[error("{message}")]
+    Store { message: String, hints: Vec<String> },
+    #[error("{}, line {line}: {reason}", path.display())]
+    Import { path: PathBuf, line: usize, reason: String },
 }
 
 impl Failure {
+    /// Says that the store, or something in it, cannot be used.
+    pub(crate) fn store(error: impl std::fmt::Display) -> Self {
+        Self::Store { message: error.to_string(), hints: Vec::new() }
+    }
+
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::UnknownBrain { .. }
@@ -114,7 +144,13 @@ impl Failure {
             | Self::NoPackageName { .. }
             | Self::NotEmpty { .. }
             | Self::NoFolder { .. }
-            | Self::NoCheckout { .. } => Exit::Usage,
+            | Self::NoCheckout { .. }
+            | Self::UnknownRun { .. }
+            | Self::UnknownBrainOrRun { .. }
+            | Self::AmbiguousRun { .. }
+            | Self::SeveralCalls { .. }
+            | Self::NoCall { .. }
+            | Self::Misused { .. } => Exit::Usage,
             Self::NoModel { .. }
             | Self::NoEndpoint { .. }
             | Self::NothingToRecord
@@ -122,11 +158,14 @@ impl Failure {
             | Self::Cassette { .. } => Exit::NoModel,
             Self::Run { .. } => Exit::RunFailed,
             Self::Unanswered { .. } => Exit::Unanswered,
+            Self::Refused { .. } => Exit::Refused,
             Self::NoProject { .. }
             | Self::SeveralBinaries { .. }
             | Self::Build
             | Self::Cargo { .. }
             | Self::File { .. }
+            | Self::Store { .. }
+            | Self::Import { .. }
             | Self::Output(_) => Exit::Surroundings,
         }
     }
@@ -134,7 +173,7 @@ impl Failure {
     /// Says what can be done about it, one piece of advice a line.
     pub(crate) fn hints(&self) -> Vec<String> {
         match self {
-            Self::UnknownBrain { near, known, .. } => {
+            Self::UnknownBrain { near, known, .. } | Self::UnknownBrainOrRun { near, known, .. } => {
                 let near: Vec<&str> = near.iter().map(String::as_str).collect();
                 did_you_mean(&near).into_iter().chain(listed(known)).collect()
             }
@@ -164,6 +203,18 @@ impl Failure {
                 let how = "run it on a terminal to be asked, or with --cassette FILE that holds an answer, such as";
                 std::iter::once(how.to_owned()).chain(lines.iter().map(|line| format!("  {line}"))).collect()
             }
+            Self::UnknownRun { near, list, .. } => {
+                let near: Vec<&str> = near.iter().map(String::as_str).collect();
+                did_you_mean(&near).into_iter().chain([format!("`{list}` lists the runs")]).collect()
+            }
+            Self::AmbiguousRun { candidates, .. } => candidates.clone(),
+            Self::SeveralCalls { calls } => calls.clone(),
+            Self::NoCall { reason, .. } => vec![reason.clone()],
+            Self::Misused { hint, .. } => vec![hint.clone()],
+            Self::Refused { hints, .. } | Self::Store { hints, .. } => hints.clone(),
+            Self::Import { .. } => {
+                vec!["nothing was taken in; export the run again, and copy the file whole".to_owned()]
+            }
             Self::SeveralBinaries { .. } => {
                 vec!["say which one with `default-run` in the package's Cargo.toml".to_owned()]
             }
@@ -188,6 +239,22 @@ impl Failure {
         }
         prose.push('\n');
         prose
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::store(error)
+    }
+}
+
+impl From<SignalError> for Failure {
+    fn from(error: SignalError) -> Self {
+        match error {
+            SignalError::Refused(refusal) => Self::Refused { message: refusal.to_string(), hints: Vec::new() },
+            SignalError::Store(error) => error.into(),
+            other => Self::Run { message: other.to_string() },
+        }
     }
 }
 
@@ -220,6 +287,7 @@ mod tests {
             Exit::Cancelled,
             Exit::NoModel,
             Exit::Surroundings,
+            Exit::Refused,
             Exit::Interrupted,
         ];
         for exit in all {

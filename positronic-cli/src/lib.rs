@@ -13,8 +13,9 @@
 //! ```
 //!
 //! Data goes to stdout, everything else to stderr. Modules in reading order: `cli` (the command line), `start` (from
-//! arguments to exit code), `commands` (one verb a file), [`options`], `answers` (who is asked when a run waits),
-//! [`display`] (what a person sees of a run), `failure` (errors as prose, exit codes), `settings` (the environment).
+//! arguments to exit code), `commands` (one verb a file), `kept` (the store), `find` (which run is meant), [`options`],
+//! `session` (one run at the terminal), `answers` (who is asked when a run waits), [`display`] (what a person sees of a
+//! run), `lists` (many runs), `failure` (errors as prose, exit codes), `settings` (the environment).
 
 mod answers;
 mod cargo;
@@ -22,10 +23,14 @@ mod cli;
 mod commands;
 pub mod display;
 mod failure;
+mod find;
 mod interrupts;
+mod kept;
+mod lists;
 mod models;
 pub mod options;
 mod project;
+mod rewind;
 mod screen;
 mod session;
 mod settings;

@@ -10,10 +10,12 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
 use positronic_core::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, Tier};
+use positronic_core::runner::Runner;
 use serde_json::Value;
 
-use crate::cli::RunArgs;
+use crate::cli::ModelArgs;
 use crate::failure::Failure;
+use crate::kept::{Kept, Store};
 use crate::project::{Entry, Project};
 use crate::settings::Settings;
 
@@ -85,14 +87,41 @@ impl Playing {
     }
 }
 
+/// What the command line says about models.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) model: &'a ModelArgs,
+    /// Where the traffic is recorded to.
+    pub(crate) record: Option<&'a Path>,
+}
+
+impl Models {
+    /// Makes the runner that works with these models in a store, and knows all of the project's brains.
+    pub(crate) fn runner(&self, project: &Project, kept: &Kept) -> Runner {
+        let builder = Runner::builder().model(self.normal.clone());
+        let runner = match (&self.high, &kept.store) {
+            (Some(high), Store::Memory(store)) => builder.high(high.clone()).store(store.clone()).build(),
+            (Some(high), Store::File(store)) => builder.high(high.clone()).store(store.clone()).build(),
+            (None, Store::Memory(store)) => builder.store(store.clone()).build(),
+            (None, Store::File(store)) => builder.store(store.clone()).build(),
+        };
+        project.brains.iter().fold(runner, |runner, entry| runner.plan(Arc::clone(&entry.plan)))
+    }
+
+    /// Returns models for a runner that only looks.
+    pub(crate) fn none() -> Self {
+        Self { normal: SharedModel(Arc::new(NoModel)), high: None, tape: Tape::None, notice: None }
+    }
+}
+
 /// Finds the cassette to play: the one that was named, or the brain's own where nothing else can answer.
 pub(crate) fn cassette(
     project: &Project,
     entry: &Entry,
-    args: &RunArgs,
+    wanted: Wanted<'_>,
     settings: &Settings,
 ) -> Result<Option<Playing>, Failure> {
-    if let Some(path) = &args.cassette {
+    if let Some(path) = &wanted.model.cassette {
         let name = path.display().to_string();
         let what = format!("playing the cassette {name}");
         let cassette = Cassette::load(path).map_err(|error| Failure::Cassette {
@@ -105,7 +134,8 @@ pub(crate) fn cassette(
         return Ok(Some(Playing { cassette, what, advice: "" }));
     }
     let answers = settings.has_endpoint() || project.models.iter().any(|(tier, _)| *tier == Tier::Normal);
-    let Some(text) = entry.cassette.filter(|_| !answers && args.model.is_none() && args.record.is_none()) else {
+    let Some(text) = entry.cassette.filter(|_| !answers && wanted.model.model.is_none() && wanted.record.is_none())
+    else {
         return Ok(None);
     };
     let title = &entry.plan.title;
@@ -120,7 +150,7 @@ pub(crate) fn cassette(
 pub(crate) fn choose(
     project: &Project,
     entry: &Entry,
-    args: &RunArgs,
+    wanted: Wanted<'_>,
     options: &Value,
     playing: Option<Playing>,
     settings: &Settings,
@@ -128,19 +158,18 @@ pub(crate) fn choose(
     if let Some(playing) = playing {
         return Ok(play(playing));
     }
+    let name = &wanted.model.model;
     let own =
         |tier: Tier| project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model));
-    let (normal, high) = match own(Tier::Normal).filter(|_| args.model.is_none()) {
+    let (normal, high) = match own(Tier::Normal).filter(|_| name.is_none()) {
         Some(normal) => (normal, own(Tier::High)),
-        None if settings.has_endpoint() => (endpoint(args.model.as_deref(), settings)?, None),
-        None if args.record.is_some() => return Err(Failure::NothingToRecord),
-        None if args.model.is_some() => {
-            return Err(Failure::NoEndpoint { model: args.model.clone().unwrap_or_default() });
-        }
+        None if settings.has_endpoint() => (endpoint(name.as_deref(), settings)?, None),
+        None if wanted.record.is_some() => return Err(Failure::NothingToRecord),
+        None if name.is_some() => return Err(Failure::NoEndpoint { model: name.clone().unwrap_or_default() }),
         None if has_loop(&entry.plan) => return Err(Failure::NoModel { brain: entry.plan.title.clone() }),
         None => (Arc::new(NoModel) as Arc<dyn Model>, None),
     };
-    match &args.record {
+    match wanted.record {
         Some(path) => Ok(recording(normal, high, path, options, settings)),
         None => Ok(Models { normal: SharedModel(normal), high: high.map(SharedModel), tape: Tape::None, notice: None }),
     }

@@ -88,6 +88,14 @@ impl Project {
         crate::start::project(&self)
     }
 
+    /// Finds the brain of a run.
+    pub(crate) fn titled(&self, title: &str) -> Result<&Entry, Failure> {
+        self.brains.iter().find(|entry| entry.plan.title == title).ok_or_else(|| {
+            let known = self.brains.iter().map(|entry| entry.plan.title.clone()).collect();
+            Failure::UnknownBrain { written: title.to_owned(), near: Vec::new(), known }
+        })
+    }
+
     /// Finds a brain by what a person wrote: its title, or the beginning of one title alone.
     pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
         let wanted = normal(written);

@@ -1,13 +1,11 @@
 //! One run at the command line: its events to the screen, its questions to whoever answers, Ctrl-C to the run.
 
+use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use positronic_core::plan::Plan;
-use positronic_core::record::{Actor, Seq, SignalKind, Start};
-use positronic_core::record::{Pending, PendingKind};
+use positronic_core::record::{Actor, Event, Pending, RunId, Seq, SignalKind};
 use positronic_core::runner::{Clock as _, Run, Runner, Settled, SignalError, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::Value;
@@ -15,20 +13,24 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use crate::answers::{Answer, ask, example_lines, from_cassette, prepare};
-use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::interrupts::{Interrupt, interrupts};
+use crate::lists::question;
 use crate::models::Tape;
 use crate::screen::Screen;
 use crate::ui::Ui;
 
-/// How a run ended, for the command.
+/// How a run ended, or was left, for the command.
 #[derive(Debug)]
 pub(crate) enum Ending {
     Completed(Value),
     Failed,
     Cancelled,
     Interrupted,
+    /// It waits for these, or is paused, and goes on later.
+    Left(Vec<Pending>),
+    /// Ctrl-C, and the run stays as it is.
+    LetGo,
 }
 
 /// How often the screen is repainted.
@@ -38,29 +40,63 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How many events and pieces may be on their way to the screen.
 const ROOM: usize = 4096;
 
-/// Runs a brain to its end.
-#[expect(clippy::too_many_arguments, reason = "a run needs all of these, and they have no more in common than that")]
+/// How somebody sits with a run.
+pub(crate) struct Sitting<'a> {
+    pub(crate) tape: &'a Tape,
+    /// Whether a cassette that is played answers for people, too.
+    pub(crate) played: bool,
+    pub(crate) actor: &'a Actor,
+    /// Whether the run outlives this process, so that an answer can come later.
+    pub(crate) lasts: bool,
+    pub(crate) role: Role,
+    pub(crate) plain: bool,
+    pub(crate) json: bool,
+}
+
+/// What somebody who sits with a run is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// To run it: Ctrl-C cancels it.
+    Runs,
+    /// To go on with it: Ctrl-C lets go of it.
+    Works,
+    /// To look: nobody is asked, and Ctrl-C looks away.
+    Watches {
+        /// Whether to look away when the run waits, too.
+        until_waiting: bool,
+    },
+}
+
+/// Shows a run that `begin` starts or goes on with, from its first event to its end, and asks whoever answers. Returns
+/// its id, too.
 pub(crate) async fn session(
     runner: &Runner,
-    plan: Arc<Plan>,
-    options: Value,
-    start: Start,
-    tape: &Tape,
-    actor: &Actor,
-    args: &RunArgs,
+    begin: impl AsyncFnOnce(Runner) -> Result<Run<Value>, Failure>,
+    sitting: &Sitting<'_>,
     ui: &mut Ui,
-) -> Result<Ending, Failure> {
-    let person = ui.settings.stdin_is_terminal && ui.settings.stderr_is_terminal && !ui.settings.dumb;
+) -> Result<(RunId, Ending), Failure> {
+    let terminal = ui.settings.stdin_is_terminal && ui.settings.stderr_is_terminal && !ui.settings.dumb;
+    let person = terminal && !matches!(sitting.role, Role::Watches { .. });
     prepare(ui.colour());
     let interrupts = interrupts();
     let (sink, stream) = ChannelSink::new(ROOM);
-    let screen = Screen::new(ui, args.plain, args.json);
-    let run = runner.clone().sink(sink).start_plan(plan, options, start).await;
-    let run = run.map_err(|error| Failure::Run { message: error.to_string() })?;
-    let mut session = Session { run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, tape, actor };
+    let run = begin(runner.clone().sink(sink)).await?;
+    let id = run.id().clone();
+    if sitting.lasts {
+        ui.notice(&format!("run {id}"))?;
+    }
+    let screen = Screen::new(ui, sitting.plain, sitting.json);
+    let mut session = Session { run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, sitting };
     let ending = session.work().await;
     session.screen.finish()?;
-    ending
+    if let Err(Failure::Output(error)) = &ending
+        && error.kind() == io::ErrorKind::BrokenPipe
+        && sitting.role == Role::Runs
+    {
+        // Nobody sees what it does any more, and nobody can stop it from here.
+        _ = session.run.cancel("whoever read the output has gone away").await;
+    }
+    Ok((id, ending?))
 }
 
 struct Session<'a, S> {
@@ -73,16 +109,17 @@ struct Session<'a, S> {
     stopped: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
     person: bool,
-    tape: &'a Tape,
-    actor: &'a Actor,
+    sitting: &'a Sitting<'a>,
 }
 
 impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
     async fn work(&mut self) -> Result<Ending, Failure> {
+        self.fill().await?;
         loop {
             let settled = self.watch().await?;
             self.catch_up().await?;
             match settled {
+                None if self.sitting.role != Role::Runs => return Ok(Ending::LetGo),
                 None => return Ok(Ending::Interrupted),
                 Some(Settled::Completed(result)) => return Ok(Ending::Completed(result)),
                 Some(Settled::Failed(_)) => return Ok(Ending::Failed),
@@ -92,7 +129,26 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                         Some(Interrupt::System) | None => Ending::Cancelled,
                     });
                 }
-                Some(Settled::Waiting(pending)) => self.answer(pending).await?,
+                Some(Settled::Waiting(_) | Settled::Paused)
+                    if self.sitting.role == (Role::Watches { until_waiting: false }) =>
+                {
+                    if !self.idle().await? {
+                        return Ok(Ending::LetGo);
+                    }
+                }
+                Some(Settled::Waiting(pending)) => {
+                    if let Some(ending) = self.answer(pending).await? {
+                        return Ok(ending);
+                    }
+                }
+                Some(Settled::Paused) if self.sitting.lasts && !self.person => return Ok(Ending::Left(Vec::new())),
+                // Somebody paused it elsewhere, and lets it go on there.
+                Some(Settled::Paused) if self.sitting.lasts => {
+                    self.screen.say("paused; it goes on when somebody lifts the pause")?;
+                    if !self.idle().await? {
+                        return Ok(Ending::LetGo);
+                    }
+                }
                 Some(Settled::Paused) => self.signal("", SignalKind::Resume).await?,
                 Some(Settled::Stopped(message)) => return Err(Failure::Run { message }),
             }
@@ -108,10 +164,10 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         loop {
             tokio::select! {
                 settled = &mut settled => return Ok(Some(settled)),
-                Some(live) = self.stream.next() => self.show(live)?,
+                Some(live) = self.stream.next() => self.show(live).await?,
                 _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
                 Some(told) = self.interrupts.recv() => {
-                    if self.stopped.is_some() {
+                    if self.stopped.is_some() || self.sitting.role != Role::Runs {
                         return Ok(None);
                     }
                     self.stop(told).await?;
@@ -120,13 +176,46 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         }
     }
 
-    fn show(&mut self, live: Live) -> Result<(), Failure> {
-        match live {
-            Live::Event(_, event) => {
-                self.seen = event.seq.next();
-                self.screen.event(&event)?;
+    /// Waits until something happens in the run. Says no where the process is told to let go of it.
+    async fn idle(&mut self) -> Result<bool, Failure> {
+        let before = self.seen;
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        while self.seen == before {
+            tokio::select! {
+                Some(live) = self.stream.next() => self.show(live).await?,
+                _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
+                Some(told) = self.interrupts.recv() => {
+                    if self.sitting.role == Role::Runs {
+                        self.stop(told).await?;
+                    }
+                    return Ok(self.sitting.role == Role::Runs);
+                }
             }
+        }
+        Ok(true)
+    }
+
+    async fn show(&mut self, live: Live) -> Result<(), Failure> {
+        match live {
+            Live::Event(_, event) if event.seq < self.seen => {}
+            Live::Event(_, event) if event.seq > self.seen => self.fill().await?,
+            Live::Event(_, event) => self.event(&event)?,
             Live::Delta(_, delta) => self.screen.delta(&delta),
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Failure> {
+        self.seen = event.seq.next();
+        self.screen.event(event)?;
+        Ok(())
+    }
+
+    /// Shows what the log has and the stream does not bring: what happened before this process held the run.
+    async fn fill(&mut self) -> Result<(), Failure> {
+        for event in self.run.events(self.seen).await? {
+            self.event(&event)?;
         }
         Ok(())
     }
@@ -136,7 +225,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         let next = self.run.state().next;
         while self.seen < next {
             match tokio::time::timeout(PATIENCE, self.stream.next()).await {
-                Ok(Some(live)) => self.show(live)?,
+                Ok(Some(live)) => self.show(live).await?,
                 Ok(None) | Err(_) => break,
             }
         }
@@ -144,50 +233,47 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         Ok(())
     }
 
-    /// Answers one of the things that are pending.
-    async fn answer(&mut self, pending: Vec<Pending>) -> Result<(), Failure> {
-        if let Tape::Plays(cassette) = self.tape
+    /// Answers one of the things that are pending, or leaves all of them.
+    async fn answer(&mut self, pending: Vec<Pending>) -> Result<Option<Ending>, Failure> {
+        if let Tape::Plays(cassette) = self.sitting.tape
+            && self.sitting.played
             && let Some(kind) = from_cassette(cassette, &pending)
         {
             let actor =
                 Actor { by: Some("the cassette".to_owned()), channel: Some("cassette".to_owned()), trace: None };
             self.send(kind, actor).await?;
-            return Ok(());
+            return Ok(None);
         }
         let Some(first) = pending.first().filter(|_| self.person).cloned() else {
+            if self.sitting.lasts {
+                return Ok(Some(Ending::Left(pending)));
+            }
             return Err(Failure::Unanswered {
                 waiting: pending.iter().map(|pending| self.sentence(pending)).collect(),
                 lines: example_lines(&pending),
             });
         };
         self.screen.suspend()?;
-        let (place, call) = (self.screen.trail(&first.call), first.call.clone());
-        // The question blocks its thread; nothing happens in the run meanwhile, but that a time may be up.
-        let answer = tokio::task::spawn_blocking(move || ask(&first, &place)).await;
+        let (place, call, lasts) = (self.screen.trail(&first.call), first.call.clone(), self.sitting.lasts);
+        // The question blocks its thread; what others do meanwhile is told with the answer to it.
+        let answer = tokio::task::spawn_blocking(move || ask(&first, &place, lasts)).await;
         let answer = answer.map_err(|error| Failure::Run { message: error.to_string() })??;
         match answer {
-            Answer::Signal(kind) => self.signal(call.as_str(), kind).await,
-            Answer::Stop => self.stop(Interrupt::Person).await,
+            Answer::Signal(kind) => self.signal(call.as_str(), kind).await?,
+            Answer::Later => return Ok(Some(Ending::Left(pending))),
+            Answer::Stop => self.stop(Interrupt::Person).await?,
         }
+        Ok(None)
     }
 
     fn sentence(&self, pending: &Pending) -> String {
         let place = self.screen.trail(&pending.call);
-        match &pending.kind {
-            PendingKind::Approval { gate, .. } => format!("{place} needs approval: {}", gate.reason),
-            PendingKind::Answer { waits } => {
-                let waits: Vec<String> = waits
-                    .iter()
-                    .map(|wait| format!("{} {}", wait.webhook, wait.identifier).trim().to_owned())
-                    .collect();
-                format!("{place} waits for {}", waits.join(" or "))
-            }
-        }
+        format!("{place} {}", question(pending))
     }
 
     async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<(), Failure> {
-        let sent = self.send(kind.clone(), self.actor.clone()).await?;
-        if let Tape::Records(cassette) = self.tape
+        let sent = self.send(kind.clone(), self.sitting.actor.clone()).await?;
+        if let Tape::Records(cassette) = self.sitting.tape
             && sent
         {
             cassette.record_signal(after, &kind);
@@ -214,7 +300,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
             Interrupt::System => "the process was told to end",
         };
         let kind = SignalKind::Cancel { reason: Some(reason.to_owned()) };
-        match self.run.signal(kind, self.actor.clone()).await {
+        match self.run.signal(kind, self.sitting.actor.clone()).await {
             // A run that has ended meanwhile needs no cancelling.
             Ok(_) | Err(SignalError::Refused(_)) => Ok(()),
             Err(error) => Err(Failure::Run { message: error.to_string() }),

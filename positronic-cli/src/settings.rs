@@ -5,12 +5,14 @@
 //! | `OPENAI_API_KEY` | the key of the endpoint |
 //! | `OPENAI_BASE_URL` | the endpoint, up to and including the version; without it OpenAI's own |
 //! | `OPENAI_MODEL` | the model, where `--model` names none |
+//! | `POSITRONIC_STORE` | where runs are kept, where `--store` names no file |
 //! | `USER`, `USERNAME` | who decides at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and show signs beyond ASCII |
 
 use std::fmt;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 /// The settings of one call of the command.
 #[derive(Clone, Default)]
@@ -21,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) base_url: Option<String>,
     /// The model.
     pub(crate) model: Option<String>,
+    /// Where runs are kept.
+    pub(crate) store: Option<PathBuf>,
     /// Who sits at the terminal.
     pub(crate) user: Option<String>,
     /// Whether colours are unwanted.
@@ -60,6 +64,7 @@ impl Settings {
             api_key: variable("OPENAI_API_KEY"),
             base_url: variable("OPENAI_BASE_URL"),
             model: variable("OPENAI_MODEL"),
+            store: variable("POSITRONIC_STORE").map(PathBuf::from),
             user: variable("USER").or_else(|| variable("USERNAME")),
             no_color: variable("NO_COLOR").is_some(),
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),

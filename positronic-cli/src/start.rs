@@ -21,14 +21,20 @@ pub(crate) fn project(project: &Project) -> ExitCode {
     process(|arguments, ui| in_project(project, arguments, ui))
 }
 
-/// Runs the `positronic` command: `new` by itself, everything else by the binary of the project around.
+/// Runs the `positronic` command: what needs a brain's code by the binary of the project around, everything else by
+/// itself.
 #[must_use = "the exit code says how the command ended"]
 pub fn positronic() -> ExitCode {
     process(|arguments, ui| {
-        with_command(arguments, ui, |command, ui| match command {
-            Command::New(args) => commands::new(args, ui),
-            Command::List(_) | Command::Show(_) | Command::Run(_) => {
-                crate::cargo::hand_over(arguments.get(1..).unwrap_or_default(), ui)
+        with_command(arguments, ui, |command, ui| {
+            if !command.needs_brains() {
+                return without_brains(command, ui);
+            }
+            match (crate::cargo::hand_over(arguments.get(1..).unwrap_or_default(), ui), command) {
+                // Where there is no project, a run can be looked at all the same.
+                (Err(Failure::NoProject { .. }), Command::Show(args)) => commands::show_run(args, ui),
+                (Err(Failure::NoProject { .. }), Command::Fork(args)) => commands::fork(None, args, ui),
+                (handed, _) => handed,
             }
         })
     })
@@ -37,11 +43,37 @@ pub fn positronic() -> ExitCode {
 /// Runs a command of a project, given the arguments with the program's name before them.
 pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui) -> u8 {
     with_command(arguments, ui, |command, ui| match command {
-        Command::New(args) => commands::new(args, ui),
         Command::List(args) => commands::list(project, args, ui),
         Command::Show(args) => commands::show(project, args, ui),
         Command::Run(args) => commands::run(project, args, ui),
+        Command::Work(args) => commands::work(project, args, ui),
+        Command::Fork(args) => commands::fork(Some(project), args, ui),
+        other => without_brains(other, ui),
     })
+}
+
+fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+    match command {
+        Command::New(args) => commands::new(args, ui),
+        Command::Runs(args) => commands::runs(args, ui),
+        Command::Inbox(args) => commands::inbox(args, ui),
+        Command::Watch(args) => commands::watch(args, ui),
+        Command::Events(args) => commands::events(args, ui),
+        Command::Approve(args) => commands::approve(args, ui),
+        Command::Reject(args) => commands::reject(args, ui),
+        Command::Send(args) => commands::send(args, ui),
+        Command::Pause(args) => commands::pause(args, ui),
+        Command::Resume(args) => commands::resume(args, ui),
+        Command::Cancel(args) => commands::cancel(args, ui),
+        Command::State(args) => commands::state(args, ui),
+        Command::Diff(args) => commands::diff(args, ui),
+        Command::Export(args) => commands::export(args, ui),
+        Command::Import(args) => commands::import(args, ui),
+        Command::Prune(args) => commands::prune(args, ui),
+        Command::List(_) | Command::Show(_) | Command::Run(_) | Command::Work(_) | Command::Fork(_) => {
+            Err(Failure::NoProject { from: std::env::current_dir()? })
+        }
+    }
 }
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
@@ -64,6 +96,7 @@ fn with_command(
         }
     };
     ui.color = cli.color;
+    ui.place = cli.place.clone();
     if let Some(name) = arguments.first().and_then(|path| name(path)) {
         ui.program = name;
     }

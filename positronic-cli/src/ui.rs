@@ -3,13 +3,19 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style as Ansi};
+use positronic_core::record::Actor;
+use serde::Serialize;
 
-use crate::cli::Color;
+use crate::cli::{Color, Where};
 use crate::display::Style;
-use crate::display::text::{sanitise, wrap};
+use crate::display::text::{harmless_json, sanitise, wrap};
 use crate::failure::Failure;
+use crate::options::shell_word;
 use crate::screen;
 use crate::settings::Settings;
+
+/// How many columns a list has that goes to no terminal.
+const WIDE: usize = 160;
 
 /// The framework's own command.
 pub(crate) const PROGRAM: &str = "positronic";
@@ -24,6 +30,8 @@ pub(crate) struct Ui {
     pub(crate) color: Color,
     /// What the command is called.
     pub(crate) program: String,
+    /// Where runs are kept, as the command line says it.
+    pub(crate) place: Where,
 }
 
 impl Ui {
@@ -35,21 +43,87 @@ impl Ui {
             settings,
             color: Color::Auto,
             program: PROGRAM.to_owned(),
+            place: Where::default(),
         }
     }
 
     /// Says whether progress may have colours.
     pub(crate) const fn colour(&self) -> bool {
+        self.coloured(self.settings.stderr_is_terminal)
+    }
+
+    /// Says whether data may have colours.
+    pub(crate) const fn out_colour(&self) -> bool {
+        self.coloured(self.settings.stdout_is_terminal)
+    }
+
+    const fn coloured(&self, terminal: bool) -> bool {
         match self.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => self.settings.stderr_is_terminal && !self.settings.no_color && !self.settings.dumb,
+            Color::Auto => terminal && !self.settings.no_color && !self.settings.dumb,
         }
     }
 
     /// Returns how progress may look.
     pub(crate) fn style(&self) -> Style {
         Style { colour: self.colour(), unicode: self.settings.unicode, ..Style::default() }
+    }
+
+    /// Returns how many columns data may take.
+    pub(crate) fn columns(&self) -> usize {
+        if self.settings.stdout_is_terminal { screen::size().0 } else { WIDE }
+    }
+
+    /// Returns who acts at this terminal.
+    pub(crate) fn actor(&self, by: Option<&str>) -> Actor {
+        let by = by.map(str::to_owned).or_else(|| self.settings.user.clone());
+        Actor { by, channel: Some("cli".to_owned()), trace: None }
+    }
+
+    /// Returns how many columns a line to a person may take.
+    pub(crate) fn err_columns(&self) -> usize {
+        if self.settings.stderr_is_terminal { screen::size().0 } else { WIDE }
+    }
+
+    /// Writes a command of this program as a person would type it, for the runs that this call is about.
+    pub(crate) fn command(&self, words: &[&str]) -> String {
+        let store = self.place.store.as_ref().map(|store| store.to_string_lossy().into_owned());
+        let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
+        let all = std::iter::once(self.program.as_str()).chain(words.iter().copied()).chain(store);
+        all.map(shell_word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Writes text for people as data; nothing in it can speak to the terminal.
+    pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
+        let text = sanitise(text, self.settings.unicode);
+        if text.is_empty() { Ok(()) } else { writeln!(self.out, "{}", text.trim_end_matches('\n')) }
+    }
+
+    /// Writes an empty line between two pieces of data.
+    pub(crate) fn blank(&mut self) -> io::Result<()> {
+        writeln!(self.out)
+    }
+
+    /// Writes a frame that was made harmless where it was made, and may have colours.
+    pub(crate) fn frame(&mut self, frame: &str) -> io::Result<()> {
+        self.out.write_all(frame.as_bytes())
+    }
+
+    /// Writes a document.
+    pub(crate) fn document(&mut self, document: &impl Serialize) -> io::Result<()> {
+        writeln!(self.out, "{}", harmless_json(&serde_json::to_string_pretty(document)?))
+    }
+
+    /// Writes a line of JSON.
+    pub(crate) fn json_line(&mut self, document: &impl Serialize) -> io::Result<()> {
+        writeln!(self.out, "{}", harmless_json(&serde_json::to_string(document)?))
+    }
+
+    /// Tells a person lines that are no data, and are not to be broken: there are commands among them.
+    pub(crate) fn lines(&mut self, text: &str) -> io::Result<()> {
+        let text = sanitise(text, self.settings.unicode);
+        writeln!(self.err, "{}", text.trim_end_matches('\n'))
     }
 
     /// Tells a person something that is no data, such as which cassette is played.

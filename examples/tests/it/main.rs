@@ -3,6 +3,7 @@
 
 mod crash;
 mod delegate;
+mod durable;
 #[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub(crate) use person::{Answer, ask, prepare};
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
-const REPLY: &str = "reply";
+pub(crate) const REPLY: &str = "reply";
 
 /// Takes the cassette's next answer to what is pending.
 pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<SignalKind> {

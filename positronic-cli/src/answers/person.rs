@@ -19,6 +19,8 @@ use crate::options::{Entry, entries, read_entry};
 pub(crate) enum Answer {
     /// This.
     Signal(SignalKind),
+    /// None now; the run stays.
+    Later,
     /// That the run shall end.
     Stop,
 }
@@ -34,6 +36,8 @@ type Prompted<T> = Result<T, InquireError>;
 const APPROVE: &str = "Approve";
 const EDIT: &str = "Approve with other arguments";
 const REJECT: &str = "Reject";
+const ANSWER: &str = "Answer now";
+const LATER: &str = "Leave it for later";
 const STOP: &str = "Stop the run";
 
 /// Sets how questions look.
@@ -41,16 +45,19 @@ pub(crate) fn prepare(colour: bool) {
     inquire::set_global_render_config(if colour { RenderConfig::default_colored() } else { RenderConfig::empty() });
 }
 
-/// Asks until there is an answer. Ctrl-C stops the run.
+/// Asks until there is an answer. Ctrl-C stops the run; where the run lasts, the question can be left for later.
 ///
 /// # Errors
 ///
 /// What the terminal answers.
-pub(crate) fn ask(pending: &Pending, place: &str) -> io::Result<Answer> {
+pub(crate) fn ask(pending: &Pending, place: &str, lasts: bool) -> io::Result<Answer> {
     loop {
         let asked = match &pending.kind {
-            PendingKind::Approval { gate, .. } => approval(pending, gate, place),
-            PendingKind::Answer { waits } => answer(pending, waits, place),
+            PendingKind::Approval { gate, .. } => approval(pending, gate, place, lasts),
+            PendingKind::Answer { waits } => match answer(pending, waits, place) {
+                Ok(Asked::Back) | Err(InquireError::OperationCanceled) if lasts => leave(place),
+                asked => asked,
+            },
         };
         return match asked {
             Ok(Asked::Answer(answer)) => Ok(answer),
@@ -71,17 +78,25 @@ fn or_back<T>(prompted: Prompted<T>) -> Prompted<Asked<T>> {
     }
 }
 
-fn approval(pending: &Pending, gate: &Gate, place: &str) -> Prompted<Asked<Answer>> {
+/// Asks what to do about a question that a person went back from.
+fn leave(place: &str) -> Prompted<Asked<Answer>> {
+    Ok(match select(&format!("{} waits.", one_line(place, true)), vec![ANSWER, LATER, STOP])? {
+        LATER => Asked::Answer(Answer::Later),
+        STOP => Asked::Answer(Answer::Stop),
+        _ => Asked::Back,
+    })
+}
+
+fn approval(pending: &Pending, gate: &Gate, place: &str, lasts: bool) -> Prompted<Asked<Answer>> {
     let arguments = serde_json::to_string_pretty(&*pending.arguments).unwrap_or_default();
     let mut shown = format!("{} asks: {}\n", one_line(place, true), one_line(&gate.reason, true));
     for line in sanitise(&arguments, true).lines() {
         _ = writeln!(shown, "  {line}");
     }
     Write::write_all(&mut io::stderr(), shown.as_bytes())?;
-    let mut choices = vec![APPROVE, REJECT, STOP];
-    if gate.editable {
-        choices.insert(1, EDIT);
-    }
+    let edit = gate.editable.then_some(EDIT);
+    let later = lasts.then_some(LATER);
+    let choices = [Some(APPROVE), edit, Some(REJECT), later, Some(STOP)].into_iter().flatten().collect();
     let message = format!("May {} run?", one_line(&pending.tool, true));
     let call = pending.call.clone();
     let kind = match select(&message, choices)? {
@@ -99,6 +114,7 @@ fn approval(pending: &Pending, gate: &Gate, place: &str) -> Prompted<Asked<Answe
                 Asked::Back => return Ok(Asked::Back),
             }
         }
+        LATER => return Ok(Asked::Answer(Answer::Later)),
         _ => return Ok(Asked::Answer(Answer::Stop)),
     };
     Ok(Asked::Answer(Answer::Signal(kind)))
@@ -127,6 +143,7 @@ fn edited(arguments: &Value) -> Prompted<Value> {
 }
 
 fn answer(pending: &Pending, waits: &[WaitSpec], place: &str) -> Prompted<Asked<Answer>> {
+    writeln!(io::stderr(), "(Esc to go back)")?;
     let names: Vec<String> = waits.iter().map(named).collect();
     let wait = match names.as_slice() {
         [_] => waits.first(),

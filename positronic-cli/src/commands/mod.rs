@@ -1,13 +1,45 @@
-//! The verbs, one a file. Each writes through the [`Ui`](crate::ui::Ui) and returns how it ended.
+//! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::ui::Ui) and returns how it ended.
 
+mod diff;
+mod events;
+mod file;
+mod fork;
+mod inbox;
+#[cfg(test)]
+mod kept_tests;
 mod list;
 mod new;
+mod outcome;
+mod prune;
 mod run;
+mod runs;
+mod runtime;
+mod send;
+mod serve;
 mod show;
+mod show_run;
+mod signal;
+mod state;
 #[cfg(test)]
 mod tests;
+mod watch;
+mod work;
 
+pub(crate) use diff::diff;
+pub(crate) use events::events;
+pub(crate) use file::{export, import};
+pub(crate) use fork::fork;
+pub(crate) use inbox::inbox;
 pub(crate) use list::list;
 pub(crate) use new::new;
+pub(crate) use prune::prune;
 pub(crate) use run::run;
+pub(crate) use runs::runs;
+use runtime::block_on;
+pub(crate) use send::send;
 pub(crate) use show::show;
+pub(crate) use show_run::show_run;
+pub(crate) use signal::{approve, cancel, pause, reject, resume};
+pub(crate) use state::state;
+pub(crate) use watch::watch;
+pub(crate) use work::work;

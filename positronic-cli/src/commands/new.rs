@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use crate::cli::NewArgs;
 use crate::failure::{Exit, Failure};
 use crate::options::shell_word;
@@ -24,6 +26,10 @@ pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             fs::create_dir_all(folder).map_err(|source| file(folder, "cannot be made", source))?;
         }
         fs::write(&path, filled(text, &package, &source)).map_err(|source| file(&path, "cannot be written", source))?;
+    }
+    if args.json {
+        ui.json_line(&json!({"package": package, "folder": dir}))?;
+        return Ok(Exit::Done);
     }
     let shown = args.dir.to_string_lossy();
     ui.notice(&format!("made the project {package}; go on with"))?;

@@ -1,39 +1,64 @@
 //! `positronic run`: a brain, from its options to its result.
 
-use std::io::{self, Write as _};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::record::{Actor, Start};
-use positronic_core::runner::Runner;
+use positronic_core::record::{RunId, SignalId, Start};
+use positronic_core::runner::{Runner, StartError};
 use serde_json::Value;
 
+use super::outcome::ended;
 use crate::cli::RunArgs;
 use crate::failure::{Exit, Failure};
-use crate::models::{Models, Playing, Tape, cassette, choose};
+use crate::kept::Kept;
+use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
 use crate::options::parse;
 use crate::project::{Entry, Project};
-use crate::session::{Ending, session};
+use crate::rewind::rewind;
+use crate::session::{Role, Sitting, session};
 use crate::ui::Ui;
 
 pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    if let (true, Some(store)) = (args.memory, &ui.place.store) {
+        let message = format!("a run in memory is not kept in {}", store.display());
+        return Err(Failure::Misused { message, hint: "say --memory or --store FILE".to_owned() });
+    }
     let entry = project.find(&args.brain)?;
-    let playing = cassette(project, entry, args, &ui.settings)?;
+    let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
+    let playing = cassette(project, entry, wanted, &ui.settings)?;
     let options = options(entry, args, playing.as_ref().and_then(Playing::options))?;
-    let models = choose(project, entry, args, &options, playing, &ui.settings)?;
+    let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
+    let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
-    let runner = runner(project, &models);
-    let by = ui.settings.user.clone();
-    let actor = Actor { by, channel: Some("cli".to_owned()), trace: None };
-    let start = Start { actor: actor.clone(), ..Start::default() };
+    let actor = ui.actor(None);
+    let id = args.id.as_deref().map(SignalId::new);
+    let start = Start { id, user: args.user.clone(), actor: actor.clone(), ..Start::default() };
+    let sitting = Sitting {
+        tape: &models.tape,
+        played: !args.ask,
+        actor: &actor,
+        lasts: kept.lasts(),
+        role: Role::Runs,
+        plain: args.plain,
+        json: args.json,
+    };
+    let runner = models.runner(project, &kept);
+    let plan = Arc::clone(&entry.plan);
+    let begin = async |runner: Runner| {
+        if let (Some(id), Tape::Plays(cassette)) = (&start.id, &models.tape) {
+            rewind(cassette, &kept, &RunId::new(id.as_str())).await?;
+        }
+        runner.start_plan(plan, options, start).await.map_err(refused)
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let plan = std::sync::Arc::clone(&entry.plan);
-    let ending = runtime.block_on(session(&runner, plan, options, start, &models.tape, &actor, args, ui));
+    let ending = runtime.block_on(session(&runner, begin, &sitting, ui));
     // A question that is still on the screen must not hold the process back.
     runtime.shutdown_timeout(Duration::from_secs(1));
     save(&models, args, ui)?;
-    let ending = match ending {
+    let (run, ending) = match ending {
         // The run stopped half-way, so this is no success, though nobody reads on.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ui.notice("whoever read the output has gone away, so the run was stopped")?;
@@ -41,46 +66,9 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
         }
         ending => ending?,
     };
-    match ending {
-        Ending::Completed(result) => {
-            if !args.json {
-                let text = serde_json::to_string_pretty(&result).map_err(io::Error::from)?;
-                writeln!(ui.out, "{}", shown(&text))?;
-            }
-            if let Tape::Plays(cassette) = &models.tape {
-                let left = cassette.unused();
-                if let Some(first) = left.first() {
-                    let count = left.len();
-                    ui.notice(&format!("{count} of the cassette's answers were not used, the first is {first}"))?;
-                }
-            }
-            Ok(Exit::Done)
-        }
-        Ending::Failed => Ok(Exit::RunFailed),
-        Ending::Cancelled => Ok(Exit::Cancelled),
-        Ending::Interrupted => Ok(Exit::Interrupted),
-    }
-}
-
-/// Writes as escapes what JSON allows as it is and a terminal would obey: the rest of the control characters, and the
-/// marks that turn the direction of text.
-fn shown(json: &str) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(json.len());
-    for letter in json.chars() {
-        match letter {
-            '\u{7f}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => {
-                _ = write!(text, "\\u{:04x}", u32::from(letter));
-            }
-            letter => text.push(letter),
-        }
-    }
-    text
+    // Where people answer, the cassette's answers of theirs stay.
+    let tape = if args.ask { &Tape::None } else { &models.tape };
+    ended(&kept, &run, ending, tape, args.json, ui)
 }
 
 /// Reads the options: what was given, laid over what the cassette was recorded with.
@@ -98,13 +86,22 @@ fn options(entry: &Entry, args: &RunArgs, recorded: Option<&Value>) -> Result<Va
     options.map_err(|source| Failure::Options { brain: entry.plan.title.clone(), source })
 }
 
-fn runner(project: &Project, models: &Models) -> Runner {
-    let builder = Runner::builder().model(models.normal.clone());
-    let runner = match &models.high {
-        Some(high) => builder.high(high.clone()).build(),
-        None => builder.build(),
-    };
-    project.brains.iter().fold(runner, |runner, entry| runner.plan(std::sync::Arc::clone(&entry.plan)))
+/// Says what to do where runs cannot be kept.
+fn unkept(failure: &Failure) -> Failure {
+    let hint = "--store FILE keeps runs elsewhere, and --memory runs it without keeping it";
+    Failure::Store { message: failure.to_string(), hints: vec![hint.to_owned()] }
+}
+
+fn refused(error: StartError) -> Failure {
+    match error {
+        StartError::Started { run } => {
+            let message = format!("the run `{run}` was started with another brain or other options");
+            let hint = "the same id starts one run; give this one another id".to_owned();
+            Failure::Refused { message, hints: vec![hint] }
+        }
+        StartError::Store(error) => error.into(),
+        other => Failure::Run { message: other.to_string() },
+    }
 }
 
 /// Writes what was recorded, however the run ended.
@@ -117,17 +114,4 @@ fn save(models: &Models, args: &RunArgs, ui: &mut Ui) -> Result<(), Failure> {
     })?;
     ui.notice(&format!("recorded to {}", path.display()))?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn a_result_cannot_speak_to_the_terminal() {
-        let text = shown("\"a\u{9b}31m\u{202e}b\"");
-
-        assert_eq!(text, r#""a\u009b31m\u202eb""#);
-        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}31m\u{202e}b");
-    }
 }

@@ -1,4 +1,4 @@
-//! `positronic show`: what a brain does, what it takes, and how it is called.
+//! `positronic show`: what a brain does, what it takes, and how it is called. What is no brain is a run.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,18 @@ use crate::project::{Entry, Project};
 use crate::ui::Ui;
 
 pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let entry = project.find(&args.brain)?;
+    let entry = match project.find(&args.what) {
+        Ok(entry) => entry,
+        // A brain's title wins; what is none is the beginning of a run's id.
+        Err(no_brain) => {
+            return super::show_run(args, ui).map_err(|no_run| match (no_run, no_brain) {
+                (Failure::UnknownRun { place, .. }, Failure::UnknownBrain { written, near, known }) => {
+                    Failure::UnknownBrainOrRun { written, place, near, known }
+                }
+                (no_run, _) => no_run,
+            });
+        }
+    };
     let plan = &entry.plan;
     if args.json {
         let document = json!({

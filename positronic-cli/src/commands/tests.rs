@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cli::Color;
+use crate::cli::{Color, Where};
 use crate::project::Project;
 use crate::settings::Settings;
 use crate::start::in_project;
 use crate::ui::Ui;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
-struct DeskOptions {
+pub(super) struct DeskOptions {
     /// Who asks
     customer: String,
     /// How much may be refunded without asking
@@ -25,7 +25,7 @@ struct DeskOptions {
 }
 
 #[derive(Serialize, Deserialize, Default)]
-struct Desk {
+pub(super) struct Desk {
     customer: String,
     refunds: Vec<u32>,
 }
@@ -47,7 +47,7 @@ struct Post {
     stars: u32,
 }
 
-fn desk() -> Brain<DeskOptions, Desk> {
+pub(super) fn desk() -> Brain<DeskOptions, Desk> {
     brain("Help Desk")
         .description("Refunds what can be refunded")
         .options::<DeskOptions>()
@@ -92,7 +92,7 @@ const CASSETTE: &str = r#"{"cassette": 1, "note": "written by hand"}
 {"after": "Chat/1.0", "signal": {"type": "webhook", "name": "post", "identifier": "ada", "payload": {"stars": 5}}}
 "#;
 
-fn project() -> Project {
+pub(super) fn project() -> Project {
     Project::new().brain(desk()).brain(broken()).brain(survey()).brain(idle()).cassette("Help Desk", CASSETTE)
 }
 
@@ -117,22 +117,31 @@ impl Paper {
     }
 }
 
-struct Outcome {
-    code: u8,
-    out: String,
-    err: String,
+pub(super) struct Outcome {
+    pub(super) code: u8,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 /// Runs a command without a terminal and without an endpoint.
 fn call(project: &Project, arguments: &[&str]) -> Outcome {
+    // What is kept is another test's matter.
+    let memory = (arguments.first() == Some(&"run")).then_some("--memory");
+    let arguments: Vec<&str> = arguments.iter().copied().chain(memory).collect();
+    call_with(project, &arguments, Settings::default())
+}
+
+/// Runs a command in an environment.
+pub(super) fn call_with(project: &Project, arguments: &[&str], settings: Settings) -> Outcome {
     let (out, err) = (Paper::default(), Paper::default());
-    let settings = Settings { unicode: true, ..Settings::default() };
+    let settings = Settings { unicode: true, ..settings };
     let mut ui = Ui {
         out: Box::new(out.clone()),
         err: Box::new(err.clone()),
         settings,
         color: Color::Auto,
         program: String::new(),
+        place: Where::default(),
     };
     let arguments: Vec<OsString> = std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect();
     let code = in_project(project, &arguments, &mut ui);
@@ -140,7 +149,7 @@ fn call(project: &Project, arguments: &[&str]) -> Outcome {
 }
 
 /// Replaces what depends on the clock.
-fn without_times(text: &str) -> String {
+pub(super) fn without_times(text: &str) -> String {
     let line = |line: &str| match line.split_once(' ') {
         Some((clock, rest)) if clock.len() == 7 && clock.as_bytes()[2] == b':' => format!("00:00.0 {rest}"),
         _ => line.to_owned(),
@@ -148,8 +157,16 @@ fn without_times(text: &str) -> String {
     let words = |line: String| {
         let mut words: Vec<&str> = line.split(' ').collect();
         for index in 1..words.len() {
-            if words[index].trim_end_matches([',', ':']) == "ms" {
+            if matches!(words[index].trim_end_matches([',', ':']), "ms" | "s") {
                 words[index - 1] = "0";
+            }
+        }
+        for word in &mut words {
+            if word
+                .strip_suffix('s')
+                .is_some_and(|age| !age.is_empty() && age.bytes().all(|byte| byte.is_ascii_digit()))
+            {
+                *word = "0s";
             }
         }
         words.join(" ")
@@ -282,7 +299,7 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
     ");
     insta::assert_snapshot!(told(&["show", "surveys"]), @r"
     2
-    error: there is no brain `surveys`
+    error: there is no brain `surveys`, and no run in .positronic/runs.db
       did you mean `Survey`?
       the project has `Help Desk`, `Broken`, `Survey`, `Idle`
     ");

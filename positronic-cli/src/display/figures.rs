@@ -20,6 +20,17 @@ pub(crate) fn seconds(length: Duration) -> String {
     if length.as_secs() < 60 { format!("{} s", length.as_secs()) } else { duration(length) }
 }
 
+/// Writes how long ago something was, or how long it takes, in the largest unit that fits: `12s`, `3m`, `5h`, `2d`.
+pub(crate) fn age(length: Duration) -> String {
+    let seconds = length.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
 /// Writes a number with a comma between groups of three digits.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -70,6 +81,10 @@ mod tests {
         assert_eq!(duration(Duration::from_micros(120_900)), "120 ms");
         assert_eq!(duration(Duration::from_millis(59_999)), "59.9 s");
         assert_eq!(duration(Duration::from_secs(3_725)), "1 h 2 min");
+        assert_eq!(
+            [0, 59, 60, 7_300, 190_000].map(|seconds| age(Duration::from_secs(seconds))),
+            ["0s", "59s", "1m", "2h", "2d"]
+        );
         assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([many(1, "round"), many(2, "round")], ["1 round", "2 rounds"]);
         assert_eq!([size(12), size(2_048)], ["12 bytes", "2 KiB"]);

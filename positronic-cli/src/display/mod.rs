@@ -4,7 +4,7 @@
 //! Two reporters show a view while the run goes on: [`Live`] repaints the end of a terminal, [`Plain`] appends one
 //! line for each event worth telling. A recorded run is shown by the same code.
 
-mod figures;
+pub(crate) mod figures;
 mod fold;
 mod frame;
 mod layout;
@@ -19,7 +19,7 @@ mod view;
 #[cfg(test)]
 mod live_tests;
 #[cfg(test)]
-mod stories;
+pub(crate) mod stories;
 #[cfg(test)]
 mod tests;
 

@@ -53,6 +53,12 @@ impl<W: Write> Plain<W> {
         writeln!(self.out, "{since} {place}{colon}{text}")
     }
 
+    /// Takes in the next event, and returns what there is to tell about it, without place and time.
+    pub(crate) fn told(&mut self, event: &Event) -> Option<String> {
+        self.view.fold(event);
+        self.tell(event)
+    }
+
     /// Adds a line that is no event.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         let text = self.line(text);

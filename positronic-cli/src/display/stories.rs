@@ -9,42 +9,42 @@ use serde_json::{Value, json};
 
 /// Something that a view takes in.
 #[derive(Debug, Clone)]
-pub(super) enum Beat {
+pub(crate) enum Beat {
     Event(Event),
     Delta(Delta),
 }
 
 /// A run in the making: each event comes some milliseconds after the one before.
 #[derive(Debug, Default)]
-pub(super) struct Story {
-    pub(super) beats: Vec<Beat>,
+pub(crate) struct Story {
+    pub(crate) beats: Vec<Beat>,
     now: i64,
     seq: u64,
 }
 
-pub(super) fn path(text: &str) -> Path {
+pub(crate) fn path(text: &str) -> Path {
     Path::parse(text).unwrap()
 }
 
 impl Story {
     /// Returns the time after the last event.
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         Timestamp(self.now)
     }
 
-    pub(super) fn after(mut self, millis: i64) -> Self {
+    pub(crate) fn after(mut self, millis: i64) -> Self {
         self.now += millis * 1_000;
         self
     }
 
-    pub(super) fn event(mut self, at: &str, body: Body) -> Self {
+    pub(crate) fn event(mut self, at: &str, body: Body) -> Self {
         let Draft { path, body } = Draft::new(path(at), body);
         self.beats.push(Beat::Event(Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, path, body }));
         self.seq += 1;
         self
     }
 
-    pub(super) fn delta(mut self, at: &str, kind: DeltaKind, text: &str) -> Self {
+    pub(crate) fn delta(mut self, at: &str, kind: DeltaKind, text: &str) -> Self {
         let call = (kind == DeltaKind::Arguments).then_some(0);
         let tool = call.map(|_| "search_docs".to_owned());
         self.beats.push(Beat::Delta(Delta {
@@ -60,7 +60,7 @@ impl Story {
         self
     }
 
-    pub(super) fn brain(self, at: &str, title: &str, options: Value, stages: &[(&str, StageKind)]) -> Self {
+    pub(crate) fn brain(self, at: &str, title: &str, options: Value, stages: &[(&str, StageKind)]) -> Self {
         let stages =
             stages.iter().map(|(name, kind)| StageShape { name: (*name).to_owned(), kind: *kind, brain: None });
         let start = BrainStart {
@@ -75,26 +75,26 @@ impl Story {
         self.event(at, Body::BrainStart(Box::new(start)))
     }
 
-    pub(super) fn step(self, at: &str, millis: i64) -> Self {
+    pub(crate) fn step(self, at: &str, millis: i64) -> Self {
         let duration = u64::try_from(millis * 1_000).unwrap();
         self.event(at, Body::StepStart { attempt: 0 })
             .after(millis)
             .event(at, Body::StepComplete { change: Some(Change::State(json!({}))), duration })
     }
 
-    pub(super) fn loop_start(self, at: &str, input: Option<&str>) -> Self {
+    pub(crate) fn loop_start(self, at: &str, input: Option<&str>) -> Self {
         let input = input.map(str::to_owned);
         self.event(at, Body::LoopStart { input, message_id: None, limits: Limits::default() })
     }
 
-    pub(super) fn ask(self, round: &str) -> Self {
+    pub(crate) fn ask(self, round: &str) -> Self {
         let model = "openai/gpt-5-mini".to_owned();
         self.event(round, Body::LoopIteration(Box::default()))
             .event(round, Body::LoopModelCall { attempt: 0, model, question: None })
             .after(1_300)
     }
 
-    pub(super) fn answer(self, round: &str, text: &str, calls: u32) -> Self {
+    pub(crate) fn answer(self, round: &str, text: &str, calls: u32) -> Self {
         let mut parts = vec![];
         if !text.is_empty() {
             parts.push(Part::Text { text: text.to_owned() });
@@ -105,7 +105,7 @@ impl Story {
         self.event(round, Body::LoopModelResult { parts: parts.into(), facts, duration: 1_300_000 })
     }
 
-    pub(super) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {
+    pub(crate) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {
         let tool = tool.to_owned();
         let call = ToolCall {
             tool,
@@ -118,36 +118,36 @@ impl Story {
         self.event(at, Body::LoopToolCall(Box::new(call)))
     }
 
-    pub(super) fn run(self, at: &str) -> Self {
+    pub(crate) fn run(self, at: &str) -> Self {
         self.event(at, Body::LoopToolStart { attempt: 0 })
     }
 
-    pub(super) fn result(self, at: &str, millis: i64, result: ToolResult) -> Self {
+    pub(crate) fn result(self, at: &str, millis: i64, result: ToolResult) -> Self {
         let duration = (millis > 0).then(|| u64::try_from(millis * 1_000).unwrap());
         self.after(millis).event(at, Body::LoopToolResult { result, duration, change: None })
     }
 
-    pub(super) fn ok(self, at: &str, millis: i64, output: Value) -> Self {
+    pub(crate) fn ok(self, at: &str, millis: i64, output: Value) -> Self {
         self.result(at, millis, ToolResult::Success { output })
     }
 
-    pub(super) fn loop_complete(self, at: &str, outcome: LoopOutcome) -> Self {
+    pub(crate) fn loop_complete(self, at: &str, outcome: LoopOutcome) -> Self {
         let usage = Usage { input: 1_624, output: 90, ..Usage::default() };
         self.event(at, Body::LoopComplete { outcome, usage, change: None })
     }
 
-    pub(super) fn approval(self, at: &str, reason: &str) -> Self {
+    pub(crate) fn approval(self, at: &str, reason: &str) -> Self {
         let (reason, arguments_hash) = (reason.to_owned(), hash_text(""));
         self.event(at, Body::LoopApprovalRequested { reason, expires: None, editable: true, arguments_hash })
     }
 
-    pub(super) fn decide(self, at: &str, decision: Decision, arguments: Option<Value>, reason: Option<&str>) -> Self {
+    pub(crate) fn decide(self, at: &str, decision: Decision, arguments: Option<Value>, reason: Option<&str>) -> Self {
         let actor = Actor { by: Some("ada".to_owned()), ..Actor::default() };
         let (signal, reason) = (SignalId::from("s-1"), reason.map(str::to_owned));
         self.event(at, Body::LoopApprovalDecided { decision, arguments, reason, signal, actor })
     }
 
-    pub(super) fn complete(self, at: &str, result: Value) -> Self {
+    pub(crate) fn complete(self, at: &str, result: Value) -> Self {
         self.event(at, Body::BrainComplete { result })
     }
 }
@@ -164,7 +164,7 @@ fn support() -> Story {
 }
 
 /// A run with tools that goes through to its end.
-pub(super) fn tools() -> Story {
+pub(crate) fn tools() -> Story {
     support()
         .answer("Chat/0", "Let me look both up for you.", 2)
         .call("Chat/0.0", "search_docs", json!({"query": "refund policy for household appliances", "limit": 3}))
@@ -189,7 +189,7 @@ pub(super) fn tools() -> Story {
 }
 
 /// An approval is pending, a call after it is deferred.
-pub(super) fn pending() -> Story {
+pub(crate) fn pending() -> Story {
     support()
         .answer("Chat/0", "", 2)
         .call("Chat/0.0", "refund", json!({"order": "A-1723", "amount": 250}))
@@ -199,7 +199,7 @@ pub(super) fn pending() -> Story {
 }
 
 /// The refund is approved with other arguments, and the reply waits for the customer.
-pub(super) fn waiting() -> Story {
+pub(crate) fn waiting() -> Story {
     let wait = WaitSpec {
         webhook: "slack".to_owned(),
         identifier: "thread-9".to_owned(),
@@ -220,7 +220,7 @@ pub(super) fn waiting() -> Story {
 }
 
 /// A brain called as a tool, and one that is a stage.
-pub(super) fn nested() -> Story {
+pub(crate) fn nested() -> Story {
     Story::default()
         .brain("", "Support Agent", Value::Null, &[("Chat", StageKind::Loop), ("Survey", StageKind::Brain)])
         .loop_start("Chat", None)
@@ -249,7 +249,7 @@ pub(super) fn nested() -> Story {
 }
 
 /// A tool fails, is tried again and fails for good; the model is out of reach; the run fails.
-pub(super) fn failing() -> Story {
+pub(crate) fn failing() -> Story {
     let due = |story: &Story, millis: i64| Timestamp(story.now + millis * 1_000);
     let story = support()
         .answer("Chat/0", "", 2)
@@ -275,7 +275,7 @@ pub(super) fn failing() -> Story {
 }
 
 /// [`failing`] to its end.
-pub(super) fn failed() -> Story {
+pub(crate) fn failed() -> Story {
     let message = "too many requests (429), tried 4 times".to_owned();
     let failure =
         Failure { code: EndReason::Model, message: format!("the loop `Chat` failed: {message}"), retryable: true };
@@ -286,7 +286,7 @@ pub(super) fn failed() -> Story {
 }
 
 /// A loop that a limit ends, and a stage after it.
-pub(super) fn limited(limit: Body, outcome: LoopOutcome) -> Story {
+pub(crate) fn limited(limit: Body, outcome: LoopOutcome) -> Story {
     support()
         .answer("Chat/0", "", 1)
         .call("Chat/0.0", "order_status", json!({"order": "A-1723"}))
@@ -299,7 +299,7 @@ pub(super) fn limited(limit: Body, outcome: LoopOutcome) -> Story {
 }
 
 /// A person cancels while a tool runs and another waits.
-pub(super) fn cancelled() -> Story {
+pub(crate) fn cancelled() -> Story {
     let interrupted = ToolResult::Interrupted { reason: "the run was cancelled".to_owned() };
     let skipped = ToolResult::Skipped { reason: "the run was cancelled".to_owned() };
     support()
@@ -317,7 +317,7 @@ pub(super) fn cancelled() -> Story {
 }
 
 /// A tool shows a widget and tells how far it is, while the arguments of a call stream in another run.
-pub(super) fn streaming() -> Story {
+pub(crate) fn streaming() -> Story {
     support()
         .delta(
             "Chat/0",
@@ -328,7 +328,7 @@ pub(super) fn streaming() -> Story {
 }
 
 /// A running tool that has shown a widget and said how far it is.
-pub(super) fn outputs() -> Story {
+pub(crate) fn outputs() -> Story {
     let widget = WidgetOutput {
         kind: "chart".to_owned(),
         data: json!([1, 2]),

@@ -160,9 +160,38 @@ pub(crate) fn value_line(value: &Value, unicode: bool) -> String {
     }
 }
 
+/// Writes as escapes what JSON allows as it is and a terminal would obey: the rest of the control characters, and the
+/// marks that turn the direction of text.
+pub(crate) fn harmless_json(json: &str) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            '\u{7f}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
+                _ = write!(text, "\\u{:04x}", u32::from(letter));
+            }
+            letter => text.push(letter),
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_cannot_speak_to_the_terminal() {
+        let text = harmless_json("\"a\u{9b}31m\u{202e}b\"");
+
+        assert_eq!(text, r#""a\u009b31m\u202eb""#);
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}31m\u{202e}b");
+    }
 
     #[test]
     fn a_models_escape_sequences_never_reach_the_terminal() {

@@ -5,7 +5,11 @@ use assert_cmd::cargo::cargo_bin_cmd;
 
 fn positronic() -> Command {
     let mut command = cargo_bin_cmd!("positronic");
-    command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env("NO_COLOR", "1");
+    command
+        .env_remove("POSITRONIC_STORE")
+        .env_remove("OPENAI_API_KEY")
+        .env_remove("OPENAI_BASE_URL")
+        .env("NO_COLOR", "1");
     command
 }
 
@@ -40,4 +44,26 @@ fn a_package_without_brains_is_no_project() {
     std::fs::write(folder.path().join("Cargo.toml"), "[package]\nname = \"plain\"\nedition = \"2024\"\n").unwrap();
 
     positronic().current_dir(folder.path().join("src")).arg("list").assert().code(6);
+}
+
+#[test]
+fn runs_are_dealt_with_where_there_is_no_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = |arguments: &[&str], code: i32| {
+        let output = positronic().current_dir(&folder).args(arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    };
+
+    assert_eq!(command(&["runs"], 0), "no run in .positronic/runs.db is listed by this\n");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
+    assert!(
+        command(&["show", "ticket-1"], 2).starts_with("error: there is no run `ticket-1` in .positronic/runs.db\n")
+    );
+    command(&["send", "--webhook", "post", "--identifier", "ada", "--payload", "{}", "--id", "mail-1"], 0);
+    assert_eq!(std::fs::read_to_string(folder.path().join(".positronic/.gitignore")).unwrap(), "*\n");
+    command(&["send", "ticket-1"], 2);
+    command(&["runs", "--since", "yesterday"], 2);
+    command(&["work"], 6);
 }

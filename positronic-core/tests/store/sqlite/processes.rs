@@ -76,7 +76,7 @@ async fn other_process() {
         let answer = match verb {
             "hold" => {
                 let holder = store.hold().await.unwrap();
-                let id = holder.id().to_owned();
+                let id = holder.name().to_owned();
                 holders.push(holder);
                 id
             }

@@ -1,0 +1,139 @@
+//! The examples as processes that end and die, and their runs that go on.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A folder with a store, and the command in it.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("positronic-examples"));
+        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "POSITRONIC_STORE"] {
+            command.env_remove(name);
+        }
+        command.args(arguments).current_dir(self.0.path()).env("NO_COLOR", "1").env("USER", "ann").stdin(Stdio::null());
+        command
+    }
+
+    fn call(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn expect(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.call(arguments);
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        said
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.call(&[arguments, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    fn begin(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+}
+
+#[test]
+fn a_run_is_approved_from_another_process_and_gone_on_with() {
+    let desk = Desk::new();
+
+    let said = desk.expect(&["run", "release", "--ask", "--id", "v1.4.0"], 3);
+    assert!(said.contains("positronic-examples approve v1.4.0 Ship/3.0"), "{said}");
+    assert_eq!(std::fs::read_to_string(desk.0.path().join(".positronic/.gitignore")).unwrap(), "*\n");
+    let inbox = desk.json(&["inbox"]);
+    assert_eq!((&inbox["run"], &inbox["pending"]["tool"]), (&json!("v1.4.0"), &json!("deploy")));
+
+    assert_eq!(desk.json(&["approve", "v1"])["accepted"][0]["signal"]["call"], "Ship/3.0");
+    desk.expect(&["approve", "v1", "Ship/3.0"], 7);
+
+    let output = desk.call(&["work", "v1"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["deployed"], "1.4.0");
+    assert_eq!(desk.json(&["show", "v1"])["run"]["status"], "completed");
+    desk.expect(&["watch", "v1"], 0);
+}
+
+#[test]
+fn a_run_that_waits_in_another_process_hears_the_decision() {
+    let desk = Desk::new();
+    desk.expect(&["run", "release", "--ask", "--id", "v1"], 3);
+    let watcher =
+        desk.command(&["watch", "v1", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut server = desk.begin(&["work"]);
+
+    desk.expect(&["reject", "v1", "--reason", "it is Friday"], 0);
+    // The model asks for something that is not there any more, and the cassette ends: the run does, too, in failure.
+    let watched = watcher.wait_with_output().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+
+    let said = String::from_utf8_lossy(&watched.stdout);
+    assert!(said.contains("it is Friday"), "{said}");
+    assert_eq!(watched.status.code(), Some(1));
+}
+
+#[test]
+fn a_process_that_was_killed_is_taken_over_and_nothing_is_done_twice() {
+    let mut in_the_middle = 0;
+    for bytes in [40_000, 80_000, 160_000, 240_000] {
+        let desk = Desk::new();
+        let log = desk.0.path().join(".positronic/runs.db-wal");
+        let mut child = desk.begin(&["run", "support", "--id", "C-7"]);
+        until(|| std::fs::metadata(&log).is_ok_and(|log| log.len() > bytes) || child.try_wait().unwrap().is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        in_the_middle += usize::from(desk.json(&["show", "C-7"])["run"]["status"] != "completed");
+
+        // The same start is the same run: it goes on where it was.
+        let output = desk.call(&["run", "support", "--id", "C-7"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["refunded"], 249, "{said}");
+        let log = desk.expect(&["events", "C-7"], 0);
+        assert_eq!(log.matches("approved by the cassette").count(), 1, "{log}");
+    }
+    assert!(in_the_middle > 0, "every run had ended before it was killed");
+}
+
+#[test]
+fn every_command_says_what_is_wrong_with_a_run_or_its_file() {
+    let desk = Desk::new();
+    for id in ["ticket-1", "ticket-2"] {
+        desk.expect(&["run", "minimal", "--id", id], 0);
+    }
+
+    let said = desk.expect(&["show", "ticket-"], 2);
+    assert!(said.contains("ticket-1  Minimal, completed") && said.contains("ticket-2  Minimal, completed"), "{said}");
+    assert!(desk.expect(&["events", "tiket-1"], 2).contains("did you mean `ticket-1`"));
+    desk.expect(&["export", "ticket-1", "run.jsonl"], 0);
+    let whole = std::fs::read_to_string(desk.0.path().join("run.jsonl")).unwrap();
+    std::fs::write(desk.0.path().join("run.jsonl"), &whole[..whole.len() / 2]).unwrap();
+    assert!(desk.expect(&["import", "run.jsonl", "--store", "other.db"], 6).contains("run.jsonl, line "));
+    std::fs::write(desk.0.path().join("notes.db"), "these are my notes, and no runs at all; there are many of them")
+        .unwrap();
+    assert!(desk.expect(&["runs", "--store", "notes.db"], 6).contains("holds no event store"));
+    desk.expect(&["run", "minimal", "--memory"], 0);
+    assert_eq!(desk.expect(&["runs", "--json"], 0).lines().count(), 2);
+    assert!(!Path::new(&desk.0.path().join("other.db")).exists());
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process is waited for, whose clock is the system's")]
+fn until(mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it takes too long");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,135 @@
+//! Commands about brains: what they are, and running them.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
+pub(crate) struct NewArgs {
+    /// The folder to make; its name becomes the package's name
+    pub(crate) dir: PathBuf,
+    /// The framework's version; this command's own where nothing is said
+    #[arg(long)]
+    pub(crate) version: Option<String>,
+    /// The framework's git repository
+    #[arg(long, value_name = "URL")]
+    pub(crate) git: Option<String>,
+    /// A commit, tag or branch of the git repository
+    #[arg(long, requires = "git")]
+    pub(crate) rev: Option<String>,
+    /// A checkout of the framework
+    #[arg(long, value_name = "CHECKOUT")]
+    pub(crate) path: Option<PathBuf>,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A brain's title or its beginning, else a run's id or its beginning; a brain wins
+    #[arg(value_name = "BRAIN|RUN")]
+    pub(crate) what: String,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `run --help` says about the environment.
+const ENVIRONMENT: &str = "\
+Environment:
+  OPENAI_API_KEY    the key of the endpoint
+  OPENAI_BASE_URL   the endpoint, up to and including the version; OpenAI's own where it is not set
+  OPENAI_MODEL      the model where --model names none
+  POSITRONIC_STORE  where runs are kept, where --store names no file
+  NO_COLOR          no colours
+
+Without a key and an address, the brain's own cassette is played.";
+
+/// What `run --help` says about runs that wait.
+const WAITING: &str = "\
+A run that waits for a person asks on a terminal: answer, or leave it for later. Elsewhere, and when it
+is left, the command ends with code 3 and says how to answer; the run stays. Ctrl-C cancels the run.";
+
+/// What `work --help` says.
+const WORK: &str = "\
+Deciding and working are two things. `approve`, `send` and `resume` only write down what was said, from
+any terminal, at once. The work that follows is done by whoever has the brain's code and a model: the
+`run` that is still open, or `work`. It takes up runs whose worker has died, too.
+
+Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a
+terminal, and ends with the run or when nobody is here to answer. Ctrl-C lets go and cancels nothing:
+what was in flight is done again, or is `interrupted` where it must not be done twice.";
+
+/// Which model answers.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ModelArgs {
+    /// The model; `openai-responses/NAME` asks over the Responses API, everything else over chat completions
+    #[arg(long, value_name = "NAME", conflicts_with = "cassette")]
+    pub(crate) model: Option<String>,
+    /// Plays a recording instead of asking a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cassette: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{WAITING}\n\n{ENVIRONMENT}"))]
+pub(crate) struct RunArgs {
+    /// The brain's title, or its beginning; case, blanks and dashes do not matter
+    pub(crate) brain: String,
+    /// An option, read as the brain's schema says; `a.b=1` reaches into an object, a repeated key fills a list
+    #[arg(short = 'o', value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<String>,
+    /// All options as JSON, or @FILE with them; -o is laid over it
+    #[arg(long, value_name = "JSON")]
+    pub(crate) options: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Writes every event as one line of JSON, instead of the result
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Tells the progress line by line
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Records the run's model traffic and its answers
+    #[arg(long, value_name = "FILE", conflicts_with = "cassette")]
+    pub(crate) record: Option<PathBuf>,
+    /// Asks people even where the cassette that is played has their answers
+    #[arg(long)]
+    pub(crate) ask: bool,
+    /// The run's id; the same id again is the same run, which then goes on
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Whom the run belongs to
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Keeps the run in memory alone, so that it ends with this command
+    #[arg(long, conflicts_with = "id")]
+    pub(crate) memory: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("{WORK}\n\n{ENVIRONMENT}"))]
+pub(crate) struct WorkArgs {
+    /// The run; all of them where none is named
+    pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Ends when there is nothing left to do
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) once: bool,
+    /// Writes every event as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Tells the progress line by line
+    #[arg(long)]
+    pub(crate) plain: bool,
+}

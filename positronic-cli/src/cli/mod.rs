@@ -1,0 +1,14 @@
+//! The command line: what can be said, and what `--help` says about it.
+
+mod brains;
+mod command;
+mod runs;
+mod signals;
+mod values;
+
+pub(crate) use brains::{ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
+pub(crate) use command::{Cli, Color, Command, Where};
+pub(crate) use runs::{
+    DiffArgs, EventsArgs, ExportArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RunsArgs, StateArgs, WatchArgs,
+};
+pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};

@@ -1,0 +1,173 @@
+//! Commands about runs: lists, looks, copies.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use positronic_core::record::Status;
+use serde_json::Value;
+
+use super::values::{age, json, status};
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// Only runs with this status; several can be named
+    #[arg(long, value_parser = status(), value_delimiter = ',')]
+    pub(crate) status: Vec<Status>,
+    /// Only runs of the brain with this title
+    #[arg(long, value_name = "TITLE")]
+    pub(crate) brain: Option<String>,
+    /// Only runs that belong to this user
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// Only runs in which something has happened in the last time, such as 2d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) since: Option<Duration>,
+    /// Only runs in which nothing has happened for a time, such as 30d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) before: Option<Duration>,
+    /// Only runs with this text in their events
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// No more than so many
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Writes JSON, a line a run
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InboxArgs {
+    /// No more than so many
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Also what waits for machines: webhooks
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Writes JSON, a line for each that waits
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// The run
+    pub(crate) run: String,
+    /// Ends when the run waits, too
+    #[arg(long)]
+    pub(crate) until_waiting: bool,
+    /// Writes every event as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Tells the progress line by line
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// The run
+    pub(crate) run: String,
+    /// From this number on
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) from: u64,
+    /// Writes JSON, a line an event
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// The run
+    pub(crate) run: String,
+    /// As of this event; as of the last one where nothing is said
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) at: Option<u64>,
+    /// Shows the next request to the model, as it was sent
+    #[arg(long)]
+    pub(crate) request: bool,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ForkArgs {
+    /// The run
+    pub(crate) run: String,
+    /// The last event that both have in common
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) at: u64,
+    /// Names another model, for every loop from its next round on
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Another system prompt, for every loop from its next round on
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// Another option; what is done already has read the old one
+    #[arg(short = 'o', value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<String>,
+    /// The result of a call that is open at the fork
+    #[arg(long = "result", value_name = "CALL=JSON", value_parser = result)]
+    pub(crate) results: Vec<(String, Value)>,
+    /// Who forks; the user of the environment where nothing is said
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// One run
+    pub(crate) one: String,
+    /// The other run
+    pub(crate) other: String,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Only runs in which nothing has happened for this time, such as 30d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) before: Duration,
+    /// Only runs that ended so: completed, failed or cancelled
+    #[arg(long, value_parser = status(), value_delimiter = ',')]
+    pub(crate) status: Vec<Status>,
+    /// Only says which runs those are
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The run
+    pub(crate) run: String,
+    /// The file; stdout where none is named
+    pub(crate) file: Option<PathBuf>,
+    /// Writes what was done as JSON, where a file is named
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The file that `export` has written
+    pub(crate) file: PathBuf,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads a call with its result.
+fn result(text: &str) -> Result<(String, Value), String> {
+    let (call, value) = text.split_once('=').ok_or("expected CALL=JSON, such as Chat/0.0=12")?;
+    Ok((call.to_owned(), json(value)?))
+}

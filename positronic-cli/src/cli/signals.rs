@@ -1,0 +1,100 @@
+//! Commands that say something to a run.
+
+use clap::{ArgGroup, Args};
+use serde_json::Value;
+
+use super::values::json;
+
+/// Who says it, and how it is answered.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct By {
+    /// Who says it; the user of the environment where nothing is said
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// Writes JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The run
+    pub(crate) run: String,
+    /// The calls, such as Chat/0.1; the only one that waits where none is named
+    pub(crate) calls: Vec<String>,
+    /// Other arguments to run the call with
+    #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "all")]
+    pub(crate) args: Option<Value>,
+    /// All calls of the run that wait for approval
+    #[arg(long, conflicts_with = "calls")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RejectArgs {
+    /// The run
+    pub(crate) run: String,
+    /// The calls, such as Chat/0.1; the only one that waits where none is named
+    pub(crate) calls: Vec<String>,
+    /// Why; the model reads it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// All calls of the run that wait for approval
+    #[arg(long, conflicts_with = "calls")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+/// What `send --help` says.
+const SEND: &str = "\
+A webhook needs no run: it goes to the one that waits for it, or is kept for seven days until one does.";
+
+#[derive(Debug, Args)]
+#[command(after_help = SEND, group = ArgGroup::new("what").required(true).args(["message", "webhook", "reply"]))]
+pub(crate) struct SendArgs {
+    /// The run; a webhook needs none
+    #[arg(required_unless_present = "webhook")]
+    pub(crate) run: Option<String>,
+    /// Says this to the open loop
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Delivers a webhook of this name
+    #[arg(long, value_name = "NAME", requires = "identifier")]
+    pub(crate) webhook: Option<String>,
+    /// What tells this wait from others for the same webhook
+    #[arg(long, value_name = "ID", requires = "webhook")]
+    pub(crate) identifier: Option<String>,
+    /// What the webhook carries
+    #[arg(long, value_name = "JSON", value_parser = json, requires = "webhook")]
+    pub(crate) payload: Option<Value>,
+    /// Answers a call that waits for a reply
+    #[arg(long, value_names = ["CALL", "JSON"], num_args = 2)]
+    pub(crate) reply: Option<Vec<String>>,
+    /// The signal's own id; the same id again is the same signal
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunByArgs {
+    /// The run
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) by: By,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The run
+    pub(crate) run: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+}

@@ -1,0 +1,74 @@
+//! `positronic diff`: where two runs part, and what they come to.
+
+use std::fmt::Write as _;
+
+use positronic_core::projection::{Parted, RunDiff, diff as differences};
+use positronic_core::record::{RunSummary, Seq};
+use serde_json::Value;
+
+use super::block_on;
+use crate::cli::DiffArgs;
+use crate::display::figures::{many, tokens};
+use crate::display::text::{one_line, shorten};
+use crate::failure::{Exit, Failure};
+use crate::find::find;
+use crate::kept::Kept;
+use crate::ui::Ui;
+
+pub(crate) fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    let (runs, diff) = block_on(async {
+        let runs = [find(&kept, &args.one, ui).await?, find(&kept, &args.other, ui).await?];
+        let control = kept.control();
+        let one = control.events(&runs[0].run, Seq(0)).await?;
+        let other = control.events(&runs[1].run, Seq(0)).await?;
+        let diff = differences(&one, &other).map_err(Failure::store)?;
+        Ok::<_, Failure>((runs, diff))
+    })?;
+    if args.json {
+        ui.document(&diff)?;
+    } else {
+        ui.tell(&text(&runs, &diff, ui.columns(), ui.settings.unicode))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -> String {
+    let mut text = String::new();
+    let mut line = |sign: &str, said: &str| {
+        _ = writeln!(text, "{}", shorten(&format!("{sign} {}", one_line(said, unicode)), columns, unicode));
+    };
+    for ((sign, run), (status, usage)) in ["-", "+"].into_iter().zip(runs).zip(diff.status.iter().zip(&diff.usage)) {
+        line(sign, &format!("{} {}, {}, {}", run.run, run.brain, status.as_str(), tokens(usage)));
+    }
+    let same = many(u64::try_from(diff.same).unwrap_or(u64::MAX), "event");
+    let Some(parting) = &diff.parts else {
+        line(" ", &format!("both say the same, in {same}"));
+        return text;
+    };
+    line(" ", &format!("the same in {same}, then"));
+    line("-", &parted(parting.one.as_ref()));
+    line("+", &parted(parting.other.as_ref()));
+    let changes = diff.state.as_array().map(Vec::as_slice).unwrap_or_default();
+    if changes.is_empty() {
+        line(" ", "the state is the same");
+    } else {
+        line(" ", &format!("in the state, {}", many(u64::try_from(changes.len()).unwrap_or(u64::MAX), "change")));
+    }
+    for change in changes {
+        let field =
+            |name: &str| change.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let [op, path] = ["op", "path"].map(|name| field(name).unwrap_or_default());
+        let value = change.get("value").map(Value::to_string).unwrap_or_default();
+        line(" ", format!("  {op} {path} {value}").trim_end());
+    }
+    text
+}
+
+fn parted(event: Option<&Parted>) -> String {
+    let Some(Parted { seq, path, body }) = event else { return "the run has no more events".to_owned() };
+    let name = body.get("type").and_then(Value::as_str).unwrap_or_default();
+    let mut rest = body.clone();
+    rest.as_object_mut().and_then(|fields| fields.remove("type"));
+    format!("{seq} {name} {path} {rest}")
+}

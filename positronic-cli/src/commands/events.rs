@@ -1,0 +1,78 @@
+//! `positronic events`: a run's log.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
+use positronic_core::record::{Event, Seq};
+
+use super::block_on;
+use crate::cli::EventsArgs;
+use crate::display::text::{harmless_json, one_line, shorten};
+use crate::display::{Plain, Style};
+use crate::failure::{Exit, Failure};
+use crate::find::find;
+use crate::kept::Kept;
+use crate::ui::Ui;
+
+pub(crate) fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    let log = block_on(async {
+        let row = find(&kept, &args.run, ui).await?;
+        Ok::<_, Failure>(kept.control().events(&row.run, Seq(0)).await?)
+    })?;
+    let from = Seq(args.from);
+    if args.json {
+        for event in log.iter().filter(|event| event.seq >= from) {
+            let line = event.to_json().map_err(io::Error::other)?;
+            writeln!(ui.out, "{}", harmless_json(&line))?;
+        }
+    } else {
+        ui.tell(&lines(&log, from, ui.columns(), ui.settings.unicode))?;
+    }
+    if from.index() >= log.len() {
+        ui.notice(&format!("the run has {} events, the last is {}", log.len(), log.len().saturating_sub(1)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes a line an event: its number, the time since the start, its type, its path, and what it says.
+fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String {
+    let mut text = String::new();
+    let mut told = Plain::new(io::sink(), Style { unicode, ..Style::default() });
+    let started = log.first().map(|event| event.at).unwrap_or_default();
+    let digits = log.len().saturating_sub(1).to_string().len();
+    let names = log.iter().filter(|event| event.seq >= from).map(|event| event.body.name().len());
+    let widest = names.max().unwrap_or(0);
+    for event in log {
+        let said = told.told(event).unwrap_or_default();
+        if event.seq < from {
+            continue;
+        }
+        let since = event.at.since(started);
+        let (seq, name, path) = (event.seq.0, event.body.name(), one_line(event.path.as_str(), unicode));
+        let time = format!("{}.{:03}", since.as_secs(), since.subsec_millis());
+        let gap = if path.is_empty() || said.is_empty() { "" } else { "  " };
+        let line = format!("{seq:>digits$}  {time:>8}  {name:<widest$}  {path}{gap}{said}");
+        _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::display::stories::{Beat, waiting};
+
+    #[test]
+    fn every_event_is_a_line_that_fits() {
+        let event = |beat| match beat {
+            Beat::Event(event) => Some(Arc::new(event)),
+            Beat::Delta(_) => None,
+        };
+        let log: Vec<_> = waiting().beats.into_iter().filter_map(event).collect();
+
+        insta::assert_snapshot!("events_60", lines(&log, Seq(0), 60, true));
+        insta::assert_snapshot!("events_100", lines(&log, Seq(3), 100, true));
+    }
+}

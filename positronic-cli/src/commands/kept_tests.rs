@@ -1,0 +1,361 @@
+//! The commands about runs, over a store's file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::Tier;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::tests::{Outcome, call_with, desk, project, without_times};
+use crate::project::Project;
+use crate::settings::Settings;
+
+/// A folder with a store.
+struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
+        let store = Some(self.folder.path().join("runs.db"));
+        let mut outcome =
+            call_with(project, arguments, Settings { store, user: Some("ann".into()), ..Settings::default() });
+        let folder = self.folder.path().to_str().unwrap();
+        for text in [&mut outcome.out, &mut outcome.err] {
+            *text = text.replace(folder, "desk");
+        }
+        outcome
+    }
+
+    /// Calls a command that needs no brain, and expects it to succeed.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let outcome = self.call(&Project::new(), &[arguments, &["--json"]].concat());
+        assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.err);
+        serde_json::from_str(&outcome.out).unwrap()
+    }
+
+    fn refused(&self, arguments: &[&str]) -> String {
+        let outcome = self.call(&Project::new(), arguments);
+        assert_eq!(outcome.out, "");
+        format!("{}\n{}", outcome.code, outcome.err)
+    }
+}
+
+fn scripted(replies: impl IntoIterator<Item = Reply>) -> Project {
+    Project::new().brain(desk()).brain(batch()).model(Tier::Normal, Arc::new(ScriptedModel::new(replies)))
+}
+
+fn refund(amount: u32) -> Reply {
+    Reply::call("refund", json!({"amount": amount}))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    /// What to note
+    text: String,
+}
+
+/// A brain that asks about two calls at once.
+fn batch() -> Brain<(), Vec<String>> {
+    brain("Batch").state(Vec::new()).r#loop("Work", |cx| {
+        cx.system("You note.").input("Note it.").tool("note", |t| {
+            t.description("Notes something")
+                .approval(|args: &Note, _| Some(format!("to note {}", args.text)))
+                .execute(async |Note { text }, cx| Ok(cx.result("noted").update(move |notes| notes.push(text))))
+        })
+    })
+}
+
+fn begun(desk: &Desk, id: &str) {
+    let outcome = desk.call(&scripted([refund(70)]), &["run", "help desk", "-o", "customer=ada", "--id", id]);
+    assert_eq!(outcome.code, 3, "{}", outcome.err);
+}
+
+fn begun_batch(desk: &Desk, id: &str) {
+    let calls = Reply::calls([("note", json!({"text": "a"})), ("note", json!({"text": "b"}))]);
+    assert_eq!(desk.call(&scripted([calls]), &["run", "batch", "--id", id]).code, 3);
+}
+
+#[test]
+fn a_run_that_waits_stays_and_says_how_it_goes_on() {
+    let desk = Desk::new();
+
+    let outcome = desk.call(&scripted([refund(70)]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (3, ""));
+    insta::assert_snapshot!("waits_err", outcome.err);
+    insta::assert_snapshot!(desk.call(&Project::new(), &["runs"]).out, @r"
+    RUN       BRAIN      STATUS   SINCE  AGE  TOKENS  WHY
+    ticket-1  Help Desk  waiting  0s     0s   0       for a person's decision about `refund` at `Chat/0.0` (a refund of 70).
+    ");
+}
+
+#[test]
+fn what_is_decided_elsewhere_is_gone_on_with() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let approved = desk.call(&Project::new(), &["approve", "tick", "--args", r#"{"amount": 60}"#]);
+    assert_eq!((approved.code, approved.out.as_str()), (0, "approved Chat/0.0 (event 10 of ticket-1)\n"));
+    assert!(
+        approved.err.contains("nobody has the run in hand; where no `work` serves it, go on with: desk work ticket-1"),
+        "{}",
+        approved.err
+    );
+
+    let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
+    let worked = desk.call(&waits, &["work", "ticket-1"]);
+    assert_eq!(worked.code, 3);
+    let command = "desk send ticket-1 --webhook post --identifier ada --payload";
+    assert!(worked.err.contains(command), "{}", worked.err);
+
+    let payload = ["--webhook", "post", "--identifier", "ada", "--payload"];
+    let misfit = desk.refused(&[&["send", "ticket-1"][..], &payload, &[r#"{"stars": "many"}"#]].concat());
+    assert!(misfit.starts_with("7\nerror: the payload for `Chat/1.0` does not fit"), "{misfit}");
+    let delivered = desk.json(&[&["send"][..], &payload, &[r#"{"stars": 5}"#]].concat());
+    assert_eq!(delivered["delivered"]["run"], "ticket-1");
+
+    let done = desk.call(&scripted([Reply::text("All is well.")]), &["work", "ticket-1"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), json!({"customer": "ada", "refunds": [60]}));
+    assert_eq!(desk.json(&["runs", "--status", "completed"])["run"], "ticket-1");
+    insta::assert_snapshot!(desk.refused(&["approve", "ticket-1", "Chat/0.0"]), @"
+    7
+    error: the call `Chat/0.0` was decided already: it was approved by ann
+      nothing was changed; `desk show ticket-1` says how the run stands
+    ");
+}
+
+#[test]
+fn several_decisions_are_taken_together() {
+    let desk = Desk::new();
+    begun_batch(&desk, "both");
+
+    insta::assert_snapshot!(desk.refused(&["approve", "both"]), @"
+    2
+    error: several calls of the run wait for a decision; name those that are meant, or say --all
+      Work/0.0  note needs approval: to note a
+      Work/0.1  note needs approval: to note b
+    ");
+    let wrong = desk.refused(&["approve", "both", "Work/0.0", "Work/0.7"]);
+    assert!(wrong.starts_with("7\nerror: the run has no open call `Work/0.7`"), "{wrong}");
+    assert_eq!(desk.call(&Project::new(), &["inbox"]).out.matches("needs approval").count(), 2, "none was decided");
+
+    let rejected = desk.json(&["reject", "both", "--all", "--reason", "not today"]);
+    assert_eq!(rejected["accepted"].as_array().unwrap().len(), 2);
+    let done = desk.call(&scripted([Reply::text("Nothing was noted.")]), &["work", "both"]);
+    assert_eq!((done.code, done.out.as_str()), (0, "[]\n"), "{}", done.err);
+    assert!(done.err.contains("rejected by ann: not today"), "{}", done.err);
+}
+
+#[test]
+fn a_paused_run_goes_on_after_the_pause() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    let done = |arguments: &[&str]| desk.call(&Project::new(), arguments).out;
+
+    assert_eq!(done(&["pause", "one"]), "paused (event 10 of one)\n");
+    assert!(desk.refused(&["pause", "one"]).starts_with("7\nerror: the run is paused already"));
+    let held = desk.call(&scripted([]), &["work", "one"]);
+    assert_eq!(held.code, 3);
+    assert!(held.err.contains("lift the pause with: desk resume one"), "{}", held.err);
+    assert_eq!(done(&["resume", "one"]), "lifted the pause (event 11 of one)\n");
+    assert_eq!(done(&["cancel", "one", "--reason", "enough"]), "cancelled (event 12 of one)\n");
+    assert_eq!(desk.call(&scripted([]), &["work", "one"]).code, 7);
+    assert_eq!(desk.json(&["show", "one"])["run"]["status"], "cancelled");
+}
+
+#[test]
+fn a_start_with_the_same_id_is_the_same_run() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let other = desk.call(&project(), &["run", "help desk", "-o", "customer=bob", "--id", "ticket-1"]);
+    assert_eq!(other.code, 7);
+    assert!(other.err.contains("the same id starts one run"), "{}", other.err);
+    // The cassette has answered once: it is wound on, and does not refund again.
+    let again = desk.call(&project(), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert_eq!(serde_json::from_str::<Value>(&again.out).unwrap()["refunds"], json!([60]));
+    assert_eq!(desk.call(&Project::new(), &["runs", "--json"]).out.lines().count(), 1);
+}
+
+#[test]
+fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
+    let desk = Desk::new();
+    begun(&desk, "help");
+    begun(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+
+    assert!(desk.call(&project(), &["show", "help"]).out.starts_with("Help Desk\n"));
+    let shown = without_times(&desk.call(&project(), &["show", "ticket-1"]).out);
+    insta::assert_snapshot!("show_run", shown.replace("✓ Open  0 ms", "✓ Open"));
+    insta::assert_snapshot!(desk.refused(&["events", "ticket"]), @r"
+    2
+    error: `ticket` is the beginning of several runs
+      ticket-2  Help Desk, waiting
+      ticket-1  Help Desk, waiting
+    ");
+    insta::assert_snapshot!(desk.refused(&["watch", "tickt-1"]), @r"
+    2
+    error: there is no run `tickt-1` in desk/runs.db
+      did you mean `ticket-1` or `ticket-2`?
+      `desk runs` lists the runs
+    ");
+    insta::assert_snapshot!(desk.refused(&["show", "nobody"]), @r"
+    2
+    error: there is no brain `nobody`, and no run in desk/runs.db
+      the project has no brain; add one with Project::brain
+    ");
+}
+
+#[test]
+fn what_only_looks_makes_no_store() {
+    let desk = Desk::new();
+
+    assert_eq!(desk.call(&Project::new(), &["runs"]).err, "no run in desk/runs.db is listed by this\n");
+    assert_eq!(desk.call(&Project::new(), &["inbox"]).code, 0);
+    assert!(!Path::new(&desk.path("runs.db")).exists());
+}
+
+#[test]
+fn a_run_is_forked_and_compared() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let fork = scripted([]);
+    let forked = desk.call(&fork, &["fork", "ticket-1", "--at", "5", "-o", "limit=100", "--json"]);
+    assert_eq!(forked.code, 0, "{}", forked.err);
+    let id = serde_json::from_str::<Value>(&forked.out).unwrap()["run"].as_str().unwrap().to_owned();
+    let worked = desk.call(&scripted([refund(70), Reply::text("Refunded.")]), &["work", &id]);
+
+    assert_eq!(worked.code, 0, "{}", worked.err);
+    let diff = desk.json(&["diff", "ticket-1", &id]);
+    assert_eq!(diff["status"], json!(["waiting", "completed"]));
+    assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "99"]).code, 7);
+    assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "7", "-o", "limit=x"]).code, 2);
+    assert_eq!(desk.json(&["show", "ticket-1"])["run"]["status"], "waiting", "the original is as it was");
+}
+
+#[test]
+fn a_state_is_shown_as_of_an_event() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    insta::assert_snapshot!("state", desk.call(&Project::new(), &["state", "ticket-1"]).out);
+    assert_eq!(desk.json(&["state", "ticket-1", "--at", "1"])["state"], Value::Null);
+    let request = desk.json(&["state", "ticket-1", "--at", "0", "--request"]);
+    assert_eq!(request["system"], "You help ada.");
+    assert_eq!(request["tools"][0]["id"], "refund");
+    assert!(desk.refused(&["state", "ticket-1", "--at", "99"]).contains("its last event is 9"));
+}
+
+#[test]
+fn a_run_moves_from_store_to_store_as_a_file() {
+    let (desk, other) = (Desk::new(), Desk::new());
+    begun(&desk, "ticket-1");
+    let file = desk.path("run.jsonl");
+
+    assert_eq!(desk.json(&["export", "ticket-1", &file])["events"], 10);
+    assert_eq!(other.json(&["import", &file])["run"], "ticket-1");
+
+    let events = ["events", "ticket-1", "--json"];
+    assert_eq!(desk.call(&Project::new(), &events).out, other.call(&Project::new(), &events).out);
+    let again = other.refused(&["import", &file]);
+    assert!(again.starts_with("7\nerror: desk/runs.db has the run ticket-1 already"), "{again}");
+    let worked = other.call(&scripted([]), &["work", "ticket-1"]);
+    assert_eq!(worked.code, 3, "it waits there, too: {}", worked.err);
+}
+
+#[test]
+fn a_broken_file_is_refused_with_its_line() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let text = desk.call(&Project::new(), &["export", "ticket-1"]).out;
+    let lines: Vec<&str> = text.lines().collect();
+    let broken = |lines: &[&str]| {
+        std::fs::write(desk.path("run.jsonl"), lines.join("\n")).unwrap();
+        let told = desk.refused(&["import", &desk.path("run.jsonl")]);
+        told.lines().take(2).collect::<Vec<_>>().join(" ")
+    };
+
+    assert_eq!(broken(&[]), "6 error: desk/run.jsonl, line 1: the file is empty");
+    assert_eq!(broken(&lines[..5]), "6 error: desk/run.jsonl, line 5: the file ends after 4 of 10 events");
+    let missing: Vec<&str> = lines.iter().enumerate().filter(|(at, _)| *at != 3).map(|(_, line)| *line).collect();
+    assert!(broken(&missing).starts_with("6 error: desk/run.jsonl, line 4: "), "{}", broken(&missing));
+    let cut = [&lines[..2], &[&lines[2][..20]]].concat();
+    assert!(broken(&cut).starts_with("6 error: desk/run.jsonl, line 3: "), "{}", broken(&cut));
+    let newer = lines[0].replace(r#""positronic_run":1"#, r#""positronic_run":9"#);
+    assert!(broken(&[&newer]).contains("a newer release wrote it (format 9)"));
+}
+
+#[test]
+fn runs_that_are_over_are_removed_and_others_stay() {
+    let desk = Desk::new();
+    begun(&desk, "open");
+    assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
+
+    assert_eq!(desk.json(&["prune", "--before", "30d"])["runs"], json!([]));
+    assert_eq!(desk.json(&["prune", "--before", "0s", "--dry-run"])["runs"], json!(["over"]));
+    assert!(desk.refused(&["prune", "--before", "0s", "--status", "waiting"]).starts_with("2\n"));
+    assert_eq!(desk.json(&["prune", "--before", "0s"])["removed"], 1);
+    assert_eq!(desk.json(&["runs"])["run"], "open");
+}
+
+#[test]
+fn a_store_that_is_none_is_said_to_be_none() {
+    let desk = Desk::new();
+    std::fs::write(desk.path("runs.db"), "dear diary, today I went to the mountains and it was a good day").unwrap();
+
+    let told = desk.refused(&["runs"]);
+    assert!(told.starts_with("6\nerror: `desk/runs.db` holds no event store"), "{told}");
+    assert_eq!(desk.call(&project(), &["run", "survey"]).code, 6);
+}
+
+#[test]
+fn nothing_in_a_log_speaks_to_the_terminal() {
+    let desk = Desk::new();
+    let evil = "\u{1b}[2J\u{9b}31m\u{202e}";
+    let calls = Reply::calls([("note", json!({"text": evil})), ("note", json!({"text": "b"}))]);
+    assert_eq!(desk.call(&scripted([calls]), &["run", "batch", "--id", "evil"]).code, 3);
+
+    for arguments in
+        [&["show", "evil"][..], &["inbox"], &["events", "evil"], &["state", "evil"], &["runs"], &["export", "evil"]]
+    {
+        for arguments in [arguments.to_vec(), [arguments, &["--json"]].concat()] {
+            let outcome = desk.call(&Project::new(), &arguments);
+            assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.err);
+            let raw = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
+            assert!(!outcome.out.contains(raw) && !outcome.err.contains(raw), "{arguments:?}: {:?}", outcome.out);
+        }
+    }
+}
+
+#[test]
+fn what_waits_in_all_runs_is_worked_off_at_once() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    begun_batch(&desk, "two");
+    for run in ["one", "two"] {
+        desk.json(&["approve", run, "--all"]);
+    }
+
+    let worked = desk.call(&scripted([Reply::text("Noted."), Reply::text("Noted.")]), &["work", "--once"]);
+
+    assert_eq!(worked.code, 0);
+    assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
+    assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
+}

@@ -1,0 +1,84 @@
+//! How a command that sat with a run ends: the result as data, the exit code, and how a run goes on that was left.
+
+use positronic_core::record::{Pending, RunId};
+use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::store::Waiter;
+use serde_json::Value;
+
+use super::block_on;
+use crate::failure::{Exit, Failure};
+use crate::find::Short;
+use crate::kept::Kept;
+use crate::lists::entry;
+use crate::models::Tape;
+use crate::session::Ending;
+use crate::ui::Ui;
+
+/// Ends a command with what its run came to.
+pub(super) fn ended(
+    kept: &Kept,
+    run: &RunId,
+    ending: Ending,
+    tape: &Tape,
+    json: bool,
+    ui: &mut Ui,
+) -> Result<Exit, Failure> {
+    match ending {
+        Ending::Completed(result) => {
+            completed(&result, tape, json, ui)?;
+            Ok(Exit::Done)
+        }
+        Ending::Failed => Ok(Exit::RunFailed),
+        Ending::Cancelled => Ok(Exit::Cancelled),
+        Ending::Interrupted => Ok(Exit::Interrupted),
+        Ending::Left(pending) => {
+            left(kept, run, &pending, ui)?;
+            Ok(Exit::Unanswered)
+        }
+        Ending::LetGo => {
+            let short = block_on(async { Short::of(&kept.control(), [run]).await })?;
+            let command = ui.command(&["work", short.get(run)]);
+            ui.notice(&format!("the run stays as it is; go on with: {command}"))?;
+            Ok(Exit::Interrupted)
+        }
+    }
+}
+
+fn completed(result: &Value, tape: &Tape, json: bool, ui: &mut Ui) -> Result<(), Failure> {
+    if !json {
+        ui.document(result)?;
+    }
+    if let Tape::Plays(cassette) = tape {
+        let left = cassette.unused();
+        if let Some(first) = left.first() {
+            let count = left.len();
+            ui.notice(&format!("{count} of the cassette's answers were not used, the first is {first}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Says how a run goes on that waits, or is paused.
+fn left(kept: &Kept, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
+    let control = kept.control();
+    let (row, short) = block_on(async {
+        let row = control.store().run(run).await?;
+        Ok::<_, Failure>((row, Short::of(&control, [run]).await?))
+    })?;
+    let id = short.get(run);
+    let now = SystemClock.now();
+    if pending.is_empty() {
+        let resume = ui.command(&["resume", id]);
+        ui.notice(&format!("the run is paused, and stays; lift the pause with: {resume}"))?;
+    } else {
+        ui.notice("the run waits, and stays:")?;
+    }
+    for pending in pending {
+        let waiter = Waiter { run: run.clone(), brain: row.brain.clone(), at: row.since, pending: pending.clone() };
+        let text = entry(&waiter, id, now, ui.err_columns(), ui);
+        ui.lines(&text)?;
+    }
+    let work = ui.command(&["work", id]);
+    ui.notice(&format!("then go on with: {work}"))?;
+    Ok(())
+}

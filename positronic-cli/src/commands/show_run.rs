@@ -1,0 +1,126 @@
+//! `positronic show` of a run: its row, what it waits for with the commands that answer, and what has happened.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use positronic_core::machine::{RunState, why};
+use positronic_core::record::{Body, Event, RunSummary, Seq, Status, Timestamp};
+use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::store::{PendingFilter, Waiter};
+use serde_json::json;
+
+use super::block_on;
+use crate::cli::ShowArgs;
+use crate::display::figures::{age, many, tokens};
+use crate::display::text::{one_line, sanitise, wrap};
+use crate::display::{Style, View, render};
+use crate::failure::{Exit, Failure};
+use crate::find::{Short, find};
+use crate::kept::Kept;
+use crate::lists::{answers, entry};
+use crate::ui::Ui;
+
+/// What is known of a run.
+struct Known {
+    row: RunSummary,
+    log: Vec<Arc<Event>>,
+    waiters: Vec<Waiter>,
+    short: Short,
+    /// The worker that has the run in hand.
+    worker: Option<String>,
+}
+
+pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    let known = block_on(async { known(&kept, &args.what, ui).await })?;
+    let now = SystemClock.now();
+    if args.json {
+        let id = known.row.run.as_str();
+        let waiting = |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, ui)});
+        let document = json!({
+            "run": known.row,
+            "why": state(&known)?.as_ref().and_then(why),
+            "worker": known.worker,
+            "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
+        });
+        ui.document(&document)?;
+        return Ok(Exit::Done);
+    }
+    let style =
+        Style { width: ui.columns(), colour: ui.out_colour(), unicode: ui.settings.unicode, ..Style::default() };
+    let text = head(&known, now, &style, ui) + &tree(&known, now, &style);
+    // The tree is harmless already, and may be coloured.
+    ui.frame(&text)?;
+    Ok(Exit::Done)
+}
+
+async fn known(kept: &Kept, written: &str, ui: &Ui) -> Result<Known, Failure> {
+    let row = find(kept, written, ui).await?;
+    let control = kept.control();
+    let log = control.events(&row.run, Seq(0)).await?;
+    let waiters = control.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let short = Short::of(&control, [&row.run]).await?;
+    let worker = super::signal::worker(&control, &row).await?;
+    Ok(Known { row, log, waiters, short, worker })
+}
+
+fn state(known: &Known) -> Result<Option<RunState>, Failure> {
+    let state = RunState::replay(known.log.iter().map(|event| &**event));
+    state.map(Some).map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
+}
+
+/// Writes what stands above the tree.
+fn head(known: &Known, now: Timestamp, style: &Style, ui: &Ui) -> String {
+    let row = &known.row;
+    let id = known.short.get(&row.run);
+    let mut lines = vec![format!("run {}", row.run)];
+    let since = age(now.since(row.since));
+    lines.push(match row.status {
+        Status::Running | Status::Waiting | Status::Paused => format!("{} for {since}", row.status.as_str()),
+        Status::Completed | Status::Failed | Status::Cancelled => format!("{} {since} ago", row.status.as_str()),
+    });
+    lines.extend(row.why.clone());
+    if let Some(worker) = &known.worker {
+        lines.push(format!("the worker {worker} has it in hand"));
+    } else if row.has_work(now) {
+        lines.push(format!(
+            "nobody has it in hand; where no `work` serves it, go on with: {}",
+            ui.command(&["work", id])
+        ));
+    }
+    let mut started = format!("started {} ago", age(now.since(row.started)));
+    if let Some(Body::BrainStart(start)) = known.log.first().map(|event| &event.body)
+        && let Some(actor) = start.start.as_ref().map(|start| &start.actor)
+    {
+        _ = actor.by.as_ref().map(|by| write!(started, " by {by}"));
+        _ = actor.channel.as_ref().map(|channel| write!(started, " over {channel}"));
+    }
+    _ = row.user.as_ref().map(|user| write!(started, " for {user}"));
+    lines.push(format!("{started}; {}, {}", many(row.next.0, "event"), tokens(&row.usage)));
+    if let Some((run, seq)) = &row.forked_from {
+        lines.push(format!("forked from {run} after event {seq}"));
+    }
+    let mut text = String::new();
+    for line in &lines {
+        for line in wrap(&one_line(line, style.unicode), style.width) {
+            _ = writeln!(text, "{line}");
+        }
+    }
+    for waiter in &known.waiters {
+        text.push('\n');
+        text.push_str(&sanitise(&entry(waiter, id, now, style.width, ui), style.unicode));
+    }
+    text.push('\n');
+    text
+}
+
+fn tree(known: &Known, now: Timestamp, style: &Style) -> String {
+    let mut view = View::new();
+    for event in &known.log {
+        view.fold(event);
+    }
+    if !view.is_ended() {
+        view.tick(now);
+    }
+    render(&view, style)
+}

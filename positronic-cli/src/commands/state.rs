@@ -1,0 +1,96 @@
+//! `positronic state`: what a run was, knew and would ask as of an event.
+
+use std::fmt::Write as _;
+
+use positronic_core::machine::{RunState, pending, status, why};
+use positronic_core::projection::{Prompts, request_at, transcript};
+use positronic_core::record::{Body, ModelRequest, RunId, Seq};
+use serde_json::{Value, json};
+
+use super::block_on;
+use crate::cli::StateArgs;
+use crate::failure::{Exit, Failure};
+use crate::find::find;
+use crate::kept::Kept;
+use crate::ui::Ui;
+
+pub(crate) fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    block_on(async {
+        let row = find(&kept, &args.run, ui).await?;
+        let last = Seq(row.next.0.saturating_sub(1));
+        let at = args.at.map_or(last, Seq);
+        if at > last {
+            let message = format!("the run `{}` has no event {at}", row.run);
+            return Err(Failure::Misused { message, hint: format!("its last event is {last}") });
+        }
+        if args.request {
+            let from = args.at.map_or(Seq(0), Seq);
+            let (seq, request) = next_request(&kept, &row.run, from, args.at.is_none()).await?;
+            ui.document(&document(seq, &request))?;
+        } else {
+            let (state, prompts) = kept.control().state_at(&row.run, at).await?;
+            if args.json {
+                ui.document(&json!({
+                    "run": row.run,
+                    "at": at,
+                    "status": status(&state),
+                    "why": why(&state),
+                    "pending": pending(&state),
+                    "state": value(&state),
+                    "record": prompts.iter().collect::<Vec<_>>(),
+                }))?;
+            } else {
+                ui.tell(&text(at, &state, &prompts))?;
+            }
+        }
+        Ok::<_, Failure>(())
+    })?;
+    Ok(Exit::Done)
+}
+
+fn value(state: &RunState) -> Value {
+    state.root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
+}
+
+fn text(at: Seq, state: &RunState, prompts: &Prompts) -> String {
+    let mut text = format!("after event {at}: {}\n", status(state).as_str());
+    if let Some(why) = why(state) {
+        _ = writeln!(text, "{}", why.sentence);
+    }
+    let document = serde_json::to_string_pretty(&value(state)).unwrap_or_default();
+    _ = write!(text, "\n# State\n{document}\n");
+    let record = transcript(prompts);
+    if !record.is_empty() {
+        _ = write!(text, "\n{record}");
+    }
+    text
+}
+
+/// Finds the first request that was sent with an event or after it; with `last`, the last of all.
+async fn next_request(kept: &Kept, run: &RunId, from: Seq, last: bool) -> Result<(Seq, ModelRequest), Failure> {
+    let log = kept.control().events(run, Seq(0)).await?;
+    let mut requests =
+        log.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })).map(|event| event.seq);
+    let found = if last { requests.next_back() } else { requests.find(|seq| *seq >= from) };
+    let Some(seq) = found else {
+        let message = format!("no request was sent to a model from event {from} on");
+        let hint = "without --at, the last request is shown".to_owned();
+        return Err(Failure::Misused { message, hint });
+    };
+    let request = request_at(log.iter().map(|event| &**event), seq);
+    Ok((seq, request.map_err(|error| Failure::store(format!("the log of {run}: {error}")))?))
+}
+
+fn document(seq: Seq, request: &ModelRequest) -> Value {
+    json!({
+        "seq": seq,
+        "path": request.path,
+        "attempt": request.attempt,
+        "system": request.system,
+        "context": request.context,
+        "tools": request.tools.tools(),
+        "messages": request.messages.messages(),
+        "settings": request.settings,
+    })
+}

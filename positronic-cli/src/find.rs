@@ -1,0 +1,105 @@
+//! Which run is meant: an id may be shortened while it fits one run alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use positronic_core::record::{Path, RunId, RunSummary};
+use positronic_core::runner::Control;
+use positronic_core::store::{RunFilter, StoreError};
+
+use crate::failure::Failure;
+use crate::kept::Kept;
+use crate::suggest::nearest;
+use crate::ui::Ui;
+
+/// How many runs an ambiguous id lists, and how many are looked through for a similar one.
+const CANDIDATES: usize = 8;
+const LOOKED_THROUGH: usize = 1000;
+
+/// How much of an id is shown at least.
+const SHORTEST: usize = 8;
+
+/// Finds the run whose id a person wrote, or its beginning.
+pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
+    let control = kept.control();
+    match control.store().run(&RunId::new(written)).await {
+        Err(StoreError::NoSuchRun { .. }) => {}
+        found => return Ok(found?),
+    }
+    let rows = match written {
+        "" => Vec::new(),
+        _ => control.store().runs(&RunFilter::builder().prefix(written).most(CANDIDATES + 1).build()).await?,
+    };
+    match rows.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => {
+            let rows = control.store().runs(&RunFilter::builder().most(LOOKED_THROUGH).build()).await?;
+            let near = nearest(written, rows.iter().map(|row| row.run.as_str())).into_iter().map(str::to_owned);
+            let (place, list) = (kept.place.clone(), ui.command(&["runs"]));
+            Err(Failure::UnknownRun { written: written.to_owned(), place, near: near.collect(), list })
+        }
+        several => {
+            let mut candidates: Vec<String> = several
+                .iter()
+                .take(CANDIDATES)
+                .map(|row| format!("{}  {}, {}", row.run, row.brain, row.status.as_str()))
+                .collect();
+            if several.len() > CANDIDATES {
+                candidates.push("and more; write more of the id".to_owned());
+            }
+            Err(Failure::AmbiguousRun { written: written.to_owned(), candidates })
+        }
+    }
+}
+
+/// Reads the place of a call.
+pub(crate) fn call(written: &str) -> Result<Path, Failure> {
+    Path::parse(written).map_err(|error| Failure::NoCall { written: written.to_owned(), reason: error.to_string() })
+}
+
+/// Short forms of ids, each of which fits one run alone.
+#[derive(Debug, Default)]
+pub(crate) struct Short(BTreeMap<RunId, String>);
+
+impl Short {
+    /// Shortens the ids of runs. Only the runtime's own ids are shortened; a name that somebody gave stays as it is.
+    pub(crate) async fn of(control: &Control, runs: impl IntoIterator<Item = &RunId>) -> Result<Self, StoreError> {
+        let runs: BTreeSet<&RunId> = runs.into_iter().filter(|run| is_generated(run)).collect();
+        let mut beginnings: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for run in &runs {
+            let beginning = run.as_str().get(..SHORTEST).unwrap_or_default();
+            if !beginnings.contains_key(beginning) {
+                let rows = control.store().runs(&RunFilter::builder().prefix(beginning).build()).await?;
+                beginnings.insert(beginning, rows.into_iter().map(|row| row.run.as_str().to_owned()).collect());
+            }
+        }
+        let short = |run: &RunId| {
+            let whole = run.as_str();
+            let others = beginnings.get(whole.get(..SHORTEST).unwrap_or_default());
+            let shared = others.into_iter().flatten().filter(|other| *other != whole);
+            let length = shared.map(|other| common(whole, other) + 1).max().unwrap_or(0).max(SHORTEST);
+            // A dash at the end says nothing.
+            let length = if whole.as_bytes().get(length - 1) == Some(&b'-') { length + 1 } else { length };
+            whole.get(..length).unwrap_or(whole).to_owned()
+        };
+        Ok(Self(runs.into_iter().map(|run| (run.clone(), short(run))).collect()))
+    }
+
+    pub(crate) fn get<'a>(&'a self, run: &'a RunId) -> &'a str {
+        self.0.get(run).map_or(run.as_str(), String::as_str)
+    }
+}
+
+/// Says whether an id is one that the runtime made.
+fn is_generated(run: &RunId) -> bool {
+    let id = run.as_str();
+    let dashes = [8, 13, 18, 23];
+    id.len() == 36
+        && id
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if dashes.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+}
+
+fn common(one: &str, other: &str) -> usize {
+    one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+}

@@ -1,0 +1,124 @@
+//! Where runs are kept: the file, found and opened.
+//!
+//! `--store` names it, else the environment, else it is `.positronic/runs.db` in the folder of the nearest `Cargo.toml`
+//! upwards. Commands that only look do not make it: where there is none, there are no runs.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use positronic_core::runner::Control;
+use positronic_core::store::{MemoryStore, SqliteStore};
+
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+/// The folder in a project that is this command's own.
+const FOLDER: &str = ".positronic";
+const FILE: &str = "runs.db";
+
+/// Where runs are kept.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) store: Store,
+    /// The place in words, for messages.
+    pub(crate) place: String,
+}
+
+/// A store.
+#[derive(Clone)]
+pub(crate) enum Store {
+    Memory(MemoryStore),
+    File(SqliteStore),
+}
+
+impl Kept {
+    /// Opens the store, and makes it where there is none.
+    pub(crate) fn open(ui: &Ui) -> Result<Self, Failure> {
+        let here = here()?;
+        let path = match named(ui) {
+            Some(path) => path,
+            None => own(&here)?,
+        };
+        Self::file(&path, &here)
+    }
+
+    /// Opens the store, or an empty one where there is none yet.
+    pub(crate) fn look(ui: &Ui) -> Result<Self, Failure> {
+        let here = here()?;
+        let path = named(ui).unwrap_or_else(|| folder(&here).join(FOLDER).join(FILE));
+        if path.exists() { Self::file(&path, &here) } else { Ok(Self { place: shown(&path, &here), ..Self::memory() }) }
+    }
+
+    /// Makes a store that ends with this process.
+    pub(crate) fn memory() -> Self {
+        Self { store: Store::Memory(MemoryStore::new()), place: "memory".to_owned() }
+    }
+
+    fn file(path: &Path, here: &Path) -> Result<Self, Failure> {
+        Ok(Self { store: Store::File(SqliteStore::open(path)?), place: shown(path, here) })
+    }
+
+    /// Says whether runs outlive this process.
+    pub(crate) const fn lasts(&self) -> bool {
+        matches!(self.store, Store::File(_))
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        match &self.store {
+            Store::Memory(store) => Control::new(store.clone()),
+            Store::File(store) => Control::new(store.clone()),
+        }
+    }
+}
+
+fn named(ui: &Ui) -> Option<PathBuf> {
+    ui.place.store.clone().or_else(|| ui.settings.store.clone())
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|source| file(Path::new("."), "cannot be entered", source))
+}
+
+/// Finds the project's folder, or stays here.
+fn folder(here: &Path) -> &Path {
+    here.ancestors().find(|folder| folder.join("Cargo.toml").is_file()).unwrap_or(here)
+}
+
+/// Returns the project's own file, whose folder is there then and hidden from git.
+fn own(here: &Path) -> Result<PathBuf, Failure> {
+    let folder = folder(here).join(FOLDER);
+    fs::create_dir_all(&folder).map_err(|source| file(&folder, "cannot be made, to keep runs in it", source))?;
+    let ignored = folder.join(".gitignore");
+    if !ignored.exists() {
+        fs::write(&ignored, "*\n").map_err(|source| file(&ignored, "cannot be written", source))?;
+    }
+    Ok(folder.join(FILE))
+}
+
+fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
+    Failure::File { path: path.to_owned(), doing, source }
+}
+
+fn shown(path: &Path, here: &Path) -> String {
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_kept_beside_the_nearest_manifest_and_hidden_from_git() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("shop/src/brains");
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(root.path().join("shop/Cargo.toml"), "").unwrap();
+
+        let path = own(&deep).unwrap();
+
+        assert_eq!(path, root.path().join("shop/.positronic/runs.db"));
+        assert_eq!(fs::read_to_string(path.with_file_name(".gitignore")).unwrap(), "*\n");
+        assert_eq!(shown(&path, &root.path().join("shop")), ".positronic/runs.db");
+    }
+}

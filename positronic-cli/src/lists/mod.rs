@@ -1,0 +1,10 @@
+//! Lists about many runs, written to a string: a table of runs, and what waits with the commands that answer it.
+
+mod table;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use table::table;
+pub(crate) use waiting::{answers, entry, question};

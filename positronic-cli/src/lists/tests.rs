@@ -1,0 +1,97 @@
+use std::sync::Arc;
+
+use positronic_core::record::{
+    Gate, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec,
+};
+use positronic_core::store::Waiter;
+use serde_json::json;
+
+use super::{entry, table};
+use crate::cli::{Color, Where};
+use crate::display::text::width;
+use crate::find::Short;
+use crate::settings::Settings;
+use crate::ui::Ui;
+
+const HOUR: i64 = 3_600_000_000;
+
+fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> RunSummary {
+    RunSummary {
+        run: RunId::new(run),
+        brain: brain.to_owned(),
+        user: None,
+        conversation: None,
+        forked_from: None,
+        status,
+        why: why.map(str::to_owned),
+        since: Timestamp(100 * HOUR - age / 2),
+        started: Timestamp(100 * HOUR - age),
+        at: Timestamp(100 * HOUR),
+        next: Seq(12),
+        usage: Usage { input: 12_345, output: 678, ..Usage::default() },
+        claim: None,
+        wake: None,
+    }
+}
+
+fn ui() -> Ui {
+    Ui {
+        out: Box::new(std::io::sink()),
+        err: Box::new(std::io::sink()),
+        settings: Settings { unicode: true, ..Settings::default() },
+        color: Color::Never,
+        program: "desk".to_owned(),
+        place: Where::default(),
+    }
+}
+
+#[test]
+fn the_table_of_runs_fits() {
+    let why = "The run waits since event 7 for a person's decision about `refund` at `Chat/0.0` (249 euros \u{1b}[2J).";
+    let rows = [
+        row("ticket-1", "Support", Status::Waiting, Some(why), 5 * HOUR),
+        row("ticket-2", "A brain with a very long title", Status::Completed, None, 90 * HOUR),
+        row("ticket-3", "旅行の計画", Status::Failed, Some("the floor is wet"), HOUR / 60),
+    ];
+
+    for columns in [60, 100] {
+        let text = table(&rows, &Short::default(), Timestamp(100 * HOUR), columns, true);
+        assert!(text.lines().all(|line| width(line) <= columns), "{text}");
+        insta::assert_snapshot!(format!("runs_{columns}"), text);
+    }
+}
+
+#[test]
+fn what_waits_comes_with_the_commands_that_answer() {
+    let pending = |kind| Pending {
+        call: Path::parse("Chat/1.0").unwrap(),
+        tool: "refund".to_owned(),
+        arguments: Arc::new(json!({"order": "A-1001", "amount": 249})),
+        since: Seq(7),
+        kind,
+    };
+    let gate = Gate { reason: "more than 100 euros".to_owned(), valid_for: None, editable: true };
+    let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    let wait = |webhook: &str, identifier: &str| WaitSpec {
+        webhook: webhook.to_owned(),
+        identifier: identifier.to_owned(),
+        schema: Arc::new(schema.clone()),
+        prompt: None,
+        person: true,
+        expires: Some(Timestamp(100 * HOUR)),
+        otherwise: None,
+    };
+    let waits = vec![wait("slack", "it's 7"), wait("reply", "")];
+
+    let written = [PendingKind::Approval { gate, expires: None }, PendingKind::Answer { waits }].map(|kind| {
+        let waiter = Waiter {
+            run: RunId::new("ticket-1"),
+            brain: "Support".to_owned(),
+            at: Timestamp(95 * HOUR),
+            pending: pending(kind),
+        };
+        entry(&waiter, "ticket-1", Timestamp(98 * HOUR), 60, &ui())
+    });
+
+    insta::assert_snapshot!(written.join("\n"));
+}

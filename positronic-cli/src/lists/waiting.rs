@@ -1,0 +1,89 @@
+//! What waits for somebody, and the commands that answer it.
+
+use std::fmt::Write as _;
+
+use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
+use positronic_core::store::Waiter;
+
+use crate::answers::REPLY;
+use crate::display::figures::age;
+use crate::display::text::{arguments, one_line, shorten};
+use crate::options::sample;
+use crate::ui::Ui;
+
+/// Writes one entry: what is asked, with which arguments, and the commands that answer it. `run` is the run's id as it
+/// is to be written.
+pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, ui: &Ui) -> String {
+    let unicode = ui.settings.unicode;
+    let fit = |line: &str| shorten(&one_line(line, unicode), columns, unicode);
+    let head = format!("{} {} › {} at {}", run, waiter.brain, waiter.pending.tool, waiter.pending.call);
+    let head = if unicode { head } else { head.replace(" › ", " > ") };
+    let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(waiter.at)))));
+    let until = expires(&waiter.pending);
+    let left = until.map_or_else(String::new, |until| match until.since(now) {
+        left if left.is_zero() => "; its time is up".to_owned(),
+        left => format!("; {} left", age(left)),
+    });
+    text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending))));
+    text.push('\n');
+    let given = arguments(&waiter.pending.arguments, unicode);
+    if !given.is_empty() {
+        text.push_str(&fit(&format!("  with {given}")));
+        text.push('\n');
+    }
+    for command in answers(run, &waiter.pending, ui) {
+        // A command that is cut is of no use.
+        _ = writeln!(text, "    {}", one_line(&command, unicode));
+    }
+    text
+}
+
+/// Says what is asked.
+pub(crate) fn question(pending: &Pending) -> String {
+    match &pending.kind {
+        PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
+        PendingKind::Answer { waits } => {
+            let waits: Vec<String> = waits
+                .iter()
+                .map(|wait| {
+                    let name = format!("{} {}", wait.webhook, wait.identifier).trim().to_owned();
+                    wait.prompt.as_ref().map_or_else(|| name.clone(), |prompt| format!("{name} ({prompt})"))
+                })
+                .collect();
+            format!("waits for {}", waits.join(" or "))
+        }
+    }
+}
+
+/// Returns the commands that answer what is pending.
+pub(crate) fn answers(run: &str, pending: &Pending, ui: &Ui) -> Vec<String> {
+    let call = pending.call.as_str();
+    match &pending.kind {
+        PendingKind::Approval { gate, .. } => {
+            let mut commands = vec![ui.command(&["approve", run, call])];
+            if gate.editable {
+                commands.push(ui.command(&["approve", run, call, "--args", &pending.arguments.to_string()]));
+            }
+            commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));
+            commands
+        }
+        PendingKind::Answer { waits } => waits.iter().map(|wait| delivery(run, call, wait, ui)).collect(),
+    }
+}
+
+fn delivery(run: &str, call: &str, wait: &WaitSpec, ui: &Ui) -> String {
+    let payload = sample(&wait.schema).to_string();
+    if wait.webhook == REPLY {
+        ui.command(&["send", run, "--reply", call, &payload])
+    } else {
+        let (name, identifier) = (wait.webhook.as_str(), wait.identifier.as_str());
+        ui.command(&["send", run, "--webhook", name, "--identifier", identifier, "--payload", &payload])
+    }
+}
+
+fn expires(pending: &Pending) -> Option<Timestamp> {
+    match &pending.kind {
+        PendingKind::Approval { expires, .. } => *expires,
+        PendingKind::Answer { waits } => waits.iter().filter_map(|wait| wait.expires).min(),
+    }
+}
