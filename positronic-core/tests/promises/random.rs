@@ -409,7 +409,7 @@ impl World {
     fn check_signals(&self, log: &[Arc<Event>]) {
         let mut events: BTreeMap<SignalId, Seq> = BTreeMap::new();
         for event in log {
-            if let Some(id) = serde_json::to_value(&event.body).unwrap()["signal"].as_str() {
+            if let Some(id) = event.body.to_value()["signal"].as_str() {
                 assert!(events.insert(SignalId::from(id), event.seq).is_none(), "promise 22: {id} counts once");
             }
         }
