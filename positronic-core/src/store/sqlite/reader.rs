@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 
 use super::failure::{Place, Trouble, ended};
 use crate::store::StoreError;
@@ -15,7 +15,17 @@ type Question = Box<dyn FnOnce(&mut Connection) + Send>;
 /// The way to some threads that read, each with a connection of its own.
 pub(super) struct Readers {
     questions: Sender<Question>,
+    interrupts: Vec<InterruptHandle>,
     place: Place,
+}
+
+impl Drop for Readers {
+    /// Ends what is read for nobody: whoever waits for an answer has the store.
+    fn drop(&mut self) {
+        for interrupt in &self.interrupts {
+            interrupt.interrupt();
+        }
+    }
 }
 
 impl Readers {
@@ -23,6 +33,7 @@ impl Readers {
     pub(super) fn start(place: Place, connections: Vec<Connection>) -> Result<(Self, Vec<JoinHandle<()>>), Trouble> {
         let (questions, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
+        let interrupts = connections.iter().map(Connection::get_interrupt_handle).collect();
         let start = |db| {
             let receiver = Arc::clone(&receiver);
             let thread = std::thread::Builder::new().name("positronic-reader".to_owned());
@@ -30,7 +41,7 @@ impl Readers {
             thread.map_err(|error| Trouble::Refused(StoreError::Failed { message: error.to_string() }))
         };
         let threads = connections.into_iter().map(start).collect::<Result<_, _>>()?;
-        Ok((Self { questions, place }, threads))
+        Ok((Self { questions, interrupts, place }, threads))
     }
 
     /// Answers a question from one state of the file, whatever is written meanwhile.

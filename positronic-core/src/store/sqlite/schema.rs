@@ -90,6 +90,10 @@ INSERT INTO counter VALUES (0);
 ///
 /// Nothing is written: a file of somebody else stays as it is.
 pub(super) fn is_new(db: &Connection, place: &Place) -> Result<bool, Trouble> {
+    is_new_by(db, place, STEPS.len())
+}
+
+fn is_new_by(db: &Connection, place: &Place, newest: usize) -> Result<bool, Trouble> {
     let file = place.path.display();
     let unusable = |message| Err(Trouble::Refused(StoreError::Unusable { message }));
     // One statement, since another process may be making the file.
@@ -99,10 +103,9 @@ pub(super) fn is_new(db: &Connection, place: &Place) -> Result<bool, Trouble> {
         db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     match (id, format) {
         (0, 0) if tables == 0 => Ok(true),
-        (APPLICATION_ID, format) if index(format) > STEPS.len() => unusable(format!(
-            "the event store `{file}` has format {format}, and this release reads up to {}: use a newer release of \
-             positronic",
-            STEPS.len()
+        (APPLICATION_ID, format) if index(format) > newest => unusable(format!(
+            "the event store `{file}` has format {format}, and this release reads up to {newest}: use a newer release of \
+             positronic"
         )),
         (APPLICATION_ID, _) => Ok(false),
         _ => unusable(format!(
@@ -125,7 +128,7 @@ pub(super) fn migrate(db: &mut Connection, place: &Place) -> Result<(), Trouble>
 fn migrate_by(db: &mut Connection, place: &Place, steps: &[&str]) -> Result<(), Trouble> {
     let unit = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have done it while this one waited.
-    is_new(&unit, place)?;
+    is_new_by(&unit, place, steps.len())?;
     let format = format_of(&unit)?;
     if format < steps.len() {
         for step in steps.iter().skip(format) {
@@ -144,4 +147,55 @@ fn format_of(db: &Connection) -> Result<usize, Trouble> {
 
 fn index(format: i64) -> usize {
     usize::try_from(format).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const FIRST: &str = "CREATE TABLE things (thing TEXT); INSERT INTO things VALUES ('kept')";
+    const SECOND: &str = "ALTER TABLE things ADD COLUMN size INTEGER; UPDATE things SET size = length(thing)";
+
+    fn place() -> Place {
+        Place { path: "runs.db".into(), patience: Duration::ZERO }
+    }
+
+    fn size(db: &Connection) -> rusqlite::Result<i64> {
+        db.query_row("SELECT size FROM things WHERE thing = 'kept'", [], |row| row.get(0))
+    }
+
+    #[test]
+    fn an_older_format_takes_the_steps_that_it_lacks() {
+        let mut db = Connection::open_in_memory().unwrap();
+        migrate_by(&mut db, &place(), &[FIRST]).unwrap();
+        assert_eq!(format_of(&db).unwrap(), 1);
+
+        migrate_by(&mut db, &place(), &[FIRST, SECOND]).unwrap();
+        migrate_by(&mut db, &place(), &[FIRST, SECOND]).unwrap();
+
+        assert_eq!(format_of(&db).unwrap(), 2);
+        assert_eq!(size(&db), Ok(4));
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_older_format() {
+        let mut db = Connection::open_in_memory().unwrap();
+        migrate_by(&mut db, &place(), &[FIRST]).unwrap();
+
+        let failed = migrate_by(&mut db, &place(), &[FIRST, SECOND, "UPDATE nothing SET size = 1"]);
+
+        assert!(failed.is_err());
+        assert_eq!(format_of(&db).unwrap(), 1);
+        assert!(size(&db).is_err());
+    }
+
+    #[test]
+    fn a_newer_format_is_refused() {
+        let mut db = Connection::open_in_memory().unwrap();
+        migrate_by(&mut db, &place(), &[FIRST, SECOND]).unwrap();
+
+        assert!(matches!(migrate_by(&mut db, &place(), &[FIRST]), Err(Trouble::Refused(StoreError::Unusable { .. }))));
+    }
 }

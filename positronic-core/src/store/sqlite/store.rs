@@ -52,7 +52,8 @@ struct Shared {
     writer: Option<Writer>,
     readers: Option<Readers>,
     searches: Option<Readers>,
-    threads: Vec<JoinHandle<()>>,
+    writing: Option<JoinHandle<()>>,
+    reading: Vec<JoinHandle<()>>,
 }
 
 impl SqliteStore {
@@ -87,11 +88,10 @@ impl SqliteStore {
         // Whoever opens the file by another name finds the same workers.
         let real = std::fs::canonicalize(&place.path).unwrap_or_else(|_| place.path.clone());
         let connections = |count| (0..count).map(|_| connection::to_read(place)).collect::<Result<Vec<_>, _>>();
-        let (readers, mut threads) = Readers::start(place.clone(), connections(READERS)?)?;
+        let (readers, mut reading) = Readers::start(place.clone(), connections(READERS)?)?;
         let (searches, more) = Readers::start(place.clone(), connections(1)?)?;
-        threads.extend(more);
+        reading.extend(more);
         let (writer, thread) = Writer::start(db, place.clone())?;
-        threads.push(thread);
         Ok(Self {
             shared: Arc::new(Shared {
                 place: place.clone(),
@@ -100,7 +100,8 @@ impl SqliteStore {
                 writer: Some(writer),
                 readers: Some(readers),
                 searches: Some(searches),
-                threads,
+                writing: Some(thread),
+                reading,
             }),
         })
     }
@@ -132,14 +133,19 @@ impl SqliteStore {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        drop((self.readers.take(), self.searches.take(), self.writer.take()));
-        let own = std::thread::current().id();
-        for thread in self.threads.drain(..) {
-            // A watcher can be the last that holds the store, and then this is one of its threads.
-            if thread.thread().id() != own {
-                _ = thread.join();
-            }
-        }
+        // Who closes the file last clears its log of commits away, and only the writer may.
+        drop((self.readers.take(), self.searches.take()));
+        join(std::mem::take(&mut self.reading));
+        drop(self.writer.take());
+        join(self.writing.take());
+    }
+}
+
+/// Waits for threads to end. A watcher can be the last that holds the store, and then this is one of them.
+fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
+    let own = std::thread::current().id();
+    for thread in threads.into_iter().filter(|thread| thread.thread().id() != own) {
+        _ = thread.join();
     }
 }
 
