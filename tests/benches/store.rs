@@ -2,8 +2,13 @@
 //!
 //! `cargo bench -p positronic-tests --bench store`, with `-- commits`, `-- lists` or `-- room` for one of the tables.
 //! `TMPDIR` says on which file system.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
-#![allow(clippy::disallowed_methods, clippy::indexing_slicing, reason = "a benchmark measures time")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and cannot go on after an error"
+)]
+#![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
 use std::path::Path;
 use std::sync::Arc;

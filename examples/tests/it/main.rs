@@ -1,8 +1,12 @@
 //! Each example as a test: its bundled cassette, and its other ways with a scripted model.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
+mod crash;
 mod delegate;
 mod durable;
+#[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
+#[path = "../../../positronic-core/tests/support/mod.rs"]
+mod harness;
 mod minimal;
 mod nested;
 mod readme;

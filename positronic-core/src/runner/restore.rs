@@ -83,10 +83,19 @@ fn tool_difference(then: &ToolDecl, now: &ToolDecl) -> Option<String> {
         .then(|| format!("its tool `{}` has other parameters now; put the old ones back until it is done", then.id))
 }
 
-/// Returns the event that takes a run over to its brain's code, where the code is another version whose author says how;
-/// none where the code is the run's. Answers in words how it differs otherwise.
+/// Returns the event that takes a run over to its brain's code, where the code is not what the run has begun with: stages
+/// that it has not reached may change, and a new version may say how the state gets there. Answers in words how the
+/// code differs otherwise.
 pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<Body>, String> {
-    let Some(difference) = difference(frame, plan) else { return Ok(None) };
+    let migrated = |change| Body::BrainMigrated {
+        version: plan.version,
+        fingerprint: plan.fingerprint(),
+        stages: plan.shape(),
+        change,
+    };
+    let Some(difference) = difference(frame, plan) else {
+        return Ok((plan.fingerprint() != frame.fingerprint).then(|| migrated(None)));
+    };
     let migrate = plan.migrations.get(&frame.version).filter(|_| *frame.title == *plan.title);
     let Some(migrate) = migrate.filter(|_| frame.version != plan.version) else { return Err(difference) };
     let failed = |error: crate::Error| {
@@ -95,12 +104,7 @@ pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<Body>,
     };
     let mut next = caught_now(|| migrate(&frame.state)).map_err(failed)?;
     next.sort_all_objects();
-    Ok(Some(Body::BrainMigrated {
-        version: plan.version,
-        fingerprint: plan.fingerprint(),
-        stages: plan.shape(),
-        change: Change::between(&frame.state, &next),
-    }))
+    Ok(Some(migrated(Change::between(&frame.state, &next))))
 }
 
 /// Says how the code of a brain differs from what a run of it has begun with, up to the stage it is at. Code inside a

@@ -14,8 +14,11 @@ mod code;
 mod crash;
 mod decisions;
 mod doubt;
+mod faults;
 mod mailbox;
 mod races;
+mod random;
+mod sinks;
 mod storage;
 mod stories;
 #[allow(dead_code, reason = "other binaries use the rest")]

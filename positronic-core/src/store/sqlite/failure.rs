@@ -12,6 +12,8 @@ use crate::store::StoreError;
 pub(super) enum Trouble {
     /// The store refuses it, or knows itself what is wrong.
     Refused(StoreError),
+    /// Something in the file is not what it should be: what, and how.
+    Unreadable(String, String),
     /// SQLite could not do it.
     Sqlite(rusqlite::Error),
 }
@@ -31,14 +33,14 @@ impl From<rusqlite::Error> for Trouble {
 impl Trouble {
     /// Says that something in the file cannot be read.
     pub(super) fn unreadable(what: &str, error: impl std::fmt::Display) -> Self {
-        Self::Refused(StoreError::Failed { message: format!("{what} cannot be read: {error}") })
+        Self::Unreadable(what.to_owned(), error.to_string())
     }
 
     /// Says whether another process was in the way.
     pub(super) fn is_busy(&self) -> bool {
         let code = match self {
             Self::Sqlite(error) => error.sqlite_error_code(),
-            Self::Refused(_) => None,
+            Self::Refused(_) | Self::Unreadable(..) => None,
         };
         matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
@@ -56,6 +58,10 @@ impl Place {
     pub(super) fn explain(&self, trouble: Trouble) -> StoreError {
         match trouble {
             Trouble::Refused(error) => error,
+            Trouble::Unreadable(what, error) => {
+                let file = self.path.display();
+                StoreError::Failed { message: format!("{what} in `{file}` cannot be read: {error}") }
+            }
             Trouble::Sqlite(error) => self.explain_sqlite(&error),
         }
     }

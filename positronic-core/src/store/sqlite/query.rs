@@ -23,11 +23,16 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
     let end = start + EVENTS;
     let mut rows = statement.query(params![start.saturating_add(column(from.0)), end, limit(most)])?;
     let mut events = Vec::new();
+    let mut next = from;
     while let Some(row) = rows.next()? {
-        let line = text(row, 0)?;
-        let event = Event::from_json(line);
-        let unreadable = |error| Trouble::unreadable(&format!("an event of the run `{run}`"), error);
-        events.push(Arc::new(event.map_err(unreadable)?));
+        let event = Event::from_json(text(row, 0)?);
+        let event = event.map_err(|error| Trouble::unreadable(&format!("event {next} of the run `{run}`"), error))?;
+        if event.seq != next {
+            let what = format!("event {next} of the run `{run}`");
+            return Err(Trouble::unreadable(&what, format!("event {} stands in its place", event.seq)));
+        }
+        next = next.next();
+        events.push(Arc::new(event));
     }
     Ok(events)
 }
@@ -67,13 +72,14 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
         let (running, waiting) = (Status::Running.as_str().to_owned(), Status::Waiting.as_str().to_owned());
         select.and("(status = ? OR (status = ? AND wake <= ?))", [running.into(), waiting.into(), due.0.into()]);
     }
-    select.list(db, "started DESC, run DESC", filter.most, |row| decode("the row about a run", text(row, 0)?))
+    select.order("started DESC, run DESC", filter.most);
+    select.list(db, |row| decode("the row about a run", text(row, 0)?))
 }
 
 /// Lists what waits.
 pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
     let mut select = Select::new(
-        "SELECT p.run, r.brain, p.at, p.call, p.tool, p.arguments, p.since, p.kind
+        "SELECT p.run, r.brain, p.at, p.call, p.tool, p.arguments, p.since, p.kind, p.id
          FROM pending p CROSS JOIN runs r ON r.key = p.key",
     );
     if let Some(run) = &filter.run {
@@ -86,7 +92,11 @@ pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Wai
         let waits = "p.id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
-    select.list(db, "p.at, p.run, p.since, p.id", filter.most, |row| {
+    // All of them are read faster in the order in which they lie than in that of an index.
+    if filter.most.is_some() {
+        select.order("p.at, p.run, p.since, p.id", filter.most);
+    }
+    let mut waiters = select.list(db, |row| {
         let what = "something that waits";
         let unreadable = |error| Trouble::unreadable(what, error);
         let pending = Pending {
@@ -96,8 +106,13 @@ pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Wai
             since: seq(row.get(6)?),
             kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
         };
-        Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
-    })
+        let (run, at) = (RunId::from(text(row, 0)?), Timestamp(row.get(2)?));
+        Ok((row.get::<_, i64>(8)?, Waiter { run, brain: row.get(1)?, at, pending }))
+    })?;
+    if filter.most.is_none() {
+        waiters.sort_by(|(x, a), (y, b)| (a.at, &a.run, a.pending.since, x).cmp(&(b.at, &b.run, b.pending.since, y)));
+    }
+    Ok(waiters.into_iter().map(|(_, waiter)| waiter).collect())
 }
 
 fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Trouble> {
@@ -169,19 +184,16 @@ impl Select {
         self.values.extend(values);
     }
 
-    fn list<T>(
-        mut self,
-        db: &Connection,
-        order: &str,
-        most: Option<usize>,
-        mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
-    ) -> Result<Vec<T>, Trouble> {
+    fn order(&mut self, order: &str, most: Option<usize>) {
         self.sql.push_str(" ORDER BY ");
         self.sql.push_str(order);
         if let Some(most) = most {
             self.sql.push_str(" LIMIT ?");
             self.values.push(limit(most).into());
         }
+    }
+
+    fn list<T>(self, db: &Connection, mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>) -> Result<Vec<T>, Trouble> {
         let mut statement = db.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values))?;
         let mut list = Vec::new();

@@ -92,12 +92,14 @@ INSERT INTO counter VALUES (0);
 pub(super) fn is_new(db: &Connection, place: &Place) -> Result<bool, Trouble> {
     let file = place.path.display();
     let unusable = |message| Err(Trouble::Refused(StoreError::Unusable { message }));
-    let id: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let format = format_of(db)?;
-    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    // One statement, since another process may be making the file.
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    let (id, format, tables): (i32, i64, i64) =
+        db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     match (id, format) {
         (0, 0) if tables == 0 => Ok(true),
-        (APPLICATION_ID, format) if format > STEPS.len() => unusable(format!(
+        (APPLICATION_ID, format) if index(format) > STEPS.len() => unusable(format!(
             "the event store `{file}` has format {format}, and this release reads up to {}: use a newer release of \
              positronic",
             STEPS.len()
@@ -137,5 +139,9 @@ fn migrate_by(db: &mut Connection, place: &Place, steps: &[&str]) -> Result<(), 
 
 fn format_of(db: &Connection) -> Result<usize, Trouble> {
     let format: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(usize::try_from(format).unwrap_or(usize::MAX))
+    Ok(index(format))
+}
+
+fn index(format: i64) -> usize {
+    usize::try_from(format).unwrap_or(usize::MAX)
 }

@@ -310,3 +310,6 @@ fn last_change(db: &Connection) -> Result<i64, Trouble> {
 fn data_version(db: &Connection) -> Result<i64, Trouble> {
     Ok(db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,33 @@
 //! The embedded store.
 
+mod closing;
+mod format;
+mod groups;
+mod processes;
+mod refusals;
+mod room;
 mod suite;
+mod torn;
+
+use std::path::Path;
+
+use positronic_core::record::{RunId, Seq};
+use positronic_core::store::{Durability, EventStore as _, SqliteOptions, SqliteStore};
+
+/// Opens a store that does not wait for the disk.
+fn quick(path: &Path) -> SqliteStore {
+    SqliteStore::with(SqliteOptions::builder().path(path).durability(Durability::ProcessCrash).build()).unwrap()
+}
+
+/// Reads a run's log as lines.
+async fn lines(store: &SqliteStore, run: &RunId) -> Vec<String> {
+    let events = store.read(run, Seq(0), usize::MAX).await.unwrap();
+    events.iter().map(|event| event.to_json().unwrap()).collect()
+}
+
+/// Returns a file's name with something after it.
+fn beside(path: &Path, ending: &str) -> std::path::PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}

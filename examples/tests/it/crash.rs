@@ -1,0 +1,61 @@
+//! Every example dies at every append, and goes on in another process.
+
+use positronic_core::dsl::Runnable;
+use positronic_core::record::Body;
+use positronic_core::testing::Test;
+use positronic_examples::acme::Acme;
+use positronic_examples::nested::Newsroom;
+use positronic_examples::{delegate, minimal, nested, release, support};
+use serde::Serialize;
+
+use crate::harness::boundaries::{Ledger, Tale, answers_as_in, as_in, interrupted};
+
+/// Plays an example on its cassette, and then, with everybody answering as there, from every moment of it.
+async fn every_death<B: Runnable>(cassette: &str, make: impl Fn() -> B, options: B::Options)
+where
+    B::Options: Serialize,
+{
+    let (plan, json) = (make().plan(), serde_json::to_value(&options).unwrap());
+    let story = Test::play(cassette, make(), options).await;
+    let tale = Tale {
+        plan,
+        options: json,
+        ledger: Ledger::default(),
+        says: as_in(story.log()),
+        answers: answers_as_in(story.log()),
+    };
+    let whole = tale.undisturbed().await;
+    assert_eq!(whole.end.transcript, story.transcript());
+    assert_eq!(whole.end.state, *story.state());
+    for death in &whole.deaths {
+        let Some((end, log)) = tale.after(&whole, death).await else { continue };
+        let lost = interrupted(&log);
+        if lost.is_empty() {
+            assert_eq!(end, whole.end, "after {}", death.until);
+        }
+        // Only what may not run again is lost, and only what was in flight.
+        for call in lost {
+            let in_flight = whole.log[..death.until].iter().rev().find(|event| event.path == call);
+            assert!(matches!(
+                in_flight.map(|event| &event.body),
+                Some(Body::LoopToolStart { .. } | Body::LoopOutput { .. })
+            ));
+            let flags = log.iter().find_map(|event| match &event.body {
+                Body::LoopToolCall(made) if event.path == call => Some(made.flags),
+                _ => None,
+            });
+            assert!(flags.is_some_and(|flags| !flags.read_only && !flags.idempotent), "{call} after {}", death.until);
+        }
+    }
+    assert!(whole.deaths.len() > 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
+    every_death(minimal::CASSETTE, minimal::minimal, ()).await;
+    every_death(release::CASSETTE, release::release, ()).await;
+    every_death(delegate::CASSETTE, delegate::trip, delegate::Wish::default()).await;
+    every_death(nested::CASSETTE, || nested::newsletter().bind(Newsroom::example()), nested::Topic::default()).await;
+    every_death(support::CASSETTE, || support::support().bind(Acme::example()), support::SupportOptions::default())
+        .await;
+}

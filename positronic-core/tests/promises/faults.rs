@@ -1,0 +1,192 @@
+//! A store that fails: the run stops cleanly, nothing recorded is wrong, and somebody goes on. Promises 3 and 14.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use positronic_core::machine::RunState;
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::Seq;
+use positronic_core::runner::{Run, Settled};
+use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
+use positronic_core::testing::{Fault, FaultyStore};
+use serde_json::json;
+
+use crate::bench::{Bench, by, named, run_id};
+use crate::support::{Board, Journal, ShopBuilder, batch, done, path, slow_batch, waits, worker, workshop};
+
+fn says(place: &str) -> Reply {
+    match place {
+        "Work/0" => slow_batch([("read", "a", 5), ("same", "b", 1), ("gated", "c", 0)]),
+        "Work/1" => batch([("same", "d")]),
+        _ => done(),
+    }
+}
+
+/// A workshop whose tools may all run again.
+fn shop(journal: &Journal) -> Brain<(), Board> {
+    workshop(journal, |config| {
+        config.tools([
+            worker("read", ShopBuilder::read_only),
+            worker("same", ShopBuilder::idempotent),
+            worker("gated", |t| t.idempotent().requires_approval("sure?")),
+        ])
+    })
+}
+
+type Faulty = FaultyStore<MemoryStore>;
+
+/// Makes a bench whose store has a fault at its append number `at`, counted from 0, until it is mended.
+fn faulty(at: u64, fault: &Fault, for_ever: bool) -> (Bench<Faulty>, MemoryStore, Arc<AtomicBool>, Arc<AtomicU64>) {
+    let (memory, mended, appends) = (MemoryStore::new(), Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+    let (is_mended, counted, fault) = (Arc::clone(&mended), Arc::clone(&appends), fault.clone());
+    let store = FaultyStore::new(memory.clone(), move |_, _| {
+        let append = counted.fetch_add(1, Ordering::SeqCst);
+        let hit = append == at || (for_ever && append > at);
+        (hit && !is_mended.load(Ordering::SeqCst)).then(|| fault.clone())
+    });
+    (Bench::on(store), memory, mended, appends)
+}
+
+fn full() -> StoreError {
+    StoreError::Failed { message: "the disk is full".to_owned() }
+}
+
+/// Approves what waits, until the run has ended or stopped.
+async fn drive<R>(bench: &Bench<Faulty>, run: &Run<R>) -> Settled {
+    loop {
+        match run.settled().await {
+            Settled::Waiting(pending) => {
+                // Whoever decides tries again, with the same id, until there is an answer.
+                let id = format!("decide {}", pending[0].call);
+                let kind =
+                    positronic_core::record::SignalKind::Approve { call: pending[0].call.clone(), arguments: None };
+                let signal = crate::bench::signal(&id, kind);
+                if run.send(signal.clone()).await.is_err()
+                    && bench.control("again").send(run.id(), &[signal]).await.is_err()
+                {
+                    return Settled::Stopped("nobody can decide".to_owned());
+                }
+            }
+            settled => return settled,
+        }
+    }
+}
+
+async fn appends_of_an_undisturbed_run() -> (u64, String) {
+    let (bench, _, _, appends) = faulty(u64::MAX, &Fault::Slow(Duration::ZERO), false);
+    let process = bench.process("only", says);
+    let run = bench.start(&process, &shop(&Journal::default())).await;
+    assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
+    (appends.load(Ordering::SeqCst), bench.transcript().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_store_that_fails_at_any_append_stops_the_run_cleanly_and_another_worker_goes_on() {
+    let (appends, transcript) = appends_of_an_undisturbed_run().await;
+    assert!(appends > 15, "{appends}");
+    for (fault, for_ever) in [
+        (Fault::Refused(full()), false),
+        (Fault::Refused(full()), true),
+        (Fault::Unanswered(full()), false),
+        (Fault::Unanswered(full()), true),
+    ] {
+        for at in 1..appends {
+            let journal = Journal::default();
+            let brain = shop(&journal);
+            let (bench, memory, mended, _) = faulty(at, &fault, for_ever);
+            let process = bench.process("first", says).brain(brain.clone());
+            let run = bench.start(&process, &brain).await;
+            let settled = drive(&bench, &run).await;
+            let about = format!("{fault:?} at {at}, for ever: {for_ever}: {settled:?}");
+            // Whatever is there by then can be folded, and nothing in it is wrong.
+            let log = memory.read(&run_id(), Seq(0), usize::MAX).await.unwrap();
+            let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+            crate::support::check_order(&log, state.has_ended());
+            mended.store(true, Ordering::SeqCst);
+            if !state.has_ended() {
+                assert!(matches!(settled, Settled::Stopped(_)), "{about}");
+                drop(run);
+                let again = process.resume(&run_id()).await;
+                let run = again.unwrap_or_else(|error| panic!("{error}: {about}"));
+                let settled = drive(&bench, &run).await;
+                assert!(matches!(settled, Settled::Completed(_)), "{settled:?}: {about}");
+            }
+
+            let log = bench.checked().await;
+            assert_eq!(bench.transcript().await, transcript, "{about}");
+            for tool in ["LOOP_TOOL_CALL", "LOOP_TOOL_RESULT"] {
+                assert_eq!(named(&log, tool).len(), 4, "{about}");
+            }
+            assert_eq!(named(&log, "LOOP_APPROVAL_DECIDED").len(), 1, "{about}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_03_a_lost_answer_of_the_store_makes_no_recorded_effect_run_again() {
+    let (appends, _) = appends_of_an_undisturbed_run().await;
+    for at in 1..appends {
+        let journal = Journal::default();
+        let brain = shop(&journal);
+        let (bench, memory, mended, _) = faulty(at, &Fault::Unanswered(full()), false);
+        let process = bench.process("first", says).brain(brain.clone());
+        let run = bench.start(&process, &brain).await;
+        drive(&bench, &run).await;
+        mended.store(true, Ordering::SeqCst);
+        let written = memory.read(&run_id(), Seq(0), usize::MAX).await.unwrap();
+        let recorded: Vec<_> = named(&written, "LOOP_TOOL_RESULT");
+        journal.take();
+        if let Ok(run) = process.resume(&run_id()).await {
+            drive(&bench, &run).await;
+        }
+        let again = journal.take();
+        for (call, id) in [("Work/0.0", "a"), ("Work/0.1", "b"), ("Work/0.2", "c"), ("Work/1.0", "d")] {
+            let did = recorded.iter().any(|known| known == call) && again.iter().any(|what| what == id);
+            assert!(!did, "{call} runs again, after a fault at {at}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_slow_store_delays_a_run_and_changes_nothing() {
+    let (appends, transcript) = appends_of_an_undisturbed_run().await;
+    let journal = Journal::default();
+    let store =
+        FaultyStore::new(MemoryStore::new(), |_, append| Some(Fault::Slow(Duration::from_secs(append.expected.0 % 7))));
+    let bench = Bench::on(store);
+    let process = bench.process("work", says);
+    let run = bench.start(&process, &shop(&journal)).await;
+    assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
+
+    assert_eq!(bench.transcript().await, transcript);
+    assert_eq!(run.document(), json!({"done": ["a", "b", "c", "d"]}));
+    assert!(appends > 0);
+    bench.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_01_a_decision_that_cannot_be_stored_is_no_decision() {
+    let journal = Journal::default();
+    let broken = Arc::new(AtomicBool::new(false));
+    let is_broken = Arc::clone(&broken);
+    let store = FaultyStore::new(MemoryStore::new(), move |_, _| {
+        is_broken.load(Ordering::SeqCst).then(|| Fault::Refused(full()))
+    });
+    let bench = Bench::on(store);
+    let process = bench.process("work", says);
+    let run = bench.start(&process, &shop(&journal)).await;
+    assert_eq!(waits(&run).await, ["Work/0.2"]);
+    let before = bench.log().await;
+    broken.store(true, Ordering::SeqCst);
+
+    let control = bench.control("people");
+    assert!(control.approve(&run_id(), &path("Work/0.2"), by("ann")).await.is_err());
+
+    assert_eq!(bench.log().await, before);
+    assert_eq!(waits(&run).await, ["Work/0.2"]);
+    broken.store(false, Ordering::SeqCst);
+    control.reject(&run_id(), &path("Work/0.2"), "no", by("bob")).await.unwrap();
+    assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+}

@@ -1,0 +1,439 @@
+//! Random stories in several lives: whatever is called, decided, delivered, said and paused, wherever processes die,
+//! every promise is kept.
+//!
+//! A life is a runtime with one process in it. It dies at one of its appends, which is written or not, and everything
+//! that it had in flight goes with it. What people had sent then without an answer they send again in the next life,
+//! under the same id.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use positronic_core::dsl::{Loop, Tool, ToolBuilder};
+use positronic_core::machine::RunState;
+use positronic_core::model::Model as _;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{
+    BatchPolicy, Body, Decision, Event, ModelRequest, Pending, PendingKind, Seq, Signal, SignalId, SignalKind, Start,
+    Timestamp,
+};
+use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
+use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+
+use crate::bench::{by, run_id};
+use crate::support::boundaries::{Later, Ledger, OwnIds};
+use crate::support::{Board, Job, check_order, check_requests, done, path};
+
+/// A story's script: what the model says, what people do, and when processes die.
+#[derive(Debug, Clone)]
+struct Script {
+    policy: BatchPolicy,
+    lockstep: bool,
+    linger: bool,
+    rounds: Vec<Vec<Ask>>,
+    inner: Vec<Ask>,
+    /// How many appends a life has, and whether the last one is written.
+    lives: Vec<(u64, bool)>,
+    deeds: Vec<(u8, u8, u8)>,
+}
+
+#[derive(Debug, Clone)]
+struct Ask {
+    tool: &'static str,
+    takes: u64,
+    fails: bool,
+}
+
+fn asks(inner: bool) -> impl Strategy<Value = Ask> {
+    let mut names = vec!["safe", "same", "read", "alone", "gated", "gated", "looked", "ask", "nope"];
+    if !inner {
+        names.extend(["inner", "finish"]);
+    }
+    (proptest::sample::select(names), 0..4_u64, any::<bool>(), any::<bool>())
+        .prop_map(|(tool, takes, one, other)| Ask { tool, takes: takes * 7, fails: one && other })
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    let policy = prop_oneof![Just(BatchPolicy::Gated), Just(BatchPolicy::Strict), Just(BatchPolicy::Eager)];
+    let rounds = proptest::collection::vec(proptest::collection::vec(asks(false), 1..6), 1..4);
+    let inner = proptest::collection::vec(asks(true), 0..4);
+    let lives = proptest::collection::vec((2..20_u64, any::<bool>()), 0..6);
+    let deeds = proptest::collection::vec(any::<(u8, u8, u8)>(), 24);
+    (policy, any::<bool>(), any::<bool>(), rounds, inner, lives, deeds).prop_map(
+        |(policy, lockstep, linger, rounds, inner, lives, deeds)| Script {
+            policy,
+            lockstep,
+            linger,
+            rounds,
+            inner,
+            lives,
+            deeds,
+        },
+    )
+}
+
+type Deeds = ToolContext<(), Board, Ledger>;
+type DeedBuilder = ToolBuilder<(), Board, Ledger>;
+
+async fn act(job: Job, cx: Deeds) -> Result<positronic_core::dsl::Reply<Board>> {
+    cx.services.act(cx.path().as_str(), cx.idempotency_key());
+    tokio::time::sleep(Duration::from_millis(job.takes)).await;
+    if job.fails {
+        return Err(Error::new("it broke"));
+    }
+    let place = cx.path().to_string();
+    Ok(cx.result(job.id).update(move |board| board.done.push(place)))
+}
+
+fn deed(name: &str, flags: impl FnOnce(DeedBuilder) -> DeedBuilder) -> Tool<(), Board, Ledger> {
+    Tool::new(name, |t| flags(t).execute(act))
+}
+
+fn bench(config: Loop<(), Board, Ledger>, policy: BatchPolicy) -> Loop<(), Board, Ledger> {
+    config
+        .policy(policy)
+        .parallel(3)
+        .tools([
+            deed("safe", |t| t),
+            deed("same", DeedBuilder::idempotent),
+            deed("read", DeedBuilder::read_only),
+            deed("alone", DeedBuilder::sequential),
+            deed("gated", |t| t.requires_approval("it is dangerous")),
+            deed("looked", |t| t.read_only().requires_approval("look")),
+        ])
+        .tool("ask", |t| t.wait(|job: &Job, _: &Deeds| [webhook::<NoArgs>("go").on(&job.id)]).execute(act))
+}
+
+fn story(script: &Script, ledger: &Ledger) -> Brain<(), Board> {
+    let policy = script.policy;
+    let inner = move || {
+        brain("Inner")
+            .services::<Ledger>()
+            .state(Board::default())
+            .r#loop("Deep", move |cx| bench(cx.system("Inside."), policy))
+    };
+    brain("Story")
+        .services::<Ledger>()
+        .state(Board::default())
+        .step("Begin", async |cx| {
+            let began = cx.once("began", async { Ok("began".to_owned()) }).await?;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(Board { done: vec![began] })
+        })
+        .r#loop("Work", move |cx| {
+            bench(cx.system(format!("{} done.", cx.state.done.len())), policy)
+                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .tools([deed("finish", DeedBuilder::exit)])
+                .max_iterations(6)
+        })
+        .bind(ledger.clone())
+}
+
+fn says(script: &Script, request: &ModelRequest) -> Reply {
+    let place = request.path.as_str();
+    let batch = match place.strip_prefix("Work/").and_then(|round| round.parse::<usize>().ok()) {
+        Some(round) => script.rounds.get(round),
+        None => Some(&script.inner).filter(|_| place.ends_with("/Deep/0")),
+    };
+    let Some(batch) = batch.filter(|batch| !batch.is_empty()) else { return done() };
+    let call = |(index, ask): (usize, &Ask)| {
+        // Identical calls occur, so that denials of identical calls do.
+        let arguments = json!({"id": format!("{}", index / 2), "takes": ask.takes, "fails": ask.fails});
+        (ask.tool, if ask.tool == "inner" { json!({}) } else { arguments })
+    };
+    Reply::calls(batch.iter().enumerate().map(call)).after(Duration::from_millis(3))
+}
+
+/// What outlives the processes.
+struct World {
+    script: Script,
+    store: MemoryStore,
+    ledger: Ledger,
+    sent: Arc<Mutex<Vec<ModelRequest>>>,
+    people: Mutex<People>,
+}
+
+/// What people have sent, and what they were told.
+#[derive(Default)]
+struct People {
+    next: usize,
+    unanswered: Option<Signal>,
+    accepted: BTreeMap<SignalId, (Signal, Seq)>,
+    refused: BTreeSet<SignalId>,
+}
+
+/// So long that nobody is alive then.
+const FOREVER: Duration = Duration::from_secs(1_000_000_000);
+
+impl World {
+    /// Lives once, and says whether the run has ended.
+    fn live(&self, life: usize) -> bool {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let (dead, died) = (Arc::new(AtomicBool::new(false)), Arc::new(tokio::sync::Notify::new()));
+            let (is_dead, dies, appends) = (Arc::clone(&dead), Arc::clone(&died), AtomicU64::new(0));
+            let span = self.script.lives.get(life).copied();
+            let store = FaultyStore::new(self.store.clone(), move |_, _| {
+                if is_dead.load(Ordering::SeqCst) {
+                    return Some(Fault::Slow(FOREVER));
+                }
+                let (most, written) = span?;
+                if appends.fetch_add(1, Ordering::SeqCst) < most {
+                    return None;
+                }
+                is_dead.store(true, Ordering::SeqCst);
+                dies.notify_one();
+                (!written).then_some(Fault::Slow(FOREVER))
+            });
+            let (script, sent) = (self.script.clone(), Arc::clone(&self.sent));
+            let model = ScriptedModel::from_fn(move |request| {
+                sent.lock().unwrap().push(request.clone());
+                says(&script, request)
+            });
+            let log = self.log().await;
+            let runner = Runner::builder()
+                .model(model)
+                .store(store)
+                .clock(Later::than(log.last().map_or(TestClock::BEGIN, |event| event.at)))
+                .ids(OwnIds::of(format!("life {life}")))
+                .lockstep(self.script.lockstep)
+                .linger(if self.script.linger { Duration::ZERO } else { Duration::MAX })
+                .build()
+                .plan(positronic_core::dsl::Runnable::plan(&story(&self.script, &self.ledger)));
+            tokio::select! {
+                biased;
+                () = died.notified() => false,
+                () = self.play(&runner, life) => true,
+            }
+        })
+    }
+
+    async fn log(&self) -> Vec<Arc<Event>> {
+        self.store.read(&run_id(), Seq(0), usize::MAX).await.unwrap_or_default()
+    }
+
+    async fn play(&self, runner: &Runner, life: usize) {
+        let log = self.log().await;
+        let run = if log.is_empty() {
+            let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
+            runner
+                .start_plan(
+                    positronic_core::dsl::Runnable::plan(&story(&self.script, &self.ledger)),
+                    Value::Null,
+                    start,
+                )
+                .await
+                .unwrap()
+        } else if RunState::replay(log.iter().map(|event| &**event)).unwrap().has_ended() {
+            return;
+        } else {
+            runner.resume(&run_id()).await.unwrap()
+        };
+        let unanswered = self.people.lock().unwrap().unanswered.clone();
+        if let Some(signal) = unanswered {
+            self.send(&run, signal).await;
+        }
+        let mut deeds = self.script.deeds.iter().copied().cycle().skip(life * 3);
+        for _ in 0..400 {
+            let (what, whom, wait) = deeds.next().unwrap();
+            if wait % 3 == 0 {
+                tokio::time::sleep(Duration::from_millis(u64::from(wait % 20))).await;
+                self.deed(&run, what, whom).await;
+                continue;
+            }
+            match run.settled().await {
+                Settled::Completed(_) => {
+                    self.check(&run).await;
+                    return;
+                }
+                Settled::Paused => {
+                    self.deed(&run, what, whom).await;
+                    self.say(&run, SignalKind::Resume).await;
+                }
+                Settled::Waiting(pending) => {
+                    assert!(!pending.is_empty(), "the run hangs");
+                    self.deed(&run, what, whom).await;
+                    if whom % 2 == 0 {
+                        self.answer(&run, &pending[0], what).await;
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("the story does not end");
+    }
+
+    /// Does something, whether it fits or not.
+    async fn deed(&self, run: &Run<Value>, what: u8, whom: u8) {
+        let pending = run.pending();
+        let chosen = pending.get(usize::from(whom) % pending.len().max(1));
+        match what % 10 {
+            0 => self.say(run, SignalKind::Message { to: None, text: format!("{whom}?"), message_id: None }).await,
+            1 => self.say(run, SignalKind::Pause).await,
+            2 => self.say(run, SignalKind::Resume).await,
+            3 => {
+                let call = path(&format!("Work/{}.{}", whom % 3, whom % 5));
+                self.say(run, SignalKind::Approve { call, arguments: None }).await;
+            }
+            4 => {
+                let known = self.people.lock().unwrap().accepted.values().last().cloned();
+                if let Some((signal, seq)) = known {
+                    assert_eq!(run.send(signal).await.unwrap(), seq, "the same signal is the same answer");
+                }
+            }
+            5 => self.deliver(run, whom).await,
+            _ => {
+                if let Some(chosen) = chosen {
+                    self.answer(run, chosen, whom).await;
+                }
+            }
+        }
+    }
+
+    async fn answer(&self, run: &Run<Value>, pending: &Pending, how: u8) {
+        let call = pending.call.clone();
+        let kind = match &pending.kind {
+            PendingKind::Approval { .. } => match how % 4 {
+                0 => SignalKind::Approve { call, arguments: Some(json!({"id": "edited"})) },
+                1 => SignalKind::Reject { call, reason: None },
+                _ => SignalKind::Approve { call, arguments: None },
+            },
+            PendingKind::Answer { waits } => {
+                let (name, identifier) = (waits[0].webhook.clone(), waits[0].identifier.clone());
+                SignalKind::Webhook { name, identifier, payload: json!({}) }
+            }
+        };
+        self.say(run, kind).await;
+    }
+
+    /// Delivers a webhook, whether somebody waits for it or not; some come twice.
+    async fn deliver(&self, run: &Run<Value>, whom: u8) {
+        let control = self.control(run.state().at);
+        let (id, identifier) = (SignalId::from(format!("hook {}", whom % 8)), (whom % 3).to_string());
+        control.deliver(id, "go", &identifier, json!({}), by("machine")).await.unwrap();
+    }
+
+    /// Makes the control of another process.
+    fn control(&self, now: Timestamp) -> Control {
+        Runner::builder()
+            .model(ScriptedModel::new([]))
+            .store(self.store.clone())
+            .clock(Later::than(now))
+            .ids(OwnIds::of("hooks"))
+            .build()
+            .control()
+    }
+
+    async fn say(&self, run: &Run<Value>, kind: SignalKind) {
+        let id = {
+            let mut people = self.people.lock().unwrap();
+            people.next += 1;
+            SignalId::from(format!("say {}", people.next))
+        };
+        self.send(run, Signal { id, actor: by("ann"), kind }).await;
+    }
+
+    async fn send(&self, run: &Run<Value>, signal: Signal) {
+        self.people.lock().unwrap().unanswered = Some(signal.clone());
+        let told = run.send(signal.clone()).await;
+        let mut people = self.people.lock().unwrap();
+        people.unanswered = None;
+        match told {
+            Ok(seq) => drop(people.accepted.insert(signal.id.clone(), (signal, seq))),
+            Err(SignalError::Refused(_)) => drop(people.refused.insert(signal.id)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Checks every promise that the log and the world outside can tell of.
+    async fn check(&self, run: &Run<Value>) {
+        let log = self.log().await;
+        check_order(&log, true);
+        let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
+        let live = run.state();
+        assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(&live).unwrap(), "promise 21");
+        let sent = self.sent.lock().unwrap().clone();
+        check_requests(&log, &sent);
+        let model = ScriptedModel::from_fn(|_| done());
+        let mut wires: BTreeMap<String, String> = BTreeMap::new();
+        for request in &sent {
+            let wire = model.wire(request);
+            let first = wires.entry(request.path.to_string()).or_insert_with(|| wire.clone());
+            assert_eq!(*first, wire, "promise 5: {} is sent again as it was", request.path);
+        }
+        self.check_calls(&log);
+        self.check_signals(&log);
+    }
+
+    fn check_calls(&self, log: &[Arc<Event>]) {
+        let mut repeats = BTreeMap::new();
+        let mut gates = BTreeSet::new();
+        let mut decided: BTreeMap<String, Decision> = BTreeMap::new();
+        for event in log {
+            let place = event.path.to_string();
+            match &event.body {
+                Body::LoopToolCall(call) => {
+                    repeats.insert(place.clone(), call.flags.read_only || call.flags.idempotent);
+                    if call.gate.is_some() {
+                        gates.insert(place);
+                    }
+                }
+                Body::LoopApprovalDecided { decision, .. } => {
+                    assert!(decided.insert(place, *decision).is_none(), "promise 4: one decision a call");
+                }
+                Body::LoopToolStart { .. } => {
+                    let approved = !gates.contains(&place) || decided.get(&place) == Some(&Decision::Approved);
+                    assert!(approved, "promise 18: {place} runs without an approval");
+                }
+                _ => {}
+            }
+        }
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for (place, key) in self.ledger.deeds() {
+            assert_eq!(key, format!("run:{place}"), "promise 5: the key is the same for every try");
+            *times.entry(place).or_default() += 1;
+        }
+        for (place, times) in times {
+            assert!(times == 1 || repeats[&place], "promise 3: {place} ran {times} times");
+            let approved = !gates.contains(&place) || decided.get(&place) == Some(&Decision::Approved);
+            assert!(approved, "promise 18: {place} ran without an approval");
+        }
+    }
+
+    fn check_signals(&self, log: &[Arc<Event>]) {
+        let mut events: BTreeMap<SignalId, Seq> = BTreeMap::new();
+        for event in log {
+            if let Some(id) = serde_json::to_value(&event.body).unwrap()["signal"].as_str() {
+                assert!(events.insert(SignalId::from(id), event.seq).is_none(), "promise 22: {id} counts once");
+            }
+        }
+        let people = self.people.lock().unwrap();
+        for (id, (_, seq)) in &people.accepted {
+            assert_eq!(events.get(id), Some(seq), "promise 4: {id}");
+        }
+        for id in &people.refused {
+            assert!(!events.contains_key(id), "promise 1: {id} was refused");
+        }
+    }
+}
+
+#[test]
+fn promise_14_whatever_happens_in_whatever_order_and_wherever_processes_die() {
+    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&scripts(), |script| {
+            let lives = script.lives.len();
+            let (store, ledger, sent) = (MemoryStore::new(), Ledger::default(), Arc::default());
+            let world = World { script, store, ledger, sent, people: Mutex::default() };
+            let ended = (0..=lives).any(|life| world.live(life));
+            assert!(ended, "the last life is long enough");
+            Ok(())
+        })
+        .unwrap();
+}

@@ -1,0 +1,143 @@
+//! The file's format, and files of others.
+
+use std::sync::Arc;
+
+use positronic_core::record::{
+    Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timestamp, WaitSpec,
+};
+use positronic_core::store::{EventStore as _, Mail, PendingFilter, RunFilter, SqliteStore};
+use positronic_core::testing::store_suite::Sample;
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::{lines, quick};
+
+/// A store as the release with format 1 wrote it.
+const FORMAT_1: &str = include_str!("format_1.sql");
+
+fn pragma(db: &Connection, name: &str) -> String {
+    db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
+        .map(|value| format!("{value:?}"))
+        .unwrap()
+}
+
+#[test]
+fn a_new_file_says_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(SqliteStore::open(&path).unwrap());
+
+    let db = Connection::open(&path).unwrap();
+
+    assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
+    assert_eq!(pragma(&db, "user_version"), "Integer(1)");
+    assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
+    // 2 is incremental.
+    assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
+}
+
+#[tokio::test]
+async fn a_file_of_format_1_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    Connection::open(&path).unwrap().execute_batch(FORMAT_1).unwrap();
+
+    let store = quick(&path);
+
+    let rows = store.runs(&RunFilter::default()).await.unwrap();
+    assert_eq!(
+        rows.iter().map(|row| (row.run.as_str(), row.status)).collect::<Vec<_>>(),
+        [("run-2", Status::Waiting), ("run-1", Status::Completed)]
+    );
+    assert_eq!(
+        lines(&store, &RunId::from("run-1")).await,
+        [
+            r#"{"seq":0,"at":1000000,"type":"BRAIN_COMPLETE","result":"one"}"#,
+            r#"{"seq":1,"at":1000001,"epoch":1,"type":"RUN_CLAIMED","holder":"somebody"}"#,
+        ]
+    );
+    let waits = store.pending(&PendingFilter::builder().person(true).build()).await.unwrap();
+    assert!(matches!(&waits[..], [waiter] if matches!(waiter.pending.kind, PendingKind::Approval { .. })));
+    let waits =
+        store.pending(&PendingFilter::builder().webhook(("slack".into(), "thread".into())).build()).await.unwrap();
+    assert_eq!(waits[0].pending.call.as_str(), "Loop/0.1");
+    assert_eq!(store.snapshot(&RunId::from("run-1")).await.unwrap().unwrap().content, "a snapshot");
+    assert_eq!(store.mail("slack", "another").await.unwrap().unwrap().payload, "a payload");
+}
+
+/// The fixture is the schema of this release, until the format changes.
+#[test]
+fn a_new_file_has_the_tables_of_the_fixture() {
+    let tables = |db: &Connection| {
+        let mut statement = db.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
+        let tables = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        tables.map(|sql| sql.unwrap().split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let fixture = Connection::open_in_memory().unwrap();
+    fixture.execute_batch(FORMAT_1).unwrap();
+
+    assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
+}
+
+/// Prints the fixture anew: `cargo test -p positronic-core --test store -- --ignored --nocapture print_the_fixture`.
+/// Only for a format that was never released.
+#[tokio::test]
+#[ignore = "makes a fixture"]
+async fn print_the_fixture() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    fixture(&store).await;
+    drop(store);
+    let dump = std::process::Command::new("sqlite3").arg(&path).arg(".dump").output().unwrap();
+    println!("PRAGMA application_id = {};\nPRAGMA user_version = 1;", i32::from_be_bytes(*b"Posi"));
+    println!("{}", String::from_utf8(dump.stdout).unwrap());
+}
+
+/// Writes what the fixture of a format holds.
+async fn fixture(store: &SqliteStore) {
+    let pending = |call: &str, kind| Pending {
+        call: Path::parse(call).unwrap(),
+        tool: "refund".to_owned(),
+        arguments: Arc::new(json!({ "amount": 120 })),
+        since: Seq(0),
+        kind,
+    };
+    let gate = Gate { reason: "more than 100".to_owned(), valid_for: Some(5), editable: true };
+    let wait = WaitSpec {
+        webhook: "slack".to_owned(),
+        identifier: "thread".to_owned(),
+        person: false,
+        prompt: None,
+        schema: Arc::new(json!({ "type": "string" })),
+        expires: Some(Timestamp(7)),
+        otherwise: Some(json!(null)),
+    };
+    let mail = |id: &str, identifier: &str| Mail {
+        id: SignalId::from(id),
+        webhook: "slack".to_owned(),
+        identifier: identifier.to_owned(),
+        payload: json!("a payload"),
+        actor: Actor::default(),
+        at: Timestamp(1),
+        expires: Timestamp(1_000_000_000_000),
+    };
+    for mail in [mail("mail-1", "thread"), mail("mail-2", "another")] {
+        store.post(&mail).await.unwrap();
+    }
+    let run = Sample::new("run-1").says("one").claimed(1).takes(&SignalId::from("mail-1")).snapshot(2, "a snapshot");
+    _ = run.row(|row| row.status = Status::Completed).appended(store).await;
+    let run = Sample::new("run-2").says("one").row(|row| {
+        row.status = Status::Waiting;
+        row.user = Some("ann".to_owned());
+        row.wake = Some(Timestamp(7));
+    });
+    let run = run.waits(vec![
+        pending("Loop/0.0", PendingKind::Approval { gate, expires: Some(Timestamp(7)) }),
+        pending("Loop/0.1", PendingKind::Answer { waits: vec![wait] }),
+    ]);
+    _ = run.appended(store).await;
+}

@@ -1,0 +1,182 @@
+//! Files that cannot be used, and what is said then.
+
+use std::path::Path;
+use std::time::Duration;
+
+use positronic_core::store::{EventStore as _, SqliteOptions, SqliteStore, StoreError};
+use positronic_core::testing::store_suite::Sample;
+use rusqlite::Connection;
+
+use super::{beside, lines, quick};
+
+/// Opens a file that cannot be used, and returns what is said, with `DIR` for the folder.
+fn refused(path: &Path) -> String {
+    let Err(StoreError::Unusable { message }) = SqliteStore::open(path) else { panic!("the store opens") };
+    message.replace(&path.parent().unwrap().display().to_string(), "DIR")
+}
+
+#[test]
+fn a_folder_that_does_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none").join("runs.db");
+    assert_eq!(
+        refused(&path),
+        "the event store `DIR/runs.db` cannot be made, since the folder `DIR` does not exist. Make the folder first"
+    );
+    assert!(!path.parent().unwrap().exists());
+}
+
+#[test]
+fn a_folder_instead_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs");
+    std::fs::create_dir(&path).unwrap();
+    assert_eq!(refused(&path), "`DIR/runs` is a folder, and an event store is a file. Name a file in it");
+}
+
+#[test]
+fn a_file_to_read_that_does_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let Err(StoreError::Unusable { message }) =
+        SqliteStore::with(SqliteOptions::builder().path(&path).read_only(true).build())
+    else {
+        panic!("the store opens")
+    };
+    assert!(message.starts_with(&format!("there is no event store `{}`", path.display())), "{message}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_file_that_is_no_sqlite_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    let text = "some notes that somebody has made\n".repeat(100);
+    std::fs::write(&path, &text).unwrap();
+    assert_eq!(
+        refused(&path),
+        "`DIR/notes.txt` holds no event store: it is no SQLite file. Name another file, or move this one away"
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn the_file_of_another_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE runs (key INTEGER); INSERT INTO runs VALUES (7)")
+        .unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let sentence = "`DIR/other.db` is the SQLite file of another program, not an event store, and was left as it is. \
+                    Name another file";
+    assert_eq!(refused(&path), sentence);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+
+    let path = folder.path().join("other.db");
+    std::fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("PRAGMA application_id = 7").unwrap();
+    assert_eq!(refused(&path), sentence);
+}
+
+#[test]
+fn a_newer_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(SqliteStore::open(&path).unwrap());
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
+    assert_eq!(
+        refused(&path),
+        "the event store `DIR/runs.db` has format 99, and this release reads up to 1: use a newer release of positronic"
+    );
+}
+
+#[test]
+fn a_file_that_may_not_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let mut permissions = std::fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&path, permissions).unwrap();
+    if std::fs::OpenOptions::new().write(true).open(&path).is_ok() {
+        return; // This user may write everything.
+    }
+    assert_eq!(
+        refused(&path),
+        "the event store `DIR/runs.db` cannot be written: the file or its folder is read-only for this user. Change \
+         their permissions, or open it read-only"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_another_process_keeps_locked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let options = SqliteOptions::builder().path(&path).patience(Duration::from_millis(50)).build();
+    let store = SqliteStore::with(options.clone()).unwrap();
+    let run = Sample::new("run-1").says("one").appended(&store).await;
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    let sentence = format!(
+        "another process has kept `{}` locked for more than 50ms; nothing was written. Try again, or end the process \
+         that holds it",
+        path.display()
+    );
+    let failed = Err(StoreError::Failed { message: sentence });
+    let mut next = run.clone().says("two");
+    assert_eq!(next.append(&store).await, failed);
+    assert_eq!(lines(&store, &run.run).await.len(), 1, "readers go on");
+    assert_eq!(SqliteStore::with(options).map(|_| ()), failed);
+
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(next.append(&store).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_file_that_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let run = Sample::new("run-1").says(&"a long text ".repeat(10_000)).appended(&store).await;
+    drop(store);
+    let mut bytes = std::fs::read(&path).unwrap();
+    for byte in bytes.iter_mut().skip(4096) {
+        *byte = 0xA5;
+    }
+    std::fs::write(&path, bytes).unwrap();
+
+    let error = match SqliteStore::open(&path) {
+        Ok(store) => store.read(&run.run, positronic_core::record::Seq(0), 10).await.unwrap_err(),
+        Err(error) => error,
+    };
+
+    let StoreError::Unusable { message } = error else { panic!("{error}") };
+    let name = path.display();
+    assert!(message.starts_with(&format!("the event store `{name}` is damaged (")), "{message}");
+    assert!(
+        message
+            .ends_with(&format!("Restore it from a backup, or save what can be read with `sqlite3 {name} .recover`")),
+        "{message}"
+    );
+}
+
+/// Workers cannot show that they are alive where their folder cannot be made.
+#[tokio::test]
+async fn a_file_where_the_folder_of_the_workers_should_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let workers = beside(&path.canonicalize().unwrap(), "-workers");
+    std::fs::write(&workers, "").unwrap();
+
+    let Err(StoreError::Failed { message }) = store.hold().await else { panic!("it holds") };
+
+    assert!(
+        message
+            .starts_with(&format!("`{}`, where workers show that they are alive, cannot be used: ", workers.display())),
+        "{message}"
+    );
+}

@@ -1,0 +1,91 @@
+//! Room on the disk.
+
+use std::path::Path;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{ModelRequest, RunId, Status};
+use positronic_core::runner::Runner;
+use positronic_core::store::{EventStore as _, SqliteStore};
+use positronic_core::testing::store_suite::Sample;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::quick;
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    /// What to note.
+    text: String,
+}
+
+/// Runs a brain whose model says 1 KB a round.
+async fn run_of(rounds: u32, store: &SqliteStore) -> RunId {
+    let brain = brain("Worker").r#loop("Work", move |cx| {
+        cx.system("You take notes.").input("Begin.").max_iterations(rounds + 1).tool("note", |t| {
+            t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.len()))
+        })
+    });
+    let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() / 2 {
+        round if round < rounds as usize => Reply::call("note", json!({ "text": "0123456789abcdef".repeat(64) })),
+        _ => Reply::text("Done."),
+    });
+    let runner = Runner::builder().model(model).store(store.clone()).build();
+    let run = runner.start(&brain, ()).await.unwrap();
+    run.result().await.unwrap();
+    let id = run.id().clone();
+    drop((run, runner));
+    id
+}
+
+/// Returns the size of a file after all commits were copied into it.
+fn size(path: &Path) -> u64 {
+    let db = rusqlite::Connection::open(path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    std::fs::metadata(path).unwrap().len()
+}
+
+/// A file takes at most 3 bytes for each byte of what was said, however long the run; the first 80 KiB are the tables.
+#[tokio::test]
+async fn a_log_takes_at_most_three_bytes_for_one() {
+    let mut ratios = Vec::new();
+    for rounds in [50, 300, 3000] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        let store = quick(&path);
+        let empty = size(&path);
+        assert_eq!(empty, 80 << 10);
+        run_of(rounds, &store).await;
+        let ratio = (size(&path) - empty) as f64 / f64::from(rounds * 1024);
+        assert!(ratio <= 3.0, "{ratio} bytes for one at {rounds} rounds");
+        ratios.push(ratio);
+    }
+    let [least, most] = [f64::min, f64::max].map(|of| ratios.iter().copied().reduce(of).unwrap());
+    assert!(most / least < 1.2, "{ratios:?}");
+}
+
+#[tokio::test]
+async fn removing_runs_gives_their_room_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let empty = size(&path);
+    let mut runs = Vec::new();
+    for run in 0..20 {
+        let mut sample = Sample::new(&format!("run-{run}")).row(|row| row.status = Status::Completed);
+        for _ in 0..100 {
+            sample = sample.says(&"a text that takes room ".repeat(40));
+        }
+        runs.push(sample.appended(&store).await.run);
+    }
+    let full = size(&path);
+
+    assert_eq!(store.remove(&runs[..10]).await, Ok(10));
+    let half = size(&path);
+    assert_eq!(store.remove(&runs[10..]).await, Ok(10));
+    let none = size(&path);
+
+    assert!(half < full * 6 / 10, "{half} of {full}");
+    assert_eq!(none, empty);
+}
