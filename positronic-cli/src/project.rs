@@ -112,7 +112,7 @@ impl Project {
 }
 
 /// Makes a title comparable: letters and digits, in lower case.
-fn normal(title: &str) -> String {
+pub(crate) fn normal(title: &str) -> String {
     title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

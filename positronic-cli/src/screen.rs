@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use positronic_core::record::{Delta, Event, Path, Timestamp};
 
+use crate::display::text::harmless_json;
 use crate::display::{Live, Plain, Style, View};
 use crate::ui::Ui;
 
@@ -42,7 +43,7 @@ impl<'a> Screen<'a> {
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         if let Some(out) = &mut self.json {
             let line = event.to_json().map_err(io::Error::other)?;
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", harmless_json(&line))?;
             out.flush()?;
         }
         match &mut self.reporter {

@@ -150,6 +150,11 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                     }
                 }
                 Some(Settled::Paused) => self.signal("", SignalKind::Resume).await?,
+                Some(Settled::Stopped(message)) if self.sitting.lasts => {
+                    let message = format!("the run had to stop: {message}");
+                    let hints = vec!["its log holds everything up to then; `work` goes on with it".to_owned()];
+                    return Err(Failure::Store { message, hints });
+                }
                 Some(Settled::Stopped(message)) => return Err(Failure::Run { message }),
             }
         }
@@ -261,7 +266,8 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         match answer {
             Answer::Signal(kind) => self.signal(call.as_str(), kind).await?,
             Answer::Later => return Ok(Some(Ending::Left(pending))),
-            Answer::Stop => self.stop(Interrupt::Person).await?,
+            Answer::Interrupted if self.sitting.role != Role::Runs => return Ok(Some(Ending::LetGo)),
+            Answer::Stop | Answer::Interrupted => self.stop(Interrupt::Person).await?,
         }
         Ok(None)
     }

@@ -23,6 +23,8 @@ pub(crate) enum Answer {
     Later,
     /// That the run shall end.
     Stop,
+    /// Ctrl-C.
+    Interrupted,
 }
 
 /// The person wants to choose again.
@@ -45,7 +47,7 @@ pub(crate) fn prepare(colour: bool) {
     inquire::set_global_render_config(if colour { RenderConfig::default_colored() } else { RenderConfig::empty() });
 }
 
-/// Asks until there is an answer. Ctrl-C stops the run; where the run lasts, the question can be left for later.
+/// Asks until there is an answer, or Ctrl-C; where the run lasts, the question can be left for later.
 ///
 /// # Errors
 ///
@@ -62,7 +64,7 @@ pub(crate) fn ask(pending: &Pending, place: &str, lasts: bool) -> io::Result<Ans
         return match asked {
             Ok(Asked::Answer(answer)) => Ok(answer),
             Ok(Asked::Back) | Err(InquireError::OperationCanceled) => continue,
-            Err(InquireError::OperationInterrupted) => Ok(Answer::Stop),
+            Err(InquireError::OperationInterrupted) => Ok(Answer::Interrupted),
             Err(InquireError::IO(error)) => Err(error),
             Err(error) => Err(io::Error::other(error.to_string())),
         };

@@ -56,18 +56,20 @@ Without a key and an address, the brain's own cassette is played.";
 
 /// What `run --help` says about runs that wait.
 const WAITING: &str = "\
-A run that waits for a person asks on a terminal: answer, or leave it for later. Elsewhere, and when it
-is left, the command ends with code 3 and says how to answer; the run stays. Ctrl-C cancels the run.";
+A run that waits for a person asks on a terminal: answer, or leave it for later. Elsewhere, and when it is left, the \
+command ends with code 3 and says how to answer; the run stays. Ctrl-C cancels the run.
+
+A cassette that is played brings its options, and answers approvals and waits, too, unless --ask is said.";
 
 /// What `work --help` says.
 const WORK: &str = "\
-Deciding and working are two things. `approve`, `send` and `resume` only write down what was said, from
-any terminal, at once. The work that follows is done by whoever has the brain's code and a model: the
-`run` that is still open, or `work`. It takes up runs whose worker has died, too.
+Deciding and working are two things. `approve`, `send` and `resume` only write down what was said, from any terminal, \
+at once. The work that follows is done by whoever has the brain's code and a model: the `run` that is still open, or \
+`work`. It takes up runs whose worker has died, too.
 
-Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a
-terminal, and ends with the run or when nobody is here to answer. Ctrl-C lets go and cancels nothing:
-what was in flight is done again, or is `interrupted` where it must not be done twice.";
+Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a terminal, and ends \
+with the run or when nobody is here to answer. Ctrl-C lets go and cancels nothing: what was in flight is done again, \
+or is `interrupted` where it must not be done twice.";
 
 /// Which model answers.
 #[derive(Debug, Clone, Default, Args)]

@@ -14,7 +14,7 @@ pub(crate) struct RunsArgs {
     /// Only runs with this status; several can be named
     #[arg(long, value_parser = status(), value_delimiter = ',')]
     pub(crate) status: Vec<Status>,
-    /// Only runs of the brain with this title
+    /// Only runs of the brain with this title; case, blanks and dashes do not matter
     #[arg(long, value_name = "TITLE")]
     pub(crate) brain: Option<String>,
     /// Only runs that belong to this user

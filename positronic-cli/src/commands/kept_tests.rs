@@ -44,7 +44,7 @@ impl Desk {
     fn json(&self, arguments: &[&str]) -> Value {
         let outcome = self.call(&Project::new(), &[arguments, &["--json"]].concat());
         assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.err);
-        serde_json::from_str(&outcome.out).unwrap()
+        serde_json::from_str(if outcome.out.is_empty() { "null" } else { &outcome.out }).unwrap()
     }
 
     fn refused(&self, arguments: &[&str]) -> String {
@@ -97,6 +97,8 @@ fn a_run_that_waits_stays_and_says_how_it_goes_on() {
 
     assert_eq!((outcome.code, outcome.out.as_str()), (3, ""));
     insta::assert_snapshot!("waits_err", outcome.err);
+    assert_eq!(desk.json(&["runs", "--brain", "help-desk", "--user", "ada"]), Value::Null);
+    assert_eq!(desk.json(&["runs", "--brain", "help-desk", "--search", "A REFUND OF"])["run"], "ticket-1");
     insta::assert_snapshot!(desk.call(&Project::new(), &["runs"]).out, @r"
     RUN       BRAIN      STATUS   SINCE  AGE  TOKENS  WHY
     ticket-1  Help Desk  waiting  0s     0s   0       for a person's decision about `refund` at `Chat/0.0` (a refund of 70).

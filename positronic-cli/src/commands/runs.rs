@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::kept::Kept;
 use crate::lists::table;
+use crate::project::normal;
 use crate::ui::Ui;
 
 /// How many events a search looks at.
@@ -44,7 +45,10 @@ pub(crate) fn runs(args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 
 async fn listed(control: &Control, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
     let mut filter = RunFilter { status: args.status.clone(), ..RunFilter::default() };
-    filter.brain.clone_from(&args.brain);
+    filter.brain = match &args.brain {
+        Some(written) => Some(title(control, written).await?),
+        None => None,
+    };
     filter.user.clone_from(&args.user);
     filter.since = args.since.map(|age| earlier(now, age));
     filter.before = args.before.map(|age| earlier(now, age));
@@ -58,6 +62,17 @@ async fn listed(control: &Control, args: &RunsArgs, now: Timestamp) -> Result<Ve
     rows.retain(|row| runs.contains(&row.run));
     rows.truncate(args.limit);
     Ok(rows)
+}
+
+/// Finds the title that a person meant among the brains of the runs; what they wrote, where there is none such.
+async fn title(control: &Control, written: &str) -> Result<String, StoreError> {
+    let exact = RunFilter::builder().brain(written).most(1).build();
+    if !control.store().runs(&exact).await?.is_empty() {
+        return Ok(written.to_owned());
+    }
+    let rows = control.store().runs(&RunFilter::default()).await?;
+    let meant = rows.into_iter().map(|row| row.brain).find(|title| normal(title) == normal(written));
+    Ok(meant.unwrap_or_else(|| written.to_owned()))
 }
 
 /// Returns the moment that lies `age` before `now`.

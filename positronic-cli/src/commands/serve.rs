@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{Event, RunId, RunSummary, Seq};
-use positronic_core::runner::{Clock as _, ResumeError, Runner, SystemClock};
+use positronic_core::runner::{Clock as _, ResumeError, Run, Runner, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use positronic_core::store::{RunFilter, Watcher};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::interrupts::interrupts;
 use crate::kept::Kept;
+use crate::models::Tape;
 use crate::project::Project;
 use crate::ui::Ui;
 
@@ -43,6 +44,7 @@ pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<E
         sink,
         done,
         busy: HashSet::new(),
+        runners: HashMap::new(),
         refused: HashMap::new(),
         told: HashMap::new(),
     };
@@ -67,6 +69,8 @@ struct Server<'a> {
     /// Tells that a run has ended, or waits.
     done: mpsc::UnboundedSender<RunId>,
     busy: HashSet<RunId>,
+    /// What works on the runs of a brain, by its title; a cassette plays for one run alone.
+    runners: HashMap<String, Runner>,
     /// Where a run was refused, as of which event: it is not tried again before something has changed.
     refused: HashMap<RunId, Seq>,
     /// How far each run is told, and under which name.
@@ -146,10 +150,19 @@ impl Server<'_> {
         Ok(())
     }
 
-    async fn begin(&self, row: &RunSummary, ui: &Ui) -> Result<positronic_core::runner::Run<Value>, Option<Failure>> {
-        let models = models(self.project, &self.args.model, row, ui)?;
-        wind(&models, self.kept, row).await?;
-        let runner: Runner = models.runner(self.project, self.kept).sink(self.sink.clone());
+    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<Run<Value>, Option<Failure>> {
+        let runner = match self.runners.get(&row.brain) {
+            Some(runner) => runner.clone(),
+            None => {
+                let models = models(self.project, &self.args.model, row, ui)?;
+                wind(&models, self.kept, row).await?;
+                let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
+                if matches!(models.tape, Tape::None) {
+                    self.runners.insert(row.brain.clone(), runner.clone());
+                }
+                runner
+            }
+        };
         match runner.resume(&row.run).await {
             Ok(run) => Ok(run),
             Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => Err(None),
