@@ -1,0 +1,253 @@
+//! A process that is killed at random moments, at least 200 times: whoever opens its store next goes on, and the run ends
+//! as if nothing had happened.
+//!
+//! The process is this test program once more. It writes a line for every event that it sees, and is killed when the
+//! test has read a number of them, so that no time has to pass for a kill to fall into the midst of a run.
+#![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "the killed process says what it sees")]
+
+mod approvers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path as File, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::projection::{Prompts, transcript};
+use positronic_core::record::{
+    Event, ModelRequest, OutputKind, Path, RunId, Seq, SignalId, Start, ToolOutput, ToolResult,
+};
+use positronic_core::runner::{Run, Runner};
+use positronic_core::sink::{EventSink, SinkError};
+use positronic_core::store::{EventStore, MemoryStore, SqliteStore};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Where the process keeps its store and notes its effects, and whether its tools may run twice.
+const FOLDER: &str = "POSITRONIC_TEST_FOLDER";
+const REPEATS: &str = "POSITRONIC_TEST_REPEATS";
+const KILLS: usize = 200;
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+struct Board {
+    ticket: String,
+    done: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Job {
+    id: String,
+}
+
+/// Notes an effect in a file, in one write, as something outside of the process would remember it.
+fn effect(folder: &File, what: &str) {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("effects")).unwrap();
+    file.write_all(format!("{what}\n").as_bytes()).unwrap();
+}
+
+fn desk(folder: PathBuf, repeats: bool) -> Brain<(), Board> {
+    let opened = folder.clone();
+    let asked = brain("Asked").r#loop("Ask", |cx| cx.system("Answer.").input("Well?"));
+    brain("Desk")
+        .state(Board::default())
+        .step("Open", move |cx| {
+            let folder = opened.clone();
+            async move {
+                let ticket = cx.once("ticket", async {
+                    effect(&folder, "ticket");
+                    Ok("t-1".to_owned())
+                });
+                let ticket = ticket.await?;
+                Ok(Board { ticket, ..cx.state })
+            }
+        })
+        .r#loop("Work", move |cx| {
+            let folder = folder.clone();
+            cx.system("Work.").input("begin").tool("job", move |t| {
+                let t = if repeats { t.idempotent() } else { t };
+                t.description("Does a job").execute(move |Job { id }, cx| {
+                    let folder = folder.clone();
+                    async move {
+                        effect(&folder, cx.idempotency_key());
+                        tokio::task::yield_now().await;
+                        Ok(cx.result(format!("{id} done")).update(move |board: &mut Board| board.done.push(id)))
+                    }
+                })
+            })
+        })
+        .brain("Asked", asked, |_| (), |board, ()| board)
+        .step("Close", async |cx| Ok(cx.state))
+}
+
+fn model() -> ScriptedModel {
+    ScriptedModel::from_fn(|request: &ModelRequest| {
+        let call = |id: &str| ("job", json!({ "id": id }));
+        match request.path.as_str() {
+            "Work/0" => Reply::calls([call("a"), call("b"), call("c")]),
+            "Work/1" => Reply::calls([call("d")]).and_text("One more."),
+            "Work/2" => Reply::calls([call("e"), call("f")]),
+            "Work/3" => Reply::text("All done."),
+            _ => Reply::text("Well."),
+        }
+    })
+}
+
+fn runner(store: impl EventStore, folder: &File, repeats: bool) -> Runner {
+    Runner::builder().model(model()).store(store).build().brain(desk(folder.to_owned(), repeats))
+}
+
+fn id() -> RunId {
+    RunId::new("run")
+}
+
+/// Writes a line for every event.
+struct Says;
+
+impl EventSink for Says {
+    fn name(&self) -> &'static str {
+        "says"
+    }
+
+    fn event<'a>(&'a self, _: &'a RunId, event: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
+        println!("event {}", event.seq);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test]
+#[ignore = "the process that is killed"]
+async fn the_process() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
+    let repeats = std::env::var_os(REPEATS).is_some();
+    let store = SqliteStore::open(folder.join("runs.db")).unwrap();
+    let runner = runner(store, &folder, repeats).sink(Says);
+    let run: Run<Value> = match runner.resume(&id()).await {
+        Ok(run) => run,
+        Err(positronic_core::runner::ResumeError::Store(_)) => {
+            let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
+            let plan = positronic_core::dsl::Runnable::plan(&desk(folder.clone(), repeats));
+            runner.start_plan(plan, Value::Null, start).await.unwrap()
+        }
+        Err(positronic_core::runner::ResumeError::Over { .. }) => return println!("over"),
+        Err(error) => panic!("{error}"),
+    };
+    run.result().await.unwrap();
+    println!("over");
+}
+
+/// Starts the process, and kills it once it has said so many lines. Answers `false` when the run was over before.
+fn killed(folder: &File, repeats: bool, lines: usize) -> bool {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "the_process", "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    if repeats {
+        command.env(REPEATS, "1");
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = 0;
+    let mut over = false;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+        over |= line.contains("over");
+        said += usize::from(line.contains("event "));
+        if over || said >= lines {
+            break;
+        }
+    }
+    // On Unix that is SIGKILL.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    !over
+}
+
+struct Ended {
+    transcript: String,
+    state: Value,
+    calls: BTreeMap<Path, ToolOutput>,
+    effects: Vec<String>,
+}
+
+async fn ended(store: &dyn EventStore, folder: &File) -> Ended {
+    let events = store.read(&id(), Seq(0), usize::MAX).await.unwrap();
+    let state = positronic_core::machine::RunState::replay(events.iter().map(|event| &**event)).unwrap();
+    assert!(state.has_ended());
+    let prompts = Prompts::of(events.iter().map(|event| &**event));
+    let calls = prompts.iter().flat_map(|prompt| &prompt.output).filter_map(|output| match &output.kind {
+        OutputKind::Tool(tool) => Some((tool.path.clone(), ToolOutput { duration: None, ..(**tool).clone() })),
+        _ => None,
+    });
+    let effects = std::fs::read_to_string(folder.join("effects")).unwrap();
+    Ended {
+        transcript: transcript(&prompts),
+        state: Value::clone(&state.root.as_ref().unwrap().state),
+        calls: calls.collect(),
+        effects: effects.lines().map(str::to_owned).collect(),
+    }
+}
+
+async fn undisturbed() -> Ended {
+    let (store, folder) = (MemoryStore::new(), tempfile::tempdir().unwrap());
+    let runner = runner(store.clone(), folder.path(), true);
+    let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
+    let run = runner.start_with(&desk(folder.path().to_owned(), true), (), start).await.unwrap();
+    run.result().await.unwrap();
+    ended(&store, folder.path()).await
+}
+
+/// Kills a run's process again and again, each time after a few more events, until the run is over.
+async fn through_kills(repeats: bool, chance: &mut u64) -> (usize, Ended) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut kills = 0;
+    loop {
+        *chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let lines = 1 + usize::try_from(*chance >> 33).unwrap() % 12;
+        if !killed(folder.path(), repeats, lines) {
+            break;
+        }
+        kills += 1;
+        assert!(kills < 1000, "the run gets no further");
+    }
+    let store = SqliteStore::open(folder.path().join("runs.db")).unwrap();
+    (kills, ended(&store, folder.path()).await)
+}
+
+#[tokio::test]
+async fn promise_14_a_process_that_is_killed_at_random_moments_loses_nothing() {
+    let whole = undisturbed().await;
+    let (mut kills, mut chance, mut interrupted) = (0, 7, 0);
+    for round in 0.. {
+        if kills >= KILLS {
+            break;
+        }
+        let repeats = round % 2 == 0;
+        let (more, end) = through_kills(repeats, &mut chance).await;
+        kills += more;
+        let (did, should): (BTreeSet<_>, BTreeSet<_>) = (end.effects.iter().collect(), whole.effects.iter().collect());
+        if repeats {
+            assert_eq!((&end.transcript, &end.state["ticket"]), (&whole.transcript, &whole.state["ticket"]));
+            assert_eq!(sorted(&end.state), sorted(&whole.state));
+            assert_eq!(did, should, "every effect happened, under its own key");
+            continue;
+        }
+        assert!(did.is_subset(&should));
+        let jobs = || end.effects.iter().filter(|effect| *effect != "ticket");
+        assert_eq!(jobs().count(), jobs().collect::<BTreeSet<_>>().len(), "none of these calls ran twice");
+        for (path, call) in &end.calls {
+            if matches!(call.result, Some(ToolResult::Interrupted { .. })) {
+                interrupted += 1;
+            } else {
+                assert_eq!(call, &whole.calls[path]);
+            }
+        }
+    }
+    println!("{kills} kills, {interrupted} calls whose outcome is unknown");
+}
+
+/// Tools that run at the same time end in any order.
+fn sorted(state: &Value) -> BTreeSet<String> {
+    state["done"].as_array().unwrap().iter().map(Value::to_string).collect()
+}
