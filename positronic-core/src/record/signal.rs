@@ -27,7 +27,8 @@ pub struct Actor {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
-    /// The start's own id, which becomes the run's: it starts one run, and a second start with it is refused.
+    /// The start's own id, which becomes the run's: the same id starts the same run. With it, a start of another brain or
+    /// with other options is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<SignalId>,
     /// Whom the run belongs to.

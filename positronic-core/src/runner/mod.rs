@@ -128,8 +128,8 @@ pub enum StartError {
         /// What does not fit.
         reason: String,
     },
-    /// A start with this id has started a run before.
-    #[error("a start with the id `{run}` has started a run before, and a start id starts one run")]
+    /// A start with this id has started another run before.
+    #[error("a start with the id `{run}` has started a run of another brain, or with other options, before")]
     Started {
         /// The run.
         run: RunId,
@@ -165,13 +165,13 @@ impl Runner {
     /// # Errors
     ///
     /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema,
-    /// [`StartError::Started`] when the store has the run already, [`StartError::Store`] when the store fails.
+    /// [`StartError::Started`] when the store has another run of that id, [`StartError::Store`] when the store fails.
     pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, StartError> {
         self.start_with(brain, options, Start::default()).await
     }
 
-    /// Starts a run of a brain, and records who started it. `start.id` becomes the run's id, so it starts one
-    /// run; a second start with it is refused.
+    /// Starts a run of a brain, and records who started it. `start.id` becomes the run's id: starting it again is the same
+    /// run, which is looked after from here as well then.
     ///
     /// # Errors
     ///
