@@ -29,13 +29,15 @@ const READERS: usize = 2;
 /// Dropping the last clone waits until what was asked for is written.
 ///
 /// ```
+/// use positronic_core::model::scripted::{Reply, ScriptedModel};
 /// use positronic_core::runner::Runner;
 /// use positronic_core::store::SqliteStore;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("runs.db");
-/// let runner = Runner::builder().store(SqliteStore::open(path)?).build();
+/// let model = ScriptedModel::new([Reply::text("Good morning.")]);
+/// let runner = Runner::builder().model(model).store(SqliteStore::open(path)?).build();
 /// # Ok(())
 /// # }
 /// ```
