@@ -29,13 +29,25 @@ const READERS: usize = 2;
 /// Dropping the last clone waits until what was asked for is written.
 ///
 /// ```
+/// use positronic_core::model::scripted::{Reply, ScriptedModel};
+/// use positronic_core::prelude::*;
+/// use positronic_core::record::Status;
 /// use positronic_core::runner::Runner;
-/// use positronic_core::store::SqliteStore;
+/// use positronic_core::store::{EventStore, SqliteStore};
 ///
-/// # fn example(model: impl positronic_core::model::Model) -> Result<(), Box<dyn std::error::Error>> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("runs.db");
-/// let runner = Runner::builder().model(model).store(SqliteStore::open(path)?).build();
+/// let store = SqliteStore::open(path)?;
+/// let model = ScriptedModel::new([Reply::text("Good morning.")]);
+/// let runner = Runner::builder().model(model).store(store.clone()).build();
+///
+/// let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
+/// let run = runner.start(&greeter, ()).await?;
+/// run.result().await?;
+///
+/// assert_eq!(store.run(run.id()).await?.status, Status::Completed);
 /// # Ok(())
 /// # }
 /// ```
