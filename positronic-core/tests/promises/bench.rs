@@ -104,7 +104,7 @@ impl<S: EventStore + Clone> Bench<S> {
             while run.state().next < next {
                 tokio::task::yield_now().await;
             }
-            let settled = run.settled().await;
+            let settled = crate::support::settled(run).await;
             if self.store.run(run.id()).await.unwrap().next == run.state().next {
                 return settled;
             }

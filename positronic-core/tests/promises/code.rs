@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, approve, by, result_of, run_id};
-use crate::support::{Board, Journal, Shop, ShopLoop, batch, done, path, tools, waits, work, worker};
+use crate::support::{Board, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, worker};
 
 /// What the code of a brain can differ in.
 #[derive(Clone, Copy)]
@@ -99,13 +99,13 @@ async fn refused(brain: Made, difference: &str) {
     assert_eq!(journal.take(), Vec::<String>::new());
     drop(service);
     let process = bench.process("fourth", says).brain(made(FIRST).bind(journal));
-    assert!(matches!(process.resume(&run_id()).await.unwrap().settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&process.resume(&run_id()).await.unwrap()).await, Settled::Completed(_)));
 }
 
 /// Checks that a run goes on with other code, and that the approved call runs.
 async fn taken(brain: Made) {
     let (bench, journal, resumed) = resumed(brain).await;
-    let settled = resumed.unwrap().settled().await;
+    let settled = settled(&resumed.unwrap()).await;
     assert!(matches!(settled, Settled::Completed(_)), "{settled:?}");
     assert_eq!(journal.take()[0], "a");
     bench.checked().await;
@@ -182,7 +182,7 @@ async fn promise_15_an_open_call_whose_tool_has_another_schema_is_refused_and_on
 
     let (bench, journal, resumed) = resumed(made(Code { work: without_it, ..FIRST })).await;
 
-    assert!(matches!(resumed.unwrap().settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&resumed.unwrap()).await, Settled::Completed(_)));
     let ToolResult::Error { message } = result_of(&bench.checked().await, "Work/0.0") else { panic!("no error") };
     assert!(message.contains("gated"), "{message}");
     assert_eq!(journal.take(), Vec::<String>::new());
@@ -222,7 +222,7 @@ async fn promise_15_options_with_another_schema_are_refused() {
     );
     let same = cut.process("third", says).brain(shop::<Options>()).resume(&run_id()).await.unwrap();
     same.approve(&path("Work/0.0"), "ann").await.unwrap();
-    assert!(matches!(same.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&same).await, Settled::Completed(_)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,5 +253,5 @@ async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
     let ResumeError::Changed { difference } = changed else { panic!("{changed}") };
     assert_eq!(difference, "the run has begun with version 1 of `Inner`, the code has version 2");
     let same = cut.process("third", says).brain(outer(1)).resume(&run_id()).await.unwrap();
-    assert!(matches!(same.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&same).await, Settled::Completed(_)));
 }

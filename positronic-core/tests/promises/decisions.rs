@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, approve, behind, by, decisions, edit, named, refusal, reject, result_of, run_id, signal};
 use crate::support::boundaries::Ledger;
 use crate::support::dialogues::read;
-use crate::support::{Board, Job, Journal, ShopLoop, batch, done, path, tools, waits, work, worker, workshop};
+use crate::support::{Board, Job, Journal, ShopLoop, batch, done, path, settled, tools, waits, work, worker, workshop};
 
 fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
     move |place| if place == "Work/0" { first.clone() } else { done() }
@@ -37,7 +37,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing(
     let run = bench.start(&process, &workshop(&journal, careful)).await;
     assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.2", "Work/0.3"]);
     run.pause().await.unwrap();
-    assert_eq!(run.settled().await, Settled::Paused);
+    assert_eq!(settled(&run).await, Settled::Paused);
     tokio::time::advance(Duration::from_secs(61)).await;
     let control = bench.control("people");
     let before = bench.log().await;
@@ -83,7 +83,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing(
         .await
         .unwrap();
     run.resume().await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(journal.take(), ["a", "b"]);
     let over = bench.checked().await;
     for (call, how) in [("Work/0.1", "it was approved by ann"), ("Work/0.2", "it was rejected by ann: no")] {
@@ -221,7 +221,7 @@ async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one
         }
 
         let log = bench.checked().await;
-        assert!(run.state().has_ended(), "{}: {:?}", dialogue.id, run.settled().await);
+        assert!(run.state().has_ended(), "{}: {:?}", dialogue.id, settled(&run).await);
         assert_eq!(verdicts.len(), gated.iter().filter(|gated| **gated).count(), "{}", dialogue.id);
         let mut ran: Vec<_> = ledger.deeds().into_iter().map(|(call, _)| call).collect();
         ran.sort_by_key(|call| index_of(&path(call)));
@@ -269,7 +269,7 @@ async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_p
     assert!(matches!(result_of(&cut.log().await, "Work/1.0"), ToolResult::Denied { .. }));
     assert_eq!(cut.last_results(), ["Denied: a person refused this call: too risky", "b done"]);
     run.approve(&path("Work/1.1"), "bob").await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(journal.take(), ["b", "other"]);
     cut.checked().await;
 }
@@ -292,7 +292,7 @@ async fn promise_08_edited_arguments_are_what_runs_also_in_another_process() {
 
     let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
 
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(journal.take(), ["b"]);
     let log = cut.checked().await;
     let proposed = log.iter().find_map(|event| match &event.body {
@@ -334,7 +334,7 @@ async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goe
 
     run.approve(&path("Work/0.3"), "ann").await.unwrap();
 
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(cut.last_results(), ["a done", "Error: b broke", "Error: it panicked: oh", "d done"]);
     assert_eq!(journal.take(), ["a", "b", "d"], "each ran once");
     assert_eq!(run.document(), json!({"done": ["a", "d"]}));
@@ -371,7 +371,7 @@ async fn promise_18_nothing_that_needs_an_approval_runs_without_one_whatever_the
             let cut = bench.cut(until).await;
             let second = cut.process("second", says).brain(made(false));
             let run = second.resume(&run_id()).await.unwrap();
-            while let Settled::Waiting(pending) = run.settled().await {
+            while let Settled::Waiting(pending) = settled(&run).await {
                 assert_eq!(journal.take(), Vec::<String>::new(), "{policy:?} after {until}");
                 run.reject(&pending[0].call, "no", "ann").await.unwrap();
             }
@@ -404,7 +404,7 @@ async fn promise_18_a_tool_cannot_be_reached_past_its_approval_from_any_depth() 
     assert_eq!(waits(&run).await, ["Work/0.0/Deep/0.0"], "an approved brain is no approval of what it calls");
     assert_eq!(journal.take(), Vec::<String>::new());
     run.approve(&path("Work/0.0/Deep/0.0"), "ann").await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(journal.take(), ["a"]);
 }
 

@@ -10,7 +10,9 @@ use positronic_core::runner::{Run, Settled};
 use serde_json::json;
 
 use crate::bench::{Bench, behind, named, result_of, run_id};
-use crate::support::{Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, waits, worker, workshop};
+use crate::support::{
+    Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, settled, waits, worker, workshop,
+};
 
 /// Does a job whose key is noted.
 fn keyed(name: &str, flags: impl FnOnce(ShopBuilder) -> ShopBuilder) -> crate::support::ShopTool {
@@ -35,7 +37,7 @@ fn says(place: &str) -> Reply {
 async fn goes_on(whole: &Bench, until: usize, brain: &Brain<(), Board>) -> (Bench, Run<serde_json::Value>) {
     let cut = whole.cut(until).await;
     let run = cut.process("second", says).brain(brain.clone()).resume(&run_id()).await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
     cut.checked().await;
     (cut, run)
 }
@@ -46,7 +48,7 @@ async fn promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_sai
     let shop = workshop(&journal, three);
     let first = whole.process("first", says);
     let run = whole.start(&first, &shop).await;
-    run.settled().await;
+    settled(&run).await;
     let keys = journal.take();
     assert_eq!(keys, ["run:Work/0.0", "run:Work/0.1", "run:Work/0.2"]);
 
@@ -147,7 +149,7 @@ async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_ag
     let says = |place: &str| if place == "Work/0" { batch([("pay", "a")]) } else { done() };
     let first = whole.process("first", says);
     let run = whole.start(&first, &twice).await;
-    run.settled().await;
+    settled(&run).await;
     assert_eq!(journal.take(), ["letter", "parcel", "sent", "debit", "credit"]);
     let log = whole.log().await;
     let values: Vec<usize> = (0..log.len()).filter(|n| matches!(log[*n].body, Body::ValueRecorded { .. })).collect();
@@ -161,7 +163,7 @@ async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_ag
         let cut = whole.cut(value + 1).await;
         let second = cut.process("second", says).brain(twice.clone());
         let run = second.resume(&run_id()).await.unwrap();
-        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        assert!(matches!(settled(&run).await, Settled::Completed(_)));
         assert_eq!(journal.take(), again);
         // The recorded value, not one that is like it.
         let cut = cut.checked().await;
@@ -195,7 +197,7 @@ async fn promise_05_a_step_runs_again_under_the_same_key_and_its_questions_are_n
 
     let run = cut.process("second", |place| Reply::text(place)).brain(asking).resume(&run_id()).await.unwrap();
 
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(run.document(), json!(["Ask/0", "Ask/1"]));
     assert_eq!(journal.take(), ["run:Ask", "run:Ask"]);
     assert_eq!(cut.sent().iter().map(|request| request.path.to_string()).collect::<Vec<_>>(), ["Ask/1"]);
@@ -262,11 +264,11 @@ async fn promise_03_what_has_its_outcome_never_runs_again() {
         bench = bench.cut(bench.log().await.len()).await;
         let process = bench.process(name, says).brain(outer.clone());
         let run = process.resume(&run_id()).await.unwrap();
-        assert!(matches!(run.settled().await, Settled::Waiting(_)));
+        assert!(matches!(settled(&run).await, Settled::Waiting(_)));
         assert_eq!(bench.log().await, waiting, "there is nothing to do");
         if name == "fourth" {
             run.approve(&path("Work/0.1/Deep/0.1"), "ann").await.unwrap();
-            assert!(matches!(run.settled().await, Settled::Completed(_)));
+            assert!(matches!(settled(&run).await, Settled::Completed(_)));
         }
     }
     let noted = journal.take();
@@ -275,4 +277,31 @@ async fn promise_03_what_has_its_outcome_never_runs_again() {
     assert_eq!(bench.last_results().len(), 3);
     assert!(bench.last_results()[2].starts_with("Error: f broke"));
     bench.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_tools_are_found_by_the_state_that_their_round_began_with() {
+    let (whole, journal) = (Bench::new(), Journal::default());
+    // Once anything is done, there is no such tool any more.
+    let unfolding = brain("Unfolding")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("Work", |cx| {
+            let fresh = cx.state.done.is_empty();
+            cx.system("").tools(fresh.then(|| worker("early", |t| t.idempotent().sequential())))
+        })
+        .bind(journal.clone());
+    let says = |place: &str| if place == "Work/0" { batch([("early", "a"), ("early", "b")]) } else { done() };
+    let first = whole.process("first", says);
+    settled(&whole.start(&first, &unfolding).await).await;
+    let log = whole.checked().await;
+    assert_eq!(journal.take(), ["a", "b"]);
+
+    for until in behind(&log, "Work/0.0", "LOOP_TOOL_RESULT")..behind(&log, "Work/0.1", "LOOP_TOOL_RESULT") {
+        let cut = whole.cut(until).await;
+        let run = cut.process("second", says).brain(unfolding.clone()).resume(&run_id()).await.unwrap();
+        assert!(matches!(settled(&run).await, Settled::Completed(_)));
+        assert_eq!(cut.transcript().await, whole.transcript().await, "after {until}");
+        assert_eq!(journal.take(), ["b"]);
+    }
 }

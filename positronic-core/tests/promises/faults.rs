@@ -56,7 +56,7 @@ fn full() -> StoreError {
 /// Approves what waits, until the run has ended or stopped.
 async fn drive<R>(bench: &Bench<Faulty>, run: &Run<R>) -> Settled {
     loop {
-        match run.settled().await {
+        match crate::support::settled(run).await {
             Settled::Waiting(pending) => {
                 // Whoever decides tries again, with the same id, until there is an answer.
                 let id = format!("decide {}", pending[0].call);

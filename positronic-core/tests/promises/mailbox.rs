@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, by, named, refusal, run_id};
-use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, tools, waits, work, workshop};
+use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, workshop};
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Note {
@@ -65,7 +65,7 @@ async fn early(store: impl EventStore + Clone) {
 
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
 
-    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
     assert_eq!(run.document(), json!({"done": ["first", "a", "early"]}));
     let log = bench.checked().await;
     assert_eq!(named(&log, "LOOP_RESUME"), ["Work/1.0"]);
@@ -163,7 +163,7 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash() {
         deliver(&control, "hook", "slack", "a", "meanwhile").await;
         let shop = workshop(&Journal::default(), asking);
         let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
-        assert!(matches!(run.settled().await, Settled::Completed(_)), "after {until}");
+        assert!(matches!(settled(&run).await, Settled::Completed(_)), "after {until}");
         let noted = named(&cut.checked().await, "LOOP_RESUME").len();
         // A call that may not run again is interrupted, and waits for nothing.
         assert_eq!(noted, usize::from(until > asked));

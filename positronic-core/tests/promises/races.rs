@@ -1,16 +1,17 @@
 //! Two processes at once: promise 4.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
-use positronic_core::record::{Body, Epoch, SignalKind, ToolResult};
+use positronic_core::record::{Body, Epoch, Event, RunSummary, SignalKind, ToolResult};
 use positronic_core::runner::{ResumeError, Settled};
-use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::store::{Append, EventStore, Index, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 
 use crate::bench::{Bench, approve, behind, by, decisions, named, refusal, reject, result_of, run_id, signal};
-use crate::support::{Journal, batch, done, path, slow_batch, tools, waits, workshop};
+use crate::support::{Journal, batch, done, path, settled, slow_batch, tools, waits, workshop};
 
 fn one_gated(place: &str) -> Reply {
     if place == "Work/0" { batch([("gated", "a")]) } else { done() }
@@ -110,7 +111,7 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it() {
     let whole = Bench::new();
     let first = whole.process("first", says);
     let run = whole.start(&first, &shop).await;
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     let log = whole.log().await;
     let until = behind(&log, "Work/0.0", "LOOP_TOOL_CALL");
     for _ in 0..100 {
@@ -159,6 +160,36 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more() {
     let claimed = behind(&log[2..], "", "RUN_CLAIMED") + 2;
     assert!(log[claimed..].iter().all(|event| event.epoch == Some(Epoch(2))), "{log:#?}");
     assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), 1);
-    assert!(matches!(run.settled().await, Settled::Completed(_)), "who started the run sees its end");
+    assert!(matches!(settled(&run).await, Settled::Completed(_)), "who started the run sees its end");
     assert!(!log.iter().any(|event| matches!(&event.body, Body::RunReleased { .. })), "the stale one says no word");
+}
+
+async fn fences(store: impl EventStore + Clone) {
+    let (bench, journal) = (Bench::on(store), Journal::default());
+    let shop = workshop(&journal, tools);
+    let first = bench.process("first", one_gated);
+    let run = bench.start(&first, &shop).await;
+    waits(&run).await;
+    bench.declare_dead("first").await;
+    bench.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
+    let second = bench.process("second", one_gated).brain(shop).resume(&run_id()).await;
+    let row = bench.store.run(&run_id()).await.unwrap();
+    let held = row.claim.clone().unwrap().epoch;
+    let append = |epoch| {
+        let body = Body::RunReleased { reason: "late".to_owned() };
+        let event = Event { seq: row.next, at: row.at, epoch, path: path(""), body };
+        let summary = RunSummary { next: row.next.next(), ..row.clone() };
+        let index = Index { summary, pending: None };
+        Append { expected: row.next, epoch, events: vec![Arc::new(event)], index, takes: Vec::new(), snapshot: None }
+    };
+
+    let stale = bench.store.append(&run_id(), append(Some(Epoch(held.0 - 1)))).await;
+
+    assert_eq!(stale, Err(StoreError::Fenced { held }), "the number is right, the attachment is not");
+    drop(second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows() {
+    fences(MemoryStore::new()).await;
 }

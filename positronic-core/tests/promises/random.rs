@@ -247,7 +247,7 @@ impl World {
                 self.deed(&run, what, whom).await;
                 continue;
             }
-            match run.settled().await {
+            match crate::support::settled(&run).await {
                 Settled::Completed(_) => {
                     self.check(&run).await;
                     return;

@@ -11,7 +11,7 @@ use positronic_core::runner::Settled;
 use positronic_core::sink::{EventSink, Recorder, SinkError};
 
 use crate::bench::{Bench, run_id};
-use crate::support::{Journal, batch, done, path, tools, waits, workshop};
+use crate::support::{Journal, batch, done, path, settled, tools, waits, workshop};
 
 /// Takes its time for each event, and fails now and then.
 #[derive(Clone, Default)]
@@ -63,7 +63,7 @@ async fn promise_17_a_slow_and_failing_sink_sees_every_event_once_and_holds_up_n
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
     waits(&run).await;
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(began.elapsed(), Duration::ZERO, "the run waits for no sink");
 
     assert!(run.flushed(Duration::from_secs(10_000)).await);
@@ -81,7 +81,7 @@ async fn promise_17_events_are_read_again_from_any_number_without_a_gap() {
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
     waits(&run).await;
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
-    run.settled().await;
+    settled(&run).await;
     let log = bench.log().await;
     let control = bench.control("reader");
     for from in 0..=log.len() {
@@ -103,7 +103,7 @@ async fn promise_17_a_sink_of_another_process_goes_on_where_the_log_ended() {
     let second = Recorder::new();
     let run = cut.process("second", says).sink(second.clone()).brain(shop).resume(&run_id()).await.unwrap();
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     run.flushed(Duration::from_secs(9)).await;
 
     let seen = [first.events(), second.events()].concat();
@@ -126,7 +126,7 @@ async fn promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_ha
     after.seen.lock().unwrap().clear();
     let run = cut.process("second", says).sink(after.clone()).brain(shop).resume(&run_id()).await.unwrap();
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
-    run.settled().await;
+    settled(&run).await;
     run.flushed(Duration::from_secs(9)).await;
 
     let seen = after.seen.lock().unwrap().clone();

@@ -21,7 +21,7 @@ use positronic_core::store::{
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{Bench, by, run_id};
-use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, tools, waits, work, workshop};
+use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, workshop};
 
 /// Counts the events that are read.
 #[derive(Clone)]
@@ -251,14 +251,14 @@ async fn lists(store: impl EventStore + Clone) {
         let user = Some("ann".to_owned()).filter(|_| id != "done");
         let start = Start { id: Some(SignalId::new(id)), user, ..Start::default() };
         let run = process.start_with(&shop, (), start).await.unwrap();
-        run.settled().await;
+        settled(&run).await;
         tokio::time::advance(Duration::from_secs(1)).await;
         runs.push((run, process));
     }
     runs[3].0.pause().await.unwrap();
     runs[6].0.cancel("no").await.unwrap();
     for (run, _) in &runs {
-        run.settled().await;
+        settled(&run).await;
     }
     store.take();
 
@@ -381,7 +381,7 @@ async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte
     };
     let process = bench.process("first", says);
     let run = bench.start(&process, &delicate).await;
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
     let log = bench.log().await;
     assert_eq!(bench.sent().len(), 301);
     rebuilt(&log, &bench.sent());
@@ -404,7 +404,7 @@ async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte
     for until in [log.len() / 3, log.len() / 2, log.len() - 3] {
         let cut = bench.cut(until).await;
         let run = cut.process("second", says).brain(delicate.clone()).resume(&run_id()).await.unwrap();
-        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        assert!(matches!(settled(&run).await, Settled::Completed(_)));
         let again = cut.log().await;
         let state = RunState::replay(again.iter().map(|event| &**event)).unwrap();
         assert_eq!(serde_json::to_string(&state).unwrap(), serde_json::to_string(&run.state()).unwrap());

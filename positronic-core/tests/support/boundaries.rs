@@ -207,7 +207,10 @@ impl Tale {
         let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
         assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(&run.state()).unwrap());
         super::check_order(&log, true);
-        super::check_requests(&log, &sent.lock().unwrap());
+        // It folds the log for each of its requests, which takes a while.
+        if death.until.is_multiple_of(5) {
+            super::check_requests(&log, &sent.lock().unwrap());
+        }
         if interrupted(&log).is_empty() {
             for (path, wire) in wires(&sent.lock().unwrap()) {
                 // A step asks its unanswered question again as its next one.
@@ -224,7 +227,7 @@ impl Tale {
 
     async fn drive(&self, run: &Run<Value>) {
         for _ in 0..1000 {
-            match run.settled().await {
+            match super::settled(run).await {
                 Settled::Waiting(pending) => self.answer(run, &pending[0]).await,
                 Settled::Paused => self.send(run, "resume", SignalKind::Resume).await,
                 Settled::Completed(_) => return,

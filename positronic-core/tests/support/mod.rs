@@ -310,9 +310,15 @@ pub(crate) fn paths(pending: &[Pending]) -> Vec<String> {
     pending.iter().map(|pending| pending.call.to_string()).collect()
 }
 
+/// Waits until a run has settled, for a year at most: one that hangs fails its test.
+pub(crate) async fn settled<R>(run: &Run<R>) -> Settled {
+    let patience = Duration::from_secs(365 * 24 * 3600);
+    tokio::time::timeout(patience, run.settled()).await.unwrap_or_else(|_| panic!("the run hangs: {:?}", run.state()))
+}
+
 /// Waits until the run waits for somebody, and returns the paths of the calls that do.
 pub(crate) async fn waits<R>(run: &Run<R>) -> Vec<String> {
-    match run.settled().await {
+    match settled(run).await {
         Settled::Waiting(pending) => paths(&pending),
         other => panic!("the run does not wait: {other:?}"),
     }
