@@ -164,13 +164,14 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more() {
     assert!(!log.iter().any(|event| matches!(&event.body, Body::RunReleased { .. })), "the stale one says no word");
 }
 
-async fn fences(store: impl EventStore + Clone) {
-    let (bench, journal) = (Bench::on(store), Journal::default());
+#[tokio::test(start_paused = true)]
+async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows() {
+    let (bench, journal) = (Bench::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let first = bench.process("first", one_gated);
     let run = bench.start(&first, &shop).await;
     waits(&run).await;
-    bench.declare_dead("first").await;
+    bench.declare_dead().await;
     bench.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
     let second = bench.process("second", one_gated).brain(shop).resume(&run_id()).await;
     let row = bench.store.run(&run_id()).await.unwrap();
@@ -187,9 +188,4 @@ async fn fences(store: impl EventStore + Clone) {
 
     assert_eq!(stale, Err(StoreError::Fenced { held }), "the number is right, the attachment is not");
     drop(second);
-}
-
-#[tokio::test(start_paused = true)]
-async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows() {
-    fences(MemoryStore::new()).await;
 }
