@@ -170,12 +170,15 @@ async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back() {
 
 /// Returns the texts and roles of messages.
 fn roles(messages: &[Message]) -> Vec<&str> {
-    let role = |message| match message {
-        &Message::User { ref text } => text.as_str(),
-        Message::Assistant { .. } => "assistant",
-        Message::Tool { .. } => "tool",
-    };
-    messages.iter().map(role).collect()
+    let mut roles = Vec::new();
+    for message in messages {
+        roles.push(match message {
+            Message::User { text } => text.as_str(),
+            Message::Assistant { .. } => "assistant",
+            Message::Tool { .. } => "tool",
+        });
+    }
+    roles
 }
 
 #[tokio::test(start_paused = true)]

@@ -81,7 +81,7 @@ impl<S: EventStore + Clone> Bench<S> {
     }
 
     /// Starts the run `run`.
-    pub(crate) async fn start<B: Runnable>(&self, process: &Runner, brain: B) -> Run<B::Result>
+    pub(crate) async fn start<B>(&self, process: &Runner, brain: B) -> Run<B::Result>
     where
         B: Runnable<Options = ()>,
     {

@@ -129,5 +129,6 @@ async fn promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_ha
     settled(&run).await;
     run.flushed(Duration::from_secs(9)).await;
 
-    assert_eq!(*after.seen.lock().unwrap(), all(cut.log().await.len() as u64));
+    let events = cut.log().await.len() as u64;
+    assert_eq!(*after.seen.lock().unwrap(), all(events));
 }

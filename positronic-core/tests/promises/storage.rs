@@ -258,7 +258,7 @@ async fn lists(store: impl EventStore + Clone) {
     runs[3].0.pause().await.unwrap();
     runs[6].0.cancel("no").await.unwrap();
     for (run, _) in &runs {
-        settled(&run).await;
+        settled(run).await;
     }
     store.take();
 

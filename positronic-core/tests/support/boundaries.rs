@@ -229,7 +229,7 @@ impl Tale {
         for _ in 0..1000 {
             match super::settled(run).await {
                 Settled::Waiting(pending) => self.answer(run, &pending[0]).await,
-                Settled::Paused => drop(self.send(run, "resume", SignalKind::Resume).await),
+                Settled::Paused => self.send(run, "resume", SignalKind::Resume).await,
                 Settled::Completed(_) => return,
                 other => panic!("{other:?}"),
             }
