@@ -48,13 +48,21 @@ impl RunLink {
 
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> PublicId {
-        let recorded = self.shared.upgrade().map_or(0, |shared| shared.prompts().side_outputs(path));
+        let (recorded, attempt) = self.shared.upgrade().map_or((0, 0), |shared| {
+            let attempt = shared.state().call(path).map_or(0, |call| call.attempt);
+            (shared.prompts().side_outputs(path), attempt)
+        });
         let index = self.count(path, |counts| {
-            let index = counts.outputs.unwrap_or(recorded);
+            // A retry shows its own; a first try that runs again after a crash shows what it has shown.
+            let first = if attempt == 0 { 0 } else { recorded };
+            let index = counts.outputs.unwrap_or(first);
             counts.outputs = Some(index + 1);
             index
         });
         let id = path.output_id(index);
+        if index < recorded {
+            return id;
+        }
         _ = self.reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
         id
     }

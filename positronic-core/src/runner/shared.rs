@@ -71,7 +71,8 @@ pub(super) struct Folded {
 }
 
 impl Shared {
-    /// Makes the shared part of a run; the runner's sinks are fed with its events from `sinks_from` on.
+    /// Makes the shared part of a run; the runner's sinks are fed with its events from `sinks_from` on, unless they say
+    /// where they are.
     pub(super) fn new(
         runner: Runner,
         run: RunId,
@@ -83,7 +84,10 @@ impl Shared {
         let feeds = runner
             .sinks
             .iter()
-            .map(|sink| Feed::start(Arc::clone(sink), Arc::clone(&runner.store), run.clone(), sinks_from))
+            .map(|sink| {
+                let from = sink.position(&run).unwrap_or(sinks_from);
+                Feed::start(Arc::clone(sink), Arc::clone(&runner.store), run.clone(), from)
+            })
             .collect();
         let shared = Arc::new(Self {
             settled: watch::Sender::new((Phase::Working, state.next)),

@@ -11,7 +11,7 @@ mod recorder;
 
 use futures::future::BoxFuture;
 
-use crate::record::{Delta, Event, RunId};
+use crate::record::{Delta, Event, RunId, Seq};
 
 pub use channel::{ChannelSink, Live};
 pub use json_lines::JsonLines;
@@ -22,6 +22,12 @@ pub use recorder::Recorder;
 pub trait EventSink: Send + Sync + 'static {
     /// Names the sink in warnings.
     fn name(&self) -> &str;
+
+    /// Returns the number of the event that the sink wants next of a run that exists already, as after a restart. Where it
+    /// says nothing, it gets what happens from then on.
+    fn position(&self, _run: &RunId) -> Option<Seq> {
+        None
+    }
 
     /// Takes the next event of a run.
     ///

@@ -35,7 +35,6 @@ async fn promise_14_a_run_that_died_anywhere_ends_as_if_nothing_had_happened() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "a tool that runs again after a crash shows its files and widgets again"]
 async fn promise_14_what_a_tool_showed_before_its_process_died_is_shown_once() {
     every_death("outputs", &stories::outputs(Tools::Idempotent), |whole, death, end, _| {
         assert_eq!(*end, whole.end, "after {} with {:?}", death.until, death.deeds);
