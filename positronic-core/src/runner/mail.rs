@@ -1,12 +1,11 @@
 //! Webhooks that came before a call waited for them.
 
-use super::commit::{Extras, append_of, follow, stamp};
-use super::shared::Stop;
+use super::shared::{Shared, Stop};
+use super::signals::{SignalError, send};
 use super::worker::Worker;
-use crate::machine::{REPLY, decide, pending};
+use crate::machine::{REPLY, pending};
 use crate::record::{PendingKind, Signal, SignalKind};
-use crate::store::{Mail, StoreError};
-use crate::tools::JsonSchemas;
+use crate::store::Mail;
 
 impl Mail {
     /// Returns the mail as the signal that delivers it.
@@ -30,42 +29,26 @@ impl Worker {
             .collect();
         for wait in waits {
             if let Some(mail) = self.shared.runner.store.mail(&wait.webhook, &wait.identifier).await? {
-                self.deliver(mail).await?;
+                self.deliver(&mail).await?;
             }
         }
         Ok(())
     }
 
-    /// Delivers a mail, unless somebody else does, or it does not fit.
-    async fn deliver(&mut self, mail: Mail) -> Result<(), Stop> {
-        let shared = std::sync::Arc::clone(&self.shared);
-        loop {
-            let before = shared.state().clone();
-            let now = shared.now().max(before.at);
-            if mail.expires <= now {
-                return Ok(());
+    /// Delivers a mail as anybody would, unless it does not fit.
+    async fn deliver(&mut self, mail: &Mail) -> Result<(), Stop> {
+        let Shared { runner, run, .. } = &*self.shared;
+        if mail.expires <= runner.clock.now() {
+            return Ok(());
+        }
+        let state = self.shared.state().clone();
+        match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {
+            Ok(_) => self.catch_up().await,
+            Err(SignalError::Refused(refusal)) => {
+                tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is not delivered");
+                Ok(())
             }
-            let drafts = match decide(&before, &mail.signal(), now, &JsonSchemas) {
-                Ok(drafts) => drafts,
-                Err(refusal) => {
-                    tracing::warn!(run = %shared.run, mail = %mail.id, %refusal, "a webhook that came early is not delivered");
-                    return Ok(());
-                }
-            };
-            let events = stamp(drafts, before.next, now, None);
-            let after = follow(&before, &events)?;
-            let row = shared.summary().clone();
-            let extras = Extras { takes: vec![mail.id.clone()], ..Extras::default() };
-            let append = append_of(&shared.run, &before, &after, Some(&row), &events, extras);
-            let summary = append.index.summary.clone();
-            match shared.runner.store.append(&shared.run, append).await {
-                Ok(()) => {
-                    shared.take_over(after, summary, &events);
-                    return Ok(());
-                }
-                Err(StoreError::Conflict { .. }) => self.catch_up().await?,
-                Err(error) => return Err(error.into()),
-            }
+            Err(SignalError::Store(error)) => Err(error.into()),
         }
     }
 }

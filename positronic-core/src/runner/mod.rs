@@ -6,10 +6,11 @@
 //!            └── commit ◀── drafts ◀── settle ◀── outcomes (one channel, one committer)
 //! ```
 //!
-//! Each run has one worker, and only the worker appends outcomes: in order of completion, or in lockstep, where
+//! A run has at most one worker, whose claim fences off those before it, and only the worker appends outcomes: in order of completion, or in lockstep, where
 //! everything in flight is awaited and then appended in path order, so that snapshots are stable. Signals are appended
 //! by whoever sends them; the worker reads them from the store. The intent of an effect is in the store before the
-//! effect starts, its outcome before the next decision.
+//! effect starts, its outcome before the next decision. A run that waits is let go of, and claimed again when there is
+//! work: that is what the task of each run in `attend` does.
 
 mod attend;
 mod claim;
