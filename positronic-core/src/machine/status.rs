@@ -4,25 +4,28 @@ use std::sync::Arc;
 
 use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
-use super::next::next;
+use super::next::{Next, next};
 use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, RunState, Stage};
 
 /// Returns the status of a run.
 #[must_use]
 pub fn status(state: &RunState) -> Status {
-    let Some(root) = &state.root else { return Status::Running };
+    status_and_next(state).0
+}
+
+/// Returns the status of a run, and what has to happen next as of its last event.
+pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
+    let over = |status| (status, Next::default());
+    let Some(root) = &state.root else { return over(Status::Running) };
     match &root.end {
-        Some(BrainEnd::Completed(_)) => Status::Completed,
-        Some(BrainEnd::Failed(_)) => Status::Failed,
-        Some(BrainEnd::Cancelled) => Status::Cancelled,
-        None if state.paused.is_some() => Status::Paused,
+        Some(BrainEnd::Completed(_)) => over(Status::Completed),
+        Some(BrainEnd::Failed(_)) => over(Status::Failed),
+        Some(BrainEnd::Cancelled) => over(Status::Cancelled),
+        None if state.paused.is_some() => over(Status::Paused),
         None => {
             let next = next(state, state.at);
-            if next.effects.is_empty() && !is_in_flight(root) && !pending(state).is_empty() {
-                Status::Waiting
-            } else {
-                Status::Running
-            }
+            let idle = next.effects.is_empty() && !is_in_flight(root) && !pending(state).is_empty();
+            (if idle { Status::Waiting } else { Status::Running }, next)
         }
     }
 }

@@ -1,8 +1,7 @@
 //! What lists show of a run: the row about it, made from its state.
 
-use super::next::next;
 use super::state::{BrainEnd, RunState};
-use super::status::status;
+use super::status::status_and_next;
 use super::why::why;
 use crate::record::{RunId, RunSummary, Status};
 
@@ -11,12 +10,8 @@ use crate::record::{RunId, RunSummary, Status};
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();
-    let status = status(state);
+    let (status, next) = status_and_next(state);
     let same = before.filter(|before| before.status == status);
-    let wake = match status {
-        Status::Running | Status::Waiting => next(state, state.at).wake,
-        Status::Paused | Status::Completed | Status::Failed | Status::Cancelled => None,
-    };
     RunSummary {
         run: run.clone(),
         brain: root.map(|root| root.title.to_string()).unwrap_or_default(),
@@ -36,6 +31,6 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         next: state.next,
         usage: root.map(|root| root.usage).unwrap_or_default(),
         claim: state.claim.clone(),
-        wake,
+        wake: next.wake,
     }
 }

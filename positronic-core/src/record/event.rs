@@ -91,25 +91,31 @@ impl Event {
     ///
     /// [`EventError::Json`] when a value in it cannot be encoded, which no value of this crate does.
     pub fn to_json(&self) -> Result<String, EventError> {
-        let mut line = serde_json::to_string(&Envelope {
+        let name = self.body.name();
+        let mut line = Vec::with_capacity(256);
+        let envelope = Envelope {
             v: FORMAT_VERSION,
             seq: self.seq,
             at: self.at,
             epoch: self.epoch,
             path: std::borrow::Cow::Borrowed(&self.path),
-        })?;
-        // `{"NAME":{fields}}` becomes `"type":"NAME",fields}`.
-        let (name, body) = (self.body.name(), serde_json::to_string(&self.body)?);
-        let fields = body.get(name.len() + 5..body.len() - 1).unwrap_or("}");
+        };
+        serde_json::to_writer(&mut line, &envelope)?;
         line.pop();
-        line.push_str(",\"type\":\"");
-        line.push_str(name);
-        line.push('"');
-        if fields != "}" {
-            line.push(',');
+        // `{"NAME":{fields}}` becomes `,"type":"NAME",fields}` in its place: the new head is this much longer.
+        let (head, old) = (format!(",\"type\":\"{name}\","), name.len() + 5);
+        let begin = line.len();
+        line.resize(begin + head.len() - old, b' ');
+        serde_json::to_writer(&mut line, &self.body)?;
+        line.pop();
+        if let Some(place) = line.get_mut(begin..begin + head.len()) {
+            place.copy_from_slice(head.as_bytes());
         }
-        line.push_str(fields);
-        Ok(line)
+        if line.ends_with(b",}") {
+            line.truncate(line.len() - 2);
+            line.push(b'}');
+        }
+        String::from_utf8(line).map_err(serde::ser::Error::custom).map_err(EventError::Json)
     }
 
     /// Reads an event from one line of JSON.

@@ -61,9 +61,8 @@ impl Worker {
         let events = stamp(drafts, next, at, Some(self.epoch));
         // An event that cannot happen is never appended.
         let after = follow(&before, &events)?;
-        let row = self.shared.summary().clone();
         let extras = Extras { epoch: Some(self.epoch), snapshot: self.snapshot(&after), ..Extras::default() };
-        let append = append_of(&self.shared.run, &before, &after, Some(&row), &events, extras);
+        let append = append_of(&self.shared.run, &before, &after, Some(&*self.shared.summary()), &events, extras);
         let summary = append.index.summary.clone();
         // Whatever somebody else appends up to there makes this append fail, and is read then.
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
