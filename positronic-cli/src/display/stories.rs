@@ -70,6 +70,7 @@ impl Story {
             stages: Shape(stages.collect()),
             options,
             state: Value::Null,
+            plugins: positronic_core::record::PluginStates::default(),
             start: None,
         };
         self.event(at, Body::BrainStart(Box::new(start)))

@@ -78,13 +78,13 @@ pub trait IntoReply<S> {
 #[diagnostic::do_not_recommend]
 impl<S, T: Serialize> IntoReply<S> for T {
     fn into_reply(self) -> Result<ToolReply> {
-        Ok(ToolReply { output: encode(&self)?, updates: Vec::new(), waits: Vec::new() })
+        Ok(ToolReply { output: encode(&self)?, updates: Vec::new(), plugin_updates: Vec::new(), waits: Vec::new() })
     }
 }
 
 impl<S> IntoReply<S> for Reply<S> {
     fn into_reply(self) -> Result<ToolReply> {
         let waits = self.waits.into_iter().map(Wait::into_plan).collect::<Result<Vec<PlannedWait>, Error>>()?;
-        Ok(ToolReply { output: self.output?, updates: self.updates, waits })
+        Ok(ToolReply { output: self.output?, updates: self.updates, plugin_updates: Vec::new(), waits })
     }
 }

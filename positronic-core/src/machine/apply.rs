@@ -106,6 +106,7 @@ impl RunState {
                     options: Arc::new(start.options.clone()),
                     state: Arc::new(start.state.clone()),
                     changed: event.seq,
+                    plugins: start.plugins.clone(),
                     index: 0,
                     stage: Stage::Ready,
                     usage: crate::record::Usage::default(),
@@ -177,7 +178,7 @@ impl RunState {
                     Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
                 }),
             },
-            Body::LoopModelCall { question: Some(question), .. } => {
+            Body::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
                 let hash = question_hash(question);
                 let index = question_index(path)?;
                 self.step_of_question(path, |step| {
@@ -226,6 +227,8 @@ impl RunState {
             | Body::LoopExit { .. }
             | Body::LoopMaxIterations { .. }
             | Body::LoopLimit { .. }
+            | Body::LoopPluginChanged { .. }
+            | Body::LoopPluginFailed { .. }
             | Body::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;

@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::{Document, Plan};
 use crate::error::Result;
-use crate::record::{FileOutput, ModelResponse, Path, Prompt, PublicId, Question, RunId, WidgetOutput};
+use crate::record::{
+    FileOutput, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, WidgetOutput,
+};
 
 /// The services of a brain, without their type.
 pub type AnyServices = Arc<dyn Any + Send + Sync>;
@@ -21,6 +23,8 @@ pub struct Scope {
     pub state: Document,
     /// The options of the brain.
     pub options: Document,
+    /// What the brain's plugins keep.
+    pub plugins: PluginStates,
     /// The services of the brain.
     pub services: AnyServices,
     /// The run.
@@ -63,6 +67,9 @@ pub trait Link: Send + Sync {
 
     /// Returns the record of a loop so far.
     fn record(&self, path: &Path) -> Option<Prompt>;
+
+    /// Returns the messages of a loop: what its last round sent, and what its record has gained since.
+    fn messages(&self, path: &Path) -> Vec<Message>;
 
     /// Finds a brain of the project by its title.
     fn brain(&self, title: &str) -> Option<Arc<Plan>>;

@@ -22,6 +22,8 @@ struct Record {
     prompt: Prompt,
     transcript: Transcript,
     projected: usize,
+    /// Whether a plugin's question is open, whose answer is no part of the conversation.
+    asking: bool,
 }
 
 impl Prompts {
@@ -49,6 +51,12 @@ impl Prompts {
     #[must_use]
     pub fn transcript(&self, path: &Path) -> Transcript {
         self.records.get(path).map(|record| record.transcript.clone()).unwrap_or_default()
+    }
+
+    /// Returns the messages that the next round of a loop will send, as of now.
+    #[must_use]
+    pub fn next_messages(&self, path: &Path) -> Vec<Message> {
+        self.records.get(path).map(Record::next_messages).unwrap_or_default()
     }
 
     /// Counts the files and widgets that a call has made so far.
@@ -91,6 +99,7 @@ impl Record {
         Self {
             transcript: Transcript::new(opening),
             projected: 0,
+            asking: false,
             prompt: Prompt {
                 path,
                 user,
@@ -102,6 +111,12 @@ impl Record {
                 outcome: None,
             },
         }
+    }
+
+    fn next_messages(&self) -> Vec<Message> {
+        let mut next = self.transcript.messages();
+        next.extend(messages(self.prompt.output.get(self.projected..).unwrap_or_default()));
+        next
     }
 
     fn push(&mut self, event: &Event, kind: OutputKind) {
@@ -143,6 +158,7 @@ impl Record {
         let path = &event.path;
         match &event.body {
             Body::LoopIteration(iteration) => {
+                self.asking = false;
                 if let Some(settings) = iteration.settings.as_ref().and_then(|settings| settings.body.as_ref()) {
                     let Settings { tier, .. } = settings;
                     self.prompt.model = *tier;
@@ -153,6 +169,8 @@ impl Record {
                 }
                 self.projected = self.prompt.output.len();
             }
+            Body::LoopModelCall { question: Some(_), .. } => self.asking = true,
+            Body::LoopModelResult { facts, .. } if std::mem::take(&mut self.asking) => self.prompt.usage += facts.usage,
             Body::LoopModelResult { parts, facts, .. } => {
                 let round = match path.last() {
                     Some(Segment::Round(round)) => round,

@@ -213,6 +213,8 @@ impl Body {
             Self::LoopExit { .. } => "LOOP_EXIT",
             Self::LoopMaxIterations { .. } => "LOOP_MAX_ITERATIONS",
             Self::LoopLimit { .. } => "LOOP_LIMIT",
+            Self::LoopPluginChanged { .. } => "LOOP_PLUGIN_CHANGED",
+            Self::LoopPluginFailed { .. } => "LOOP_PLUGIN_FAILED",
             Self::LoopCompacted { .. } => "LOOP_COMPACTED",
             Self::LoopComplete { .. } => "LOOP_COMPLETE",
         }

@@ -10,6 +10,7 @@ use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
 use super::ids::{PublicId, SignalId, Timestamp};
 use super::limits::{LimitKind, Limits};
+use super::plugin::{PluginChange, PluginStates};
 use super::prompt::{FileOutput, WidgetOutput};
 use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
@@ -23,7 +24,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// |---|---|---|---|
 /// | `RUN_CLAIMED` | root | a worker attaches to the run | `holder`, `trace` |
 /// | `RUN_RELEASED` | root | it lets go | `reason` |
-/// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, start` |
+/// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, start` |
 /// | `BRAIN_MIGRATED` | root | the run goes on with another version of its brain | `version, fingerprint, stages, change` |
 /// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
 /// | `BRAIN_ERROR` | brain | it failed | `code, message, retryable` |
@@ -55,6 +56,8 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used` |
+/// | `LOOP_PLUGIN_CHANGED` | round, call | a plugin's state changed | `plugin, version, patch` or `state` |
+/// | `LOOP_PLUGIN_FAILED` | round | a plugin failed and the loop goes on | `plugin, message` |
 /// | `LOOP_COMPACTED` | loop | older messages were summarised | `keep, summary` |
 /// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, change` |
 ///
@@ -62,7 +65,8 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// that is smaller.
 ///
 /// A question that a step asks a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
-/// the step's path and the question's number; its `question` is the request's system prompt and text.
+/// the step's path and the question's number; its `question` is the request's system prompt and text. A plugin's question
+/// is recorded under the path of the round that it prepares, before the round's `LOOP_ITERATION`.
 ///
 /// On its own a body is `{name: {fields}}`, since that is read in one pass; in an event's line its fields stand flat
 /// behind `type`, see [`Event`](super::Event).
@@ -359,6 +363,21 @@ pub enum Body {
         /// What was used.
         used: u64,
     },
+    /// What a plugin keeps has changed outside of `prepare`: by a look at an answer, or by a call.
+    LoopPluginChanged {
+        /// The plugin.
+        plugin: String,
+        /// The step to its next state.
+        #[serde(flatten)]
+        step: PluginChange,
+    },
+    /// A plugin failed where the loop goes on without it.
+    LoopPluginFailed {
+        /// The plugin.
+        plugin: String,
+        /// What went wrong.
+        message: String,
+    },
     /// The older part of the record was summarised for the model; the record itself stays.
     LoopCompacted {
         /// How many of the latest messages stay as they are.
@@ -411,6 +430,9 @@ pub struct BrainStart {
     /// The state it begins with.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,
+    /// What its plugins keep from the conversation before.
+    #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
+    pub plugins: PluginStates,
     /// How the run was started; only at the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
@@ -440,7 +462,7 @@ pub struct Iteration {
     pub exits: Option<bool>,
     /// The changes of the plugins' states.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    pub plugins: IndexMap<String, Change>,
+    pub plugins: IndexMap<String, PluginChange>,
 }
 
 /// A content by its hash; the body stands in the first event of the loop that names it.

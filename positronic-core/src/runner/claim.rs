@@ -74,7 +74,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
         let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let worker = Worker::restored(shared, &after, plan, epoch, grip).map_err(NoClaim::Changed)?;
+        let worker = Worker::restored(shared, &after, plan, epoch, grip).await.map_err(NoClaim::Changed)?;
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,

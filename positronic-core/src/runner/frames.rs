@@ -100,6 +100,7 @@ impl Frames {
         let brain = self.brains.get(&frame.path);
         Scope {
             state,
+            plugins: frame.plugins.clone(),
             options: brain.map_or_else(|| Document::new(Arc::clone(&frame.options)), |brain| brain.options.clone()),
             services: self.services(&frame.path),
             run: self.run.clone(),

@@ -104,7 +104,9 @@ impl Runner {
         let prompts = Prompts::of(events.iter().map(|event| &**event));
         let folded = Folded { state, prompts, summary };
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded, Seq(0));
-        let worker = Worker::restored(&shared, &shared.state().clone(), &plan, epoch, grip)
+        let begun = shared.state().clone();
+        let worker = Worker::restored(&shared, &begun, &plan, epoch, grip)
+            .await
             .map_err(|message| StoreError::Failed { message })?;
         tokio::spawn(attend(Arc::clone(&shared), Some(worker)));
         Ok(Run::new(shared))

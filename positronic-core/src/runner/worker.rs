@@ -56,7 +56,7 @@ pub(super) enum Left {
 impl Worker {
     /// Makes the worker of a run, with what its open frames need beside their state: the author's configurations run
     /// again, on the state that they saw. Answers in words how the brain's code differs from the run's.
-    pub(super) fn restored(
+    pub(super) async fn restored(
         shared: &Arc<Shared>,
         state: &RunState,
         plan: &Arc<Plan>,
@@ -65,7 +65,7 @@ impl Worker {
     ) -> Result<Box<Self>, String> {
         let (reports, incoming) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(shared, reports.clone()));
-        let frames = Frames::restored(&shared.run, state, plan, &link)?;
+        let frames = Frames::restored(&shared.run, state, plan, &link).await?;
         Ok(Box::new(Self {
             epoch,
             snapshot: state.next,

@@ -9,7 +9,7 @@ use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
 use positronic_core::plan::{
     Document, Link, LoopPlan, Plan, Scope, SideOutput, StageBody, ToolBody, ToolPlan, ToolReply,
 };
-use positronic_core::record::{ModelResponse, Path, Prompt, PublicId, Question, RunId, ToolId};
+use positronic_core::record::{Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, ToolId};
 use serde_json::{Value, json};
 
 /// A tool in a loop, with what its brain has.
@@ -69,6 +69,7 @@ pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
     Scope {
         state: Document::new(Arc::new(state)),
         options: Document::new(Arc::new(Value::Null)),
+        plugins: PluginStates::default(),
         services: Arc::new(services),
         run: RunId::new("run"),
         user: None,
@@ -103,6 +104,10 @@ impl Link for NoRun {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>> {
         Box::pin(async move { Ok(Arc::new(work.await?)) })
+    }
+
+    fn messages(&self, _: &Path) -> Vec<Message> {
+        Vec::new()
     }
 
     fn record(&self, _: &Path) -> Option<Prompt> {
