@@ -26,7 +26,7 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
         let mut fork = Fork { options, actor: ui.actor(args.by.as_deref()), ..Fork::default() };
         fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
         for (written, output) in &args.results {
-            fork.results.insert(call(written)?, ToolResult::Success { output: output.clone() });
+            fork.results.insert(call(written)?, ToolResult::success(output.clone()));
         }
         let new = control.fork(&row.run, Seq(args.at), fork).await.map_err(refused)?;
         let short = Short::of(&control, [&new]).await?;

@@ -93,6 +93,7 @@ impl Pen<'_> {
                 let text = format!("{name} ({media_type}, {}) {uri}", size(*bytes));
                 self.remark(Tone::Plain, Sign::Output, &text, indent)
             }
+            NodeKind::Custom(custom) => self.remark(Tone::Plain, Sign::Output, &custom.fallback, indent),
             NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.fallback, indent),
         }
     }
@@ -320,8 +321,8 @@ impl Pen<'_> {
                     lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
                 }
             }
-            Phase::Done(ToolResult::Success { output: Value::Null }) => {}
-            Phase::Done(ToolResult::Success { output }) => {
+            Phase::Done(ToolResult::Success { output: Value::Null, .. }) => {}
+            Phase::Done(ToolResult::Success { output, .. }) => {
                 let output = shorten(&value_line(output, unicode), self.room(indent + 3), unicode);
                 lines.extend(self.remark(Tone::Dim, Sign::Result, &output, indent));
             }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use positronic_core::record::{
-    LoopOutcome, Path, Segment, StageKind, Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
+    CustomOutput, LoopOutcome, Path, Segment, StageKind, Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
 };
 use serde_json::Value;
 
@@ -91,6 +91,8 @@ pub(crate) enum NodeKind {
     File { name: String, media_type: String, size: u64, uri: String },
     /// A widget that a tool made.
     Widget(WidgetOutput),
+    /// An output of an application's own type.
+    Custom(CustomOutput),
 }
 
 /// Whether a text still grows.

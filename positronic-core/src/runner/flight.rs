@@ -14,10 +14,10 @@ use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::Effect;
 use crate::model::{DeltaSink, Model, Piece};
-use crate::plan::{Invocation, LoopPlan, Scope, SideOutput, StageBody, ToolBody, ToolPlan, ToolReply};
+use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::record::{
     Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall, PublicId,
-    Question, Segment, Seq, Timestamp, ToolCall, ToolSet,
+    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -125,7 +125,8 @@ impl Worker {
         let (request, owner, after) = {
             let state = self.shared.state();
             let Some(frame) = state.looped(path) else { return };
-            let messages = self.shared.prompts().transcript(&looped);
+            let model = self.shared.runner.model_of(frame.prepared.settings.tier);
+            let messages = self.shared.prompts().transcript_by(&looped, |outputs| model.project(outputs));
             let request = frame.prepared.request(path.clone(), attempt, messages);
             (request, looped.parent().unwrap_or_default(), state.next)
         };

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use super::flight::{Report, Reports};
 use super::shared::Shared;
 use crate::error::{Error, Result};
-use crate::plan::{Link, Plan, SideOutput};
-use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment};
+use crate::plan::{Link, Plan};
+use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput};
 
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.

@@ -139,7 +139,7 @@ impl Worker {
 
 fn loop_start(plan: &LoopPlan) -> Body {
     let (input, message_id) = (plan.input.clone(), plan.message_id.clone());
-    Body::LoopStart { input, message_id, limits: plan.limits.clone() }
+    Body::LoopStart { input, message_id, hidden: plan.hidden, limits: plan.limits.clone() }
 }
 
 fn checked(plan: &LoopPlan) -> crate::Result<()> {

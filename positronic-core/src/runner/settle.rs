@@ -142,7 +142,7 @@ impl Worker {
             Ok(reply) => reply,
             Err(error) => return vec![self.failed_tool(path, &tool, flags, attempt, &error, duration)],
         };
-        let output = reply.output;
+        let (output, brief) = (reply.output, reply.brief);
         let updates = (reply.updates, reply.plugin_updates);
         let changed = states.and_then(|states| {
             let next = updated(&states.document, updates.0)?;
@@ -163,7 +163,7 @@ impl Worker {
                 change: None,
             },
             None if reply.waits.is_empty() => {
-                Body::LoopToolResult { result: ToolResult::Success { output }, duration: Some(duration), change }
+                Body::LoopToolResult { result: ToolResult::Success { output, brief }, duration: Some(duration), change }
             }
             None => {
                 let waits = reply.waits.into_iter().map(|wait| self.absolute(path, wait)).collect();

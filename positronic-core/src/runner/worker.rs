@@ -15,7 +15,7 @@ use super::frames::Frames;
 use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
 use crate::machine::{Effect, RunState, next};
-use crate::plan::{Plan, SideOutput};
+use crate::plan::Plan;
 use crate::record::{Body, Draft, Epoch, Path, Seq, Status, Timestamp};
 
 /// Drives one run.
@@ -235,11 +235,7 @@ impl Worker {
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
             Report::Output { path, id, output } => {
-                let (file, widget) = match output {
-                    SideOutput::File(file) => (Some(file), None),
-                    SideOutput::Widget(widget) => (None, Some(widget)),
-                };
-                let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, file, widget })];
+                let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, output })];
                 self.append_outcome(&path, drafts).await?;
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,

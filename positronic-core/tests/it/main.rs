@@ -18,6 +18,7 @@ mod first;
 mod layers;
 mod limits;
 mod nesting;
+mod outputs;
 mod plugins;
 mod replay;
 mod sinks;

@@ -177,7 +177,7 @@ async fn ended(store: &dyn EventStore, folder: &File) -> Ended {
     assert!(state.has_ended());
     let prompts = Prompts::of(events.iter().map(|event| &**event));
     let calls = prompts.iter().flat_map(|prompt| &prompt.output).filter_map(|output| match &output.kind {
-        OutputKind::Tool(tool) => Some((tool.path.clone(), ToolOutput { duration: None, ..(**tool).clone() })),
+        OutputKind::Tool(tool) => Some((tool.path.clone(), (**tool).clone())),
         _ => None,
     });
     let effects = std::fs::read_to_string(folder.join("effects")).unwrap();

@@ -360,5 +360,5 @@ pub(crate) fn error_of(result: &ToolResult) -> &str {
 }
 
 pub(crate) fn success(output: impl Into<Value>) -> ToolResult {
-    ToolResult::Success { output: output.into() }
+    ToolResult::success(output)
 }

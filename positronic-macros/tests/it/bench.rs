@@ -6,10 +6,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
 use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
-use positronic_core::plan::{
-    Document, Link, LoopPlan, Plan, Scope, SideOutput, StageBody, ToolBody, ToolPlan, ToolReply,
+use positronic_core::plan::{Document, Link, LoopPlan, Plan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
+use positronic_core::record::{
+    Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, ToolId,
 };
-use positronic_core::record::{Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, ToolId};
 use serde_json::{Value, json};
 
 /// A tool in a loop, with what its brain has.
