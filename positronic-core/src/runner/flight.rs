@@ -262,17 +262,16 @@ async fn judge(calls: &[ProposedCall], request: &ModelRequest, plan: Option<&Loo
 
 async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>, scope: Scope) -> Judged {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let arguments: Result<Value, _> = serde_json::from_str(text);
+    let (arguments, broken) = match serde_json::from_str::<Value>(text) {
+        Ok(mut json) => {
+            json.sort_all_objects();
+            (json, None)
+        }
+        Err(error) => (Value::String(call.arguments.clone()), Some(error)),
+    };
     let mut made = ToolCall {
         tool: call.name.clone(),
-        arguments: Arc::new(arguments.as_ref().map_or_else(
-            |_| Value::String(call.arguments.clone()),
-            |json| {
-                let mut json = json.clone();
-                json.sort_all_objects();
-                json
-            },
-        )),
+        arguments: Arc::new(arguments),
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),
         flags: crate::record::CallFlags::default(),
@@ -286,7 +285,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
         return Judged { call: made, refused };
     };
     made.tool = tool.decl.id.as_str().to_owned();
-    if let Err(error) = arguments {
+    if let Some(error) = broken {
         return Judged { call: made, refused: Some(format!("the arguments are no JSON: {error}")) };
     }
     if let Err(reason) = tool.schema.check(&made.arguments) {
