@@ -102,7 +102,7 @@ impl Worker {
             Some(StageBody::Step(step)) => Some(Arc::clone(step)),
             _ => None,
         };
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
@@ -116,14 +116,14 @@ impl Worker {
 
     fn fly_ask(&mut self, path: &Path, attempt: u32) {
         let looped = path.parent().unwrap_or_default();
-        let (request, owner, after) = {
+        let (request, after) = {
             let state = self.shared.state();
             let Some(frame) = state.looped(path) else { return };
             let messages = self.shared.prompts().transcript(&looped);
             let request = frame.prepared.request(path.clone(), attempt, messages);
-            (request, looped.parent().unwrap_or_default(), state.next)
+            (request, state.next)
         };
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let plan = self.frames.looped(&looped).cloned();
         let model = Arc::clone(self.shared.runner.model_of(request.settings.tier));
         let shared = Arc::clone(&self.shared);
@@ -148,9 +148,8 @@ impl Worker {
         else {
             return;
         };
-        let owner = path.parent().and_then(|looped| looped.parent()).unwrap_or_default();
         let plan = self.frames.tool(path, &tool).cloned();
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
@@ -169,11 +168,11 @@ impl Worker {
         });
     }
 
-    /// Makes what author's code at `path`, in the brain `owner`, is handed.
-    pub(super) fn scope(&mut self, owner: &Path, path: Path) -> Option<Scope> {
+    /// Makes what author's code at `path` is handed.
+    pub(super) fn scope(&mut self, path: Path) -> Option<Scope> {
         let shared = Arc::clone(&self.shared);
         let state = shared.state();
-        let brain = state.brain(owner)?;
+        let brain = state.owner(&path)?;
         Some(self.frames.scope(brain, path, &self.link))
     }
 }

@@ -61,8 +61,7 @@ impl Frames {
 
     /// Finds the tool of a call, in the tool set of the call's own round.
     pub(super) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolPlan>> {
-        let id = crate::record::ToolId::new(tool).ok()?;
-        self.loops.get(parent_of(call.as_str())?)?.tools.get(&id)
+        self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
     }
 
     /// Finds the brain that a stage or a call runs.

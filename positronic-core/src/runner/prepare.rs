@@ -15,8 +15,7 @@ use crate::record::{
 impl Worker {
     /// Runs a loop's configuration and begins its round.
     pub(super) async fn prepare(&mut self, path: Path, round: u32) -> Result<bool, Stop> {
-        let owner = path.parent().unwrap_or_default();
-        let yielded = self.yielded(&owner, &path);
+        let yielded = self.yielded(&path);
         let plan = match yielded.and_then(checked) {
             Ok(plan) => plan,
             Err(error) => {
@@ -44,11 +43,11 @@ impl Worker {
         Ok(appended)
     }
 
-    fn yielded(&mut self, owner: &Path, path: &Path) -> crate::Result<LoopPlan> {
+    fn yielded(&mut self, path: &Path) -> crate::Result<LoopPlan> {
         let missing = || crate::Error::new("the brain's code has no such loop");
         let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
-        let scope = self.scope(owner, path.clone()).ok_or_else(missing)?;
-        match self.frames.stage(owner, name) {
+        let scope = self.scope(path.clone()).ok_or_else(missing)?;
+        match self.frames.stage(&path.parent().unwrap_or_default(), name) {
             Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)).map(|plan| self.overridden(plan)),
             _ => Err(missing()),
         }
