@@ -151,14 +151,14 @@ impl Server<'_> {
     }
 
     async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<Run<Value>, Option<Failure>> {
-        let runner = match self.runners.get(&row.brain) {
+        let runner = match self.runners.get(&*row.brain) {
             Some(runner) => runner.clone(),
             None => {
                 let models = models(self.project, &self.args.model, row, ui)?;
                 wind(&models, self.kept, row).await?;
                 let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
                 if matches!(models.tape, Tape::None) {
-                    self.runners.insert(row.brain.clone(), runner.clone());
+                    self.runners.insert(row.brain.to_string(), runner.clone());
                 }
                 runner
             }

@@ -157,5 +157,5 @@ async fn rest(control: &Control, row: &RunSummary, ui: &Ui) -> Result<Option<Str
 /// Returns the worker that has a run in hand, if it is alive.
 pub(super) async fn worker(control: &Control, row: &RunSummary) -> Result<Option<String>, StoreError> {
     let Some(Claim { holder, released: false, .. }) = &row.claim else { return Ok(None) };
-    Ok(if control.store().is_alive(holder).await? { Some(holder.clone()) } else { None })
+    Ok(if control.store().is_alive(holder).await? { Some(holder.to_string()) } else { None })
 }

@@ -85,7 +85,7 @@ impl RunState {
                 if self.claim.as_ref().is_some_and(|claim| claim.epoch >= epoch) {
                     return Err("its epoch is not newer than the last".to_owned());
                 }
-                self.claim = Some(Claim { epoch, holder: holder.clone(), released: false });
+                self.claim = Some(Claim { epoch, holder: holder.as_str().into(), released: false });
                 if let Some(root) = &mut self.root {
                     doubt(Arc::make_mut(root));
                 }

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::messages::messages;
 use crate::record::{
     Body, CallState, Decision, Event, Message, Output, OutputKind, Path, Prompt, PromptState, Segment, Settings,
-    Speaker, ToolCall, ToolOutput, Transcript, Usage,
+    Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of,
 };
 
 /// The records of all loops of a run, with the messages that the open ones send.
@@ -74,7 +74,7 @@ impl Prompts {
     /// Counts the files and widgets that a call has made so far.
     #[must_use]
     pub fn side_outputs(&self, call: &Path) -> usize {
-        let record = call.parent().and_then(|looped| self.records.get(&looped));
+        let record = parent_of(call.as_str()).and_then(|looped| self.records.get(looped));
         record.and_then(|record| record.place(call)).map_or(0, |(_, aside)| aside)
     }
 
@@ -94,12 +94,13 @@ impl Prompts {
             }
             _ => {}
         }
-        let path = match event.path.last() {
-            Some(Segment::Round(_) | Segment::Call(..)) => event.path.parent(),
-            Some(Segment::Stage(_)) => Some(event.path.clone()),
+        let path = event.path.as_str();
+        let looped = match event.path.last() {
+            Some(Segment::Round(_) | Segment::Call(..)) => parent_of(path),
+            Some(Segment::Stage(_)) => Some(path),
             None => None,
         };
-        if let Some(record) = path.and_then(|path| self.records.get_mut(&path)) {
+        if let Some(record) = looped.and_then(|looped| self.records.get_mut(looped)) {
             record.apply(event);
         }
     }

@@ -103,7 +103,7 @@ impl Event {
         serde_json::to_writer(&mut line, &envelope)?;
         line.pop();
         // `{"NAME":{fields}}` becomes `,"type":"NAME",fields}` in its place: the new head is this much longer.
-        let (head, old) = (format!(",\"type\":\"{name}\","), name.len() + 5);
+        let (head, old) = ([",\"type\":\"", name, "\","].concat(), name.len() + 5);
         let begin = line.len();
         line.resize(begin + head.len() - old, b' ');
         serde_json::to_writer(&mut line, &self.body)?;

@@ -107,8 +107,8 @@ pub(super) fn epoch_after(state: &RunState) -> Epoch {
 /// grip would be there.
 async fn other_worker(runner: &Runner, state: &RunState) -> Result<Option<String>, StoreError> {
     let Some(Claim { holder, released: false, .. }) = &state.claim else { return Ok(None) };
-    if runner.holder().await?.name() == holder || !runner.store.is_alive(holder).await? {
+    if runner.holder().await?.name() == &**holder || !runner.store.is_alive(holder).await? {
         return Ok(None);
     }
-    Ok(Some(holder.clone()))
+    Ok(Some(holder.to_string()))
 }

@@ -140,8 +140,10 @@ impl Runner {
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
         }
-        let title = folded.summary.brain.clone();
-        let Some(plan) = self.plan_of(&title).cloned() else { return Err(ResumeError::NoBrain { brain: title }) };
+        let title = Arc::clone(&folded.summary.brain);
+        let Some(plan) = self.plan_of(&title).cloned() else {
+            return Err(ResumeError::NoBrain { brain: title.to_string() });
+        };
         if let Some(root) = &folded.state.root {
             migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
         }
@@ -192,7 +194,7 @@ impl Runner {
     /// Says whether no worker has a run in hand.
     async fn is_free(&self, row: &RunSummary) -> Result<bool, StoreError> {
         let Some(claim) = row.claim.as_ref().filter(|claim| !claim.released) else { return Ok(true) };
-        if self.holder().await?.name() == claim.holder {
+        if self.holder().await?.name() == &*claim.holder {
             return Ok(self.in_hand.grip(&row.run).is_some());
         }
         Ok(!self.store.is_alive(&claim.holder).await?)

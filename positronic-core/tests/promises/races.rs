@@ -128,7 +128,7 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it() {
             (Ok(run), Err(lost)) | (Err(lost), Ok(run)) => (run, lost),
             both => panic!("one of them has it: {both:?}"),
         };
-        let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder;
+        let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder.to_string();
         assert_eq!(lost, ResumeError::Held { by });
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
         let log = bench.checked().await;

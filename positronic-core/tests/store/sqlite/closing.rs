@@ -29,7 +29,7 @@ async fn a_run_outlives_its_process() {
     let store = SqliteStore::open(&path).unwrap();
 
     assert_eq!(store.read(&id, Seq(0), usize::MAX).await.unwrap(), events);
-    assert_eq!(store.run(&id).await.unwrap().brain, "Greeter");
+    assert_eq!(&*store.run(&id).await.unwrap().brain, "Greeter");
     assert_eq!(store.search("good MORNING", 10).await.unwrap().len(), 1);
 }
 
