@@ -253,6 +253,39 @@ fn a_run_is_forked_and_compared() {
 }
 
 #[test]
+fn a_stage_is_run_again_in_a_fork() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let forked = desk.json(&["fork", "ticket-1", "--stage", "Chat"]);
+
+    let id = forked["run"].as_str().unwrap();
+    assert_eq!(forked["forked_from"], json!(["ticket-1", 3]));
+    let log = desk.call(&Project::new(), &["events", id]).out;
+    assert!(log.contains("STEP_COMPLETE") && !log.contains("LOOP_START"), "{log}");
+    let worked = desk.call(&scripted([Reply::text("Nothing to refund.")]), &["work", id]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+
+    insta::assert_snapshot!(desk.refused(&["fork", "ticket-1", "--stage", "chat"]), @r"
+    2
+    error: the brain of ticket-1 has no stage `chat`
+      did you mean `Chat`?
+      its stages are `Open`, `Chat`, `Survey`
+    ");
+    insta::assert_snapshot!(desk.refused(&["fork", "ticket-1", "--stage", "Survey"]), @r"
+    7
+    error: the run ticket-1 has not come to the stage `Survey`
+      it has entered `Open`, `Chat`
+    ");
+    for wrong in [&["fork", "ticket-1"][..], &["fork", "ticket-1", "--at", "3", "--stage", "Chat"]] {
+        assert_eq!(desk.call(&Project::new(), wrong).code, 2, "{wrong:?}");
+    }
+    // A stage of a brain that is a stage is named by its path.
+    let nested = desk.json(&["fork", id, "--stage", "Survey/Ask"]);
+    assert_eq!(nested["forked_from"][0], *id);
+}
+
+#[test]
 fn a_state_is_shown_as_of_an_event() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
