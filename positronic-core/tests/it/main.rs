@@ -18,6 +18,7 @@ mod first;
 mod layers;
 mod limits;
 mod nesting;
+mod release;
 mod replay;
 mod sinks;
 mod steps;
