@@ -87,8 +87,9 @@ pub(crate) async fn session(
     if sitting.lasts {
         ui.notice(&format!("run {id}"))?;
     }
+    let lift = ui.command(&["resume", id.as_str()]);
     let screen = Screen::new(ui, sitting.plain, sitting.json);
-    let mut session = Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, sitting };
+    let mut session = Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, lift, sitting };
     let ending = session.work().await;
     session.screen.finish()?;
     if let Err(Failure::Output(error)) = &ending
@@ -112,6 +113,8 @@ struct Session<'a, S> {
     stopped: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
     person: bool,
+    /// The command that lifts a pause.
+    lift: String,
     sitting: &'a Sitting<'a>,
 }
 
@@ -147,7 +150,8 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                 Some(Settled::Paused) if self.sitting.lasts && !self.person => return Ok(Ending::Left(Vec::new())),
                 // Somebody paused it elsewhere, and lets it go on there.
                 Some(Settled::Paused) if self.sitting.lasts => {
-                    self.screen.say("paused; it goes on when somebody lifts the pause")?;
+                    let lift = format!("paused; it goes on when somebody lifts the pause with: {}", self.lift);
+                    self.screen.say(&lift)?;
                     if !self.idle().await? {
                         return self.let_go().await;
                     }

@@ -173,7 +173,10 @@ fn a_paused_run_goes_on_after_the_pause() {
     assert!(desk.refused(&["pause", "one"]).starts_with("7\nerror: the run is paused already"));
     let held = desk.call(&scripted([]), &["work", "one"]);
     assert_eq!(held.code, 3);
-    assert!(held.err.contains("lift the pause with: desk resume one"), "{}", held.err);
+    let why = "The run is paused since event 10, until a person lets it go on.";
+    let stays = format!("{why} It stays; lift the pause with: desk resume one\nthen go on with: desk work one\n");
+    assert!(held.err.ends_with(&stays), "{}", held.err);
+    assert!(done(&["show", "one"]).contains(&format!("{why}\nlift the pause with: desk resume one\n")));
     assert_eq!(done(&["resume", "one"]), "lifted the pause (event 11 of one)\n");
     assert_eq!(done(&["cancel", "one", "--reason", "enough"]), "cancelled (event 12 of one)\n");
     assert_eq!(desk.call(&scripted([]), &["work", "one"]).code, 7);
