@@ -89,7 +89,8 @@ pub(crate) async fn session(
     }
     let lift = ui.command(&["resume", id.as_str()]);
     let screen = Screen::new(ui, sitting.plain, sitting.json);
-    let mut session = Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, lift, sitting };
+    let mut session =
+        Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, lift, sitting };
     let ending = session.work().await;
     session.screen.finish()?;
     if let Err(Failure::Output(error)) = &ending

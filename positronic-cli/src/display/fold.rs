@@ -135,14 +135,14 @@ impl View {
                 }
                 self.begin(id);
             }
-            Body::LoopOutput { file, widget, .. } => {
+            Body::LoopOutput { id: output, file, widget } => {
                 let id = self.around(path);
                 if let Some(file) = file.clone() {
                     let (name, media_type, size, uri) = (file.name, file.media_type, file.size, file.uri);
                     self.add(id, path, Status::Done, NodeKind::File { name, media_type, size, uri });
                 }
                 if let Some(widget) = widget {
-                    self.add(id, path, Status::Done, NodeKind::Widget(widget.clone()));
+                    self.widget(path, output, widget);
                 }
             }
             Body::LoopApprovalRequested { reason, expires, .. } => {

@@ -93,7 +93,10 @@ impl Pen<'_> {
                 let text = format!("{name} ({media_type}, {}) {uri}", size(*bytes));
                 self.remark(Tone::Plain, Sign::Output, &text, indent)
             }
-            NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.fallback, indent),
+            NodeKind::Widget(widget) if widget.updates => {
+                self.remark(Tone::Plain, Sign::Output, &format!("updated: {}", widget.text), indent)
+            }
+            NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.text, indent),
         }
     }
 

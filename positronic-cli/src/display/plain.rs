@@ -113,8 +113,8 @@ impl<W: Write> Plain<W> {
                 format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
             }
             Body::LoopOutput { widget: Some(widget), .. } => {
-                let instead = if widget.replaces.is_some() { " instead" } else { "" };
-                format!("shows{instead}: {}", self.line(&widget.fallback))
+                let shows = if widget.replaces.is_some() { "updated" } else { "shows" };
+                format!("{shows}: {}", self.line(&widget.fallback))
             }
             Body::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
             Body::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
