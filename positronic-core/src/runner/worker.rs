@@ -186,6 +186,11 @@ impl Worker {
         Ok(())
     }
 
+    /// Says whether something is in flight at a path.
+    pub(super) fn flies(&self, path: &Path) -> bool {
+        self.flights.contains_key(path)
+    }
+
     pub(super) fn launch(&mut self, path: Path, awaited: bool, work: impl Future<Output = Outcome> + Send + 'static) {
         let reports = self.reports.clone();
         let at = path.clone();

@@ -213,13 +213,7 @@ impl Tale {
         }
         if interrupted(&log).is_empty() {
             for (path, wire) in wires(&sent.lock().unwrap()) {
-                // A step asks its unanswered question again as its next one.
-                let known = if is_question(&log, &path) {
-                    whole.requests.values().find(|known| **known == wire)
-                } else {
-                    whole.requests.get(&path)
-                };
-                assert_eq!(Some(&wire), known, "the request at {path} after {}", death.until);
+                assert_eq!(Some(&wire), whole.requests.get(&path), "the request at {path} after {}", death.until);
             }
         }
         Some((end, log))
@@ -266,11 +260,6 @@ impl Tale {
         deeds.sort();
         End { transcript, state: run.document(), deeds }
     }
-}
-
-fn is_question(log: &[Arc<Event>], path: &str) -> bool {
-    log.iter()
-        .any(|event| event.path.as_str() == path && matches!(event.body, Body::LoopModelCall { question: Some(_), .. }))
 }
 
 fn wires(sent: &[ModelRequest]) -> BTreeMap<String, String> {
