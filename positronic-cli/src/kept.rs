@@ -1,7 +1,7 @@
 //! Where runs are kept: the file, found and opened.
 //!
-//! `--store` names it, else the environment, else it is `.positronic/runs.db` in the folder of the nearest `Cargo.toml`
-//! upwards. Commands that only look do not make it: where there is none, there are no runs.
+//! `--store` names it, else the environment, else it is `runs.db` in the project's own [folder]. Commands that only look
+//! do not make it: where there is none, there are no runs.
 
 use std::fs;
 use std::io;
@@ -11,10 +11,9 @@ use positronic_core::runner::Control;
 use positronic_core::store::{MemoryStore, SqliteStore};
 
 use crate::failure::Failure;
+use crate::place::folder;
 use crate::ui::Ui;
 
-/// The folder in a project that is this command's own.
-const FOLDER: &str = ".positronic";
 const FILE: &str = "runs.db";
 
 /// Where runs are kept.
@@ -46,7 +45,7 @@ impl Kept {
     /// Opens the store, or an empty one where there is none yet.
     pub(crate) fn look(ui: &Ui) -> Result<Self, Failure> {
         let here = here()?;
-        let path = named(ui).unwrap_or_else(|| folder(&here).join(FOLDER).join(FILE));
+        let path = named(ui).unwrap_or_else(|| folder(&here).join(FILE));
         if path.exists() { Self::file(&path, &here) } else { Ok(Self { place: shown(&path, &here), ..Self::memory() }) }
     }
 
@@ -80,14 +79,9 @@ fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|source| file(Path::new("."), "cannot be entered", source))
 }
 
-/// Finds the project's folder, or stays here.
-fn folder(here: &Path) -> &Path {
-    here.ancestors().find(|folder| folder.join("Cargo.toml").is_file()).unwrap_or(here)
-}
-
 /// Returns the project's own file, whose folder is there then and hidden from git.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
-    let folder = folder(here).join(FOLDER);
+    let folder = folder(here);
     fs::create_dir_all(&folder).map_err(|source| file(&folder, "cannot be made, to keep runs in it", source))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
@@ -100,8 +94,17 @@ fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
     Failure::File { path: path.to_owned(), doing, source }
 }
 
+/// How many folders up a path is still told from here.
+const UP: usize = 4;
+
 fn shown(path: &Path, here: &Path) -> String {
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
+    // What has nothing but the root in common is told whole.
+    let around = here.ancestors().take(UP).take_while(|around| around.parent().is_some());
+    let told = around.enumerate().find_map(|(up, around)| {
+        let rest = path.strip_prefix(around).ok()?;
+        Some(PathBuf::from_iter(std::iter::repeat_n("..", up)).join(rest))
+    });
+    told.unwrap_or_else(|| path.to_owned()).display().to_string()
 }
 
 #[cfg(test)]
@@ -109,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_kept_beside_the_nearest_manifest_and_hidden_from_git() {
+    fn runs_are_kept_beside_the_manifest_and_hidden_from_git() {
         let root = tempfile::tempdir().unwrap();
         let deep = root.path().join("shop/src/brains");
         fs::create_dir_all(&deep).unwrap();
@@ -120,5 +123,7 @@ mod tests {
         assert_eq!(path, root.path().join("shop/.positronic/runs.db"));
         assert_eq!(fs::read_to_string(path.with_file_name(".gitignore")).unwrap(), "*\n");
         assert_eq!(shown(&path, &root.path().join("shop")), ".positronic/runs.db");
+        assert_eq!(shown(&path, &deep), "../../.positronic/runs.db");
+        assert_eq!(shown(&path, Path::new("/elsewhere")), path.display().to_string());
     }
 }

@@ -1,13 +1,16 @@
-//! `positronic work` without a run: does whatever work there is in all runs, until it is told to end.
+//! `positronic work` without a run: does whatever work there is in all runs, until it is told to end. Then it takes no
+//! more, waits for what is in flight, and releases its runs, so that another worker goes on with them at once.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::future::join_all;
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{Event, RunId, RunSummary, Seq};
-use positronic_core::runner::{Clock as _, ResumeError, Run, Runner, SystemClock};
+use positronic_core::runner::{Clock as _, ResumeError, Run, Runner, Settled, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use positronic_core::store::{RunFilter, Watcher};
 use serde_json::{Value, json};
@@ -18,10 +21,11 @@ use crate::cli::WorkArgs;
 use crate::display::{Plain, Style};
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
-use crate::interrupts::interrupts;
+use crate::interrupts::{Interrupt, interrupts};
 use crate::kept::Kept;
 use crate::models::Tape;
 use crate::project::Project;
+use crate::session::AT_ONCE;
 use crate::ui::Ui;
 
 /// How often it is looked whether something is due, or a worker has died.
@@ -32,7 +36,7 @@ const ROOM: usize = 4096;
 pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::open(ui)?;
     if !args.once {
-        ui.notice(&format!("serving the runs in {}; Ctrl-C ends it, and the runs stay", kept.place))?;
+        ui.notice(&format!("serving the runs in {}; Ctrl-C lets go of them, and they stay", kept.place))?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (sink, stream) = ChannelSink::new(ROOM);
@@ -44,6 +48,7 @@ pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<E
         sink,
         done,
         busy: HashSet::new(),
+        held: HashMap::new(),
         runners: HashMap::new(),
         refused: HashMap::new(),
         told: HashMap::new(),
@@ -66,15 +71,24 @@ struct Server<'a> {
     args: &'a WorkArgs,
     kept: &'a Kept,
     sink: ChannelSink,
-    /// Tells that a run has ended, or waits.
-    done: mpsc::UnboundedSender<RunId>,
+    /// Tells that a run is over, or only waits.
+    done: mpsc::UnboundedSender<Done>,
+    /// The runs that do something just now.
     busy: HashSet<RunId>,
+    /// What works on the runs that were taken and are not over: one that waits may still be in hand.
+    held: HashMap<RunId, Runner>,
     /// What works on the runs of a brain, by its title; a cassette plays for one run alone.
     runners: HashMap<String, Runner>,
     /// Where a run was refused, as of which event: it is not tried again before something has changed.
     refused: HashMap<RunId, Seq>,
     /// How far each run is told, and under which name.
     told: HashMap<RunId, Told>,
+}
+
+/// What has become of a run that was taken.
+struct Done {
+    run: RunId,
+    over: bool,
 }
 
 struct Told {
@@ -87,7 +101,7 @@ impl Server<'_> {
     async fn work(
         mut self,
         mut stream: impl Stream<Item = Live> + Unpin,
-        mut ended: mpsc::UnboundedReceiver<RunId>,
+        mut ended: mpsc::UnboundedReceiver<Done>,
         ui: &mut Ui,
     ) -> Result<Exit, Failure> {
         let control = self.kept.control();
@@ -99,14 +113,12 @@ impl Server<'_> {
         loop {
             tokio::select! {
                 biased;
-                Some(_) = interrupts.recv() => return Ok(Exit::Done),
+                Some(_) = interrupts.recv() => return self.leave(stream, ended, interrupts, ui).await,
                 Some(live) = stream.next() => {
                     self.show(live, ui).await?;
                     continue;
                 }
-                Some(run) = ended.recv() => {
-                    self.busy.remove(&run);
-                }
+                Some(done) = ended.recv() => self.done(&done),
                 () = bell.0.notified() => {}
                 _ = looks.tick() => {}
             }
@@ -127,11 +139,51 @@ impl Server<'_> {
         }
     }
 
+    fn done(&mut self, Done { run, over }: &Done) {
+        self.busy.remove(run);
+        if *over {
+            self.held.remove(run);
+        }
+    }
+
+    /// Takes no more work, lets what is in flight run to its end, and releases every run; a second request to end is
+    /// followed at once.
+    async fn leave(
+        mut self,
+        mut stream: impl Stream<Item = Live> + Unpin,
+        mut ended: mpsc::UnboundedReceiver<Done>,
+        mut interrupts: mpsc::UnboundedReceiver<Interrupt>,
+        ui: &mut Ui,
+    ) -> Result<Exit, Failure> {
+        if !self.busy.is_empty() {
+            ui.notice(AT_ONCE)?;
+        }
+        let runners: Vec<Runner> = self.held.values().cloned().collect();
+        let mut released = pin!(join_all(runners.iter().map(Runner::release)));
+        let mut all_released = false;
+        while !all_released || !self.busy.is_empty() {
+            tokio::select! {
+                biased;
+                Some(_) = interrupts.recv() => return Ok(Exit::Interrupted),
+                Some(live) = stream.next() => self.show(live, ui).await?,
+                Some(done) = ended.recv() => self.done(&done),
+                _ = &mut released, if !all_released => {
+                    all_released = true;
+                }
+            }
+        }
+        while let Some(Some(live)) = futures::FutureExt::now_or_never(stream.next()) {
+            self.show(live, ui).await?;
+        }
+        ui.notice("let go of all runs; they stay, and another `work` goes on with them")?;
+        Ok(Exit::Done)
+    }
+
     /// Goes on with a run, unless another worker has it.
     async fn take(&mut self, row: RunSummary, ui: &mut Ui) -> Result<(), Failure> {
         let begun = self.begin(&row, ui).await;
-        let run = match begun {
-            Ok(run) => run,
+        let (run, runner) = match begun {
+            Ok(begun) => begun,
             Err(None) => return Ok(()),
             Err(Some(failure)) => {
                 let name = self.name(&row.run).await?;
@@ -141,16 +193,18 @@ impl Server<'_> {
             }
         };
         self.busy.insert(row.run.clone());
+        self.held.insert(row.run.clone(), runner);
         let done = self.done.clone();
         tokio::spawn(async move {
-            run.settled().await;
+            let settled = run.settled().await;
             run.flushed(LOOK).await;
-            _ = done.send(row.run);
+            let over = matches!(settled, Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled);
+            _ = done.send(Done { run: row.run, over });
         });
         Ok(())
     }
 
-    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<Run<Value>, Option<Failure>> {
+    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<(Run<Value>, Runner), Option<Failure>> {
         let runner = match self.runners.get(&*row.brain) {
             Some(runner) => runner.clone(),
             None => {
@@ -164,7 +218,7 @@ impl Server<'_> {
             }
         };
         match runner.resume(&row.run).await {
-            Ok(run) => Ok(run),
+            Ok(run) => Ok((run, runner)),
             Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => Err(None),
             Err(error) => Err(Some(refused(&error, ""))),
         }

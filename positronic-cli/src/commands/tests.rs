@@ -297,9 +297,9 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
       customer: missing, expected text
       for example: -o customer=text
     ");
-    insta::assert_snapshot!(told(&["show", "surveys"]), @r"
+    insta::assert_snapshot!(told(&["show", "surveys", "--store", "runs.db"]), @r"
     2
-    error: there is no brain `surveys`, and no run in .positronic/runs.db
+    error: there is no brain `surveys`, and no run in runs.db
       did you mean `Survey`?
       the project has `Help Desk`, `Broken`, `Survey`, `Idle`
     ");

@@ -135,17 +135,18 @@ impl View {
                 }
                 self.begin(id);
             }
-            Body::LoopOutput { output, .. } => {
+            Body::LoopOutput { id: output, output: side } => {
                 let id = self.around(path);
-                let node = match output.clone() {
+                match side.clone() {
                     SideOutput::File(FileOutput { name, media_type, size, uri, .. }) => {
-                        NodeKind::File { name, media_type, size, uri }
+                        self.add(id, path, Status::Done, NodeKind::File { name, media_type, size, uri });
                     }
-                    SideOutput::Widget(widget) => NodeKind::Widget(widget),
-                    SideOutput::Custom(custom) => NodeKind::Custom(custom),
-                    _ => return,
-                };
-                self.add(id, path, Status::Done, node);
+                    SideOutput::Custom(custom) => {
+                        self.add(id, path, Status::Done, NodeKind::Custom(custom));
+                    }
+                    SideOutput::Widget(widget) => self.widget(path, output, &widget),
+                    _ => {}
+                }
             }
             Body::LoopApprovalRequested { reason, expires, .. } => {
                 self.set_phase(path, Phase::Pending { reason: reason.clone(), expires: *expires });

@@ -94,7 +94,10 @@ impl Pen<'_> {
                 self.remark(Tone::Plain, Sign::Output, &text, indent)
             }
             NodeKind::Custom(custom) => self.remark(Tone::Plain, Sign::Output, &custom.fallback, indent),
-            NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.fallback, indent),
+            NodeKind::Widget(widget) if widget.updates => {
+                self.remark(Tone::Plain, Sign::Output, &format!("updated: {}", widget.text), indent)
+            }
+            NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.text, indent),
         }
     }
 

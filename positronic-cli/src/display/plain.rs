@@ -117,8 +117,8 @@ impl<W: Write> Plain<W> {
                 format!("shows {}: {}", self.line(&custom.kind), self.line(&custom.fallback))
             }
             Body::LoopOutput { output: SideOutput::Widget(widget), .. } => {
-                let instead = if widget.replaces.is_some() { " instead" } else { "" };
-                format!("shows{instead}: {}", self.line(&widget.fallback))
+                let shows = if widget.replaces.is_some() { "updated" } else { "shows" };
+                format!("{shows}: {}", self.line(&widget.fallback))
             }
             Body::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
             Body::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {

@@ -345,6 +345,28 @@ pub(crate) fn outputs() -> Story {
         .after(2_100)
 }
 
+/// A tool that keeps a widget up to date, `rows` other lines later; a tool of another loop has the last word.
+pub(crate) fn updates(rows: u32) -> Story {
+    let bar = |id: &str, replaces: Option<&str>, text: &str| {
+        let output = |id: &str| path(id).public_id();
+        let widget = WidgetOutput {
+            kind: "bar".to_owned(),
+            data: Value::Null,
+            fallback: text.to_owned(),
+            replaces: replaces.map(output),
+        };
+        Body::LoopOutput { id: output(id), file: None, widget: Some(widget) }
+    };
+    let mut story = support().answer("Chat/0", "", 2).call("Chat/0.0", "report", json!({})).run("Chat/0.0");
+    story = story.event("Chat/0.0", bar("one", None, "0 %")).event("Chat/0.0", bar("two", Some("one"), "50 %"));
+    for row in 0..rows {
+        story = story.event("Chat/0.0", bar(&format!("row {row}"), None, &format!("row {row}")));
+    }
+    let done = ToolResult::Success { output: Value::Null };
+    let story = story.result("Chat/0.0", 80, done).call("Chat/0.1", "tidy", json!({})).run("Chat/0.1");
+    story.event("Chat/0.1", bar("three", Some("two"), "90 %")).event("Chat/0.1", bar("four", Some("one"), "100 %"))
+}
+
 trait ParseId {
     fn parse_id(&self) -> positronic_core::record::ToolId;
 }

@@ -182,10 +182,12 @@ impl RunState {
                 let hash = question_hash(question);
                 let index = question_index(path)?;
                 self.step_of_question(path, |step| {
-                    if index != step.asked.len() {
-                        return Err(format!("the step's next question is {}", step.asked.len()));
+                    match step.asked.get(index) {
+                        // It is sent again as it was: nobody has the answer.
+                        Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
+                        None if index == step.asked.len() => step.asked.push(Asked { hash, answer: None }),
+                        _ => return Err(format!("the step's next question is {}", step.asked.len())),
                     }
-                    step.asked.push(Asked { hash, answer: None });
                     Ok(())
                 })
             }

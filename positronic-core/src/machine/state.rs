@@ -238,6 +238,10 @@ pub struct Call {
     pub attempt: u32,
     /// When the tool was started last.
     pub started: Option<Timestamp>,
+    /// How many files and widgets it has made.
+    pub outputs: u32,
+    /// How many of them the tries before this one have made.
+    pub outputs_before: u32,
     /// The values that the tool computed once.
     pub values: Values,
     /// Where it stands.

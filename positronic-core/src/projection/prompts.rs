@@ -71,13 +71,6 @@ impl Prompts {
         self.records.get(path).map(Record::next_messages).unwrap_or_default()
     }
 
-    /// Counts the files and widgets that a call has made so far.
-    #[must_use]
-    pub fn side_outputs(&self, call: &Path) -> usize {
-        let record = parent_of(call.as_str()).and_then(|looped| self.records.get(looped));
-        record.and_then(|record| record.place(call)).map_or(0, |(_, aside)| aside)
-    }
-
     /// Folds one event.
     pub fn apply(&mut self, event: &Event) {
         match &event.body {

@@ -21,6 +21,7 @@ mod feed;
 mod flight;
 mod fork;
 mod frames;
+mod hand;
 mod handle;
 mod home;
 mod inline;
@@ -49,7 +50,7 @@ use crate::plan::{Plan, encode};
 use crate::record::{RunId, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
-use claim::InHand;
+use hand::InHand;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};

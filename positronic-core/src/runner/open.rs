@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::attend::attend;
 use super::claim::{NoClaim, claim};
 use super::commit::{Extras, append_of, follow, stamp};
+use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
 use super::worker::Worker;
@@ -86,6 +87,9 @@ impl Runner {
     }
 
     async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<Run<Value>, StoreError> {
+        if self.in_hand.is_leaving() {
+            return Err(StoreError::Failed { message: LEAVES.to_owned() });
+        }
         let epoch = Epoch(1);
         let now = self.clock.now();
         let holder = self.holder().await?.name().to_owned();

@@ -20,6 +20,7 @@ mod limits;
 mod nesting;
 mod outputs;
 mod plugins;
+mod release;
 mod replay;
 mod sinks;
 mod steps;

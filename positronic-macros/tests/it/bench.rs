@@ -8,7 +8,7 @@ use positronic_core::Result;
 use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
 use positronic_core::plan::{Document, Link, LoopPlan, Plan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use positronic_core::record::{
-    Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, ToolId,
+    Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, ToolId,
 };
 use serde_json::{Value, json};
 
@@ -49,11 +49,11 @@ impl Bench {
         self.tool.schema.check(arguments).unwrap_err()
     }
 
-    /// Asks why a person has to approve.
-    pub(crate) fn approval(&self) -> Option<String> {
+    /// Asks whether a person has to approve, and how.
+    pub(crate) fn approval(&self) -> Option<Gate> {
         let gate = self.tool.gate.as_ref()?;
         let verdict = gate(Arc::new(json!({})), self.scope.clone()).now_or_never().unwrap();
-        verdict.unwrap().map(|gate| gate.reason)
+        verdict.unwrap()
     }
 }
 
