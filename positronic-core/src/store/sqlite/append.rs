@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
+use super::group::Unit;
 use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
-use super::writer::Unit;
 use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
 use crate::store::{Append, Snapshot, StoreError};
 
