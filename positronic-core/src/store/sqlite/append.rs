@@ -211,10 +211,11 @@ fn replace_pending(db: &Connection, key: i64, append: &Encoded, pending: &[Entry
     for entry in pending.iter().filter(|entry| !before.iter().any(|old| entry.is(old))) {
         let same = before.iter().find(|old| (&old.call, old.since) == (&entry.call, entry.since));
         let at = same.map_or(append.row.at.0, |old| old.at);
-        let sql = "INSERT INTO pending (key, at, run, since, person, call, tool, arguments, kind)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let (run, Entry { since, person, call, tool, arguments, kind, .. }) = (append.run.as_str(), entry);
-        let row = params![key, at, run, since, person, call, tool, arguments, kind];
+        let sql = "INSERT INTO pending (key, at, run, brain, since, person, call, tool, arguments, kind)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let (run, brain) = (append.run.as_str(), &append.row.brain);
+        let Entry { since, person, call, tool, arguments, kind, .. } = entry;
+        let row = params![key, at, run, brain, since, person, call, tool, arguments, kind];
         let id = db.prepare_cached(sql)?.insert(row)?;
         for (webhook, identifier) in &entry.waits {
             let sql = "INSERT OR IGNORE INTO waits (webhook, identifier, pending) VALUES (?1, ?2, ?3)";
