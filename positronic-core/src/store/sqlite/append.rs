@@ -235,9 +235,14 @@ fn pending_of(db: &Connection, key: i64) -> Result<Vec<Waiting>, Trouble> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Marks mail as taken by an append. What is left of it only says so.
+/// Marks mail as taken by an append, unless another one was first. What is left of it only says so.
 fn take(db: &Connection, mail: &SignalId, run: &RunId, first: i64) -> Result<(), Trouble> {
-    let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1 AND taken_by IS NULL";
+    let sql = "SELECT taken_by, taken_at FROM mail WHERE id = ?1 AND taken_by IS NOT NULL";
+    let taken = db.prepare_cached(sql)?.query_row([mail.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)));
+    if let Some((run, at)) = taken.optional()? {
+        return Err(StoreError::Taken { mail: mail.clone(), run: RunId::from(run), seq: seq(at) }.into());
+    }
+    let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1";
     db.prepare_cached(sql)?.execute(params![mail.as_str(), run.as_str(), first])?;
     Ok(())
 }
