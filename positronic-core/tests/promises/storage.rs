@@ -11,9 +11,9 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_at;
 use positronic_core::record::{
-    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, Start, Status, Usage,
+    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Usage,
 };
-use positronic_core::runner::Settled;
+use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
     Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
     Watcher,
@@ -29,6 +29,7 @@ on_both_stores! {
     promise_13_a_snapshot_bounds_what_a_decision_reads
     promise_13_a_snapshot_that_cannot_be_read_is_no_loss
     promise_13_a_run_that_is_not_over_is_never_pruned
+    promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_outlives_it
     promise_19_what_waits_in_all_runs_is_listed_without_a_log
     promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte
 }
@@ -216,6 +217,36 @@ async fn promise_13_a_run_that_is_not_over_is_never_pruned<S: Fresh>() {
     let run = bench.process("second", |_| done()).brain(long_shop()).resume(&run_id()).await.unwrap();
     run.approve(&path("Work/3.0"), "ann").await.unwrap();
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+}
+
+async fn promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_outlives_it<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    long(&bench, 150).await;
+    let log = bench.log().await;
+    let snapshot = bench.store.snapshot(&run_id()).await.unwrap().unwrap();
+    assert!(Seq(100) < snapshot.next && snapshot.next.index() < log.len());
+    let process = bench.process("forks", |_| done()).brain(long_shop());
+    let control = process.control();
+    let last = log.last().unwrap().seq;
+
+    let early = process.fork(&run_id(), Seq(100), Fork::default()).await.unwrap();
+    let late = control.fork(&run_id(), last, Fork::default()).await.unwrap();
+
+    assert!(matches!(settled(&early).await, Settled::Completed(_)));
+    assert_eq!(bench.log().await, log, "the original is as it was");
+    control.signal(&run_id(), SignalKind::Cancel { reason: None }, by("ann")).await.unwrap();
+    assert_eq!(bench.store.remove(&[run_id()]).await.unwrap(), 1);
+    let fork = control.events(&late, Seq(0)).await.unwrap();
+    let same = |a: &Arc<Event>, b: &Arc<Event>| (&a.path, &a.body) == (&b.path, &b.body);
+    assert!(fork[1..log.len()].iter().zip(&log[1..]).all(|(fork, original)| same(fork, original)));
+    // A fork has fork points and goes on, although its origin is gone.
+    let again = process.fork(&late, Seq(100), Fork::default()).await.unwrap();
+    assert!(matches!(settled(&again).await, Settled::Completed(_)));
+    assert_eq!(again.document(), early.document());
+    control.approve(&late, &path("Work/150.0"), by("ann")).await.unwrap();
+    let late = process.resume(&late).await.unwrap();
+    assert!(matches!(settled(&late).await, Settled::Completed(_)));
+    assert_eq!(late.document()["done"].as_array().unwrap().len(), 151);
 }
 
 fn asking(config: ShopLoop) -> ShopLoop {

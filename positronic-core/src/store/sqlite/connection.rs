@@ -56,7 +56,15 @@ pub(super) fn to_read(place: &Place) -> Result<Connection, Trouble> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(&place.path, flags)?;
     prepare(&db, place)?;
-    if schema::is_new(&db, place)? || !schema::is_current(&db)? {
+    let is_of_use = match schema::is_new(&db, place) {
+        Ok(new) => !new && schema::is_current(&db)?,
+        // Even a reader has to write beside the file.
+        Err(trouble) if trouble.is_read_only() => {
+            return Err(StoreError::Unusable { message: place.no_room_beside() }.into());
+        }
+        Err(trouble) => return Err(trouble),
+    };
+    if !is_of_use {
         let file = place.path.display();
         let message = format!("the event store `{file}` is empty or of an older format: open it to write once");
         return Err(StoreError::Unusable { message }.into());
