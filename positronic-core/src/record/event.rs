@@ -159,7 +159,8 @@ fn own_form(line: &str) -> Option<(String, String)> {
     let (name, fields) = rest.split_once('"')?;
     let fields = fields.strip_prefix(',').unwrap_or(fields);
     let known = envelope.starts_with("{\"seq\":") && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-    known.then(|| (format!("{envelope}}}"), format!("{{\"{name}\":{{{fields}}}")))
+    // Joined in one piece each: of reading a log, formatting would be a fifth.
+    known.then(|| ([envelope, "}"].concat(), ["{\"", name, "\":{", fields, "}"].concat()))
 }
 
 impl Body {

@@ -157,6 +157,8 @@ impl Control {
                     | Refusal::Expired { .. }
                     | Refusal::NoSuchCall { .. },
                 )) => {}
+                // A run that has begun to wait meanwhile was first.
+                Err(SignalError::Store(StoreError::Taken { run, seq, .. })) => return Ok(Delivered::To { run, seq }),
                 Err(error) => {
                     self.store.discard(&mail.id).await?;
                     return Err(error);

@@ -126,9 +126,10 @@ impl Shared {
         let next = self.state().next;
         self.settled.send_if_modified(|known| {
             let fresh = (phase, next);
-            let changed = *known != fresh;
+            // That it goes on working is no news, and whoever waits for the run would be woken at every event.
+            let news = *known != fresh && (known.0 != Phase::Working || fresh.0 != Phase::Working);
             *known = fresh;
-            changed
+            news
         });
     }
 

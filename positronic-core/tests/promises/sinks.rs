@@ -11,7 +11,14 @@ use positronic_core::runner::Settled;
 use positronic_core::sink::{EventSink, Recorder, SinkError};
 
 use crate::bench::{Bench, run_id};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Journal, batch, done, path, settled, tools, waits, workshop};
+
+on_both_stores! {
+    promise_17_events_are_read_again_from_any_number_without_a_gap
+    promise_17_a_sink_of_another_process_goes_on_where_the_log_ended
+    promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_has_missed
+}
 
 /// Takes its time for each event, and fails now and then.
 #[derive(Clone, Default)]
@@ -78,9 +85,8 @@ async fn promise_17_a_slow_and_failing_sink_sees_every_event_once_and_holds_up_n
     assert_eq!(*never.seen.lock().unwrap(), []);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_17_events_are_read_again_from_any_number_without_a_gap() {
-    let bench = Bench::new();
+async fn promise_17_events_are_read_again_from_any_number_without_a_gap<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let process = bench.process("work", says);
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
     waits(&run).await;
@@ -94,9 +100,8 @@ async fn promise_17_events_are_read_again_from_any_number_without_a_gap() {
     assert_eq!(control.events(&run_id(), Seq(log.len() as u64 + 9)).await.unwrap(), []);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_of_another_process_goes_on_where_the_log_ended() {
-    let bench = Bench::new();
+async fn promise_17_a_sink_of_another_process_goes_on_where_the_log_ended<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let shop = workshop(&Journal::default(), tools);
     let first = Recorder::new();
     let process = bench.process("first", says).sink(first.clone());
@@ -115,9 +120,8 @@ async fn promise_17_a_sink_of_another_process_goes_on_where_the_log_ended() {
     assert_eq!(seen, cut.checked().await);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_has_missed() {
-    let bench = Bench::new();
+async fn promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_has_missed<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let shop = workshop(&Journal::default(), tools);
     let sink = Slow { takes: Duration::from_secs(3), ..Slow::default() };
     let process = bench.process("first", says).sink(sink.clone());
