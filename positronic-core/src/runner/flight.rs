@@ -226,7 +226,7 @@ struct Show<'a> {
 
 impl DeltaSink for Show<'_> {
     fn piece(&self, piece: Piece) {
-        if self.shared.feeds.is_empty() {
+        if self.shared.feeds().is_empty() {
             return;
         }
         let delta = Delta {
@@ -239,7 +239,7 @@ impl DeltaSink for Show<'_> {
             n: self.n.fetch_add(1, Ordering::Relaxed),
             text: piece.text,
         };
-        for feed in &self.shared.feeds {
+        for feed in self.shared.feeds() {
             feed.delta(self.after, &delta);
         }
     }

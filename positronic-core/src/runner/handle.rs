@@ -169,7 +169,7 @@ impl<R> Run<R> {
     /// Waits until every sink has taken what has happened so far, for at most `patience`. Says whether all have.
     pub async fn flushed(&self, patience: Duration) -> bool {
         let next = self.shared.state().next;
-        let all = futures::future::join_all(self.shared.feeds.iter().map(|feed| feed.reached(next)));
+        let all = futures::future::join_all(self.shared.feeds().iter().map(|feed| feed.reached(next)));
         tokio::time::timeout(patience, all).await.is_ok()
     }
 

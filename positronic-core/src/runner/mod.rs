@@ -48,6 +48,7 @@ use crate::record::{RunId, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use claim::InHand;
+use feed::Feeds;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
@@ -112,7 +113,7 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     in_hand: InHand,
     #[builder(default, setter(skip))]
-    sinks: Vec<Arc<dyn EventSink>>,
+    sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]
     brains: IndexMap<String, Arc<Plan>>,
 }
@@ -144,7 +145,7 @@ impl Runner {
     /// Adds a sink for the events of every run.
     #[must_use]
     pub fn sink(mut self, sink: impl EventSink) -> Self {
-        self.sinks.push(Arc::new(sink));
+        self.sinks.push(Feeds::new(Arc::new(sink)));
         self
     }
 

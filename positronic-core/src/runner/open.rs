@@ -103,7 +103,8 @@ impl Runner {
         self.store.append(run, append).await?;
         let prompts = Prompts::of(events.iter().map(|event| &**event));
         let folded = Folded { state, prompts, summary };
-        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded, Seq(0));
+        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded);
+        shared.feed(Seq(0));
         let worker = Worker::restored(&shared, &shared.state().clone(), &plan, epoch, grip)
             .map_err(|message| StoreError::Failed { message })?;
         tokio::spawn(attend(Arc::clone(&shared), Some(worker)));
@@ -112,7 +113,8 @@ impl Runner {
 
     fn attended(&self, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Run<Value> {
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run, plan, folded, next);
+        let shared = Shared::new(self.clone(), run, plan, folded);
+        shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), None));
         Run::new(shared)
     }
@@ -144,7 +146,7 @@ impl Runner {
             migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
         }
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded, next);
+        let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded);
         let begun = match claim(&shared).await {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
@@ -153,6 +155,8 @@ impl Runner {
             Err(NoClaim::Stopped(Stop::Lost)) => return Err(ResumeError::Held { by: "another worker".to_owned() }),
             Err(NoClaim::Stopped(Stop::Failed(reason))) => return Err(ResumeError::Failed(reason)),
         };
+        // Not before: where another worker has the run, its events are no business of the sinks here.
+        shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), begun));
         Ok(Run::new(shared))
     }
