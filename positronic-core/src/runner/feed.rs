@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::record::{Body, Delta, RunId, Seq};
+use crate::record::{Body, Delta, Event, RunId, Seq};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Watcher};
 
@@ -19,8 +19,8 @@ use crate::store::{EventStore, Watcher};
 const DELTAS: usize = 1024;
 /// How many events are read at once.
 const CHUNK: usize = 256;
-/// How often a failing sink is offered an event, and how long after the first failure it is offered again; the pause
-/// doubles each time, to 25 s in all.
+/// How often a failing sink is offered an event, or a failing store asked for one, and how long after the first failure
+/// that is done again; the pause doubles each time, to 12.75 s in all.
 const TRIES: u32 = 9;
 const PAUSE: Duration = Duration::from_millis(50);
 /// How many runs are remembered at least before those that are over are forgotten.
@@ -157,7 +157,7 @@ struct Task {
     over: bool,
 }
 
-/// The sink failed too often.
+/// The sink or the store failed too often.
 struct GivenUp;
 
 impl Task {
@@ -193,13 +193,7 @@ impl Task {
     /// Delivers all events that there are, and the deltas in their places.
     async fn deliver(&mut self) -> Result<(), GivenUp> {
         loop {
-            let events = match self.store.read(&self.run, self.next, CHUNK).await {
-                Ok(events) => events,
-                Err(error) => {
-                    tracing::warn!(run = %self.run, sink = self.feeds.sink.name(), %error, "a sink cannot be fed");
-                    return Err(GivenUp);
-                }
-            };
+            let events = self.read().await?;
             for event in &events {
                 self.show(event.seq);
                 self.offer(event).await?;
@@ -230,19 +224,40 @@ impl Task {
         }
     }
 
-    async fn offer(&self, event: &Arc<crate::record::Event>) -> Result<(), GivenUp> {
-        let mut pause = PAUSE;
-        for tried in 1.. {
-            let Err(error) = self.feeds.sink.event(&self.run, event).await else { return Ok(()) };
-            let (run, sink, seq) = (&self.run, self.feeds.sink.name(), event.seq);
-            if tried == TRIES {
-                tracing::warn!(%run, sink, %seq, %error, "the sink is given up; the run goes on");
-                return Err(GivenUp);
+    async fn read(&self) -> Result<Vec<Arc<Event>>, GivenUp> {
+        let mut patience = Patience::default();
+        loop {
+            match self.store.read(&self.run, self.next, CHUNK).await {
+                Ok(events) => return Ok(events),
+                Err(error) => patience.pause(self, &error).await?,
             }
-            tracing::debug!(%run, sink, %seq, %error, tried, "the sink is offered the event again");
-            tokio::time::sleep(pause).await;
-            pause *= 2;
         }
+    }
+
+    async fn offer(&self, event: &Arc<Event>) -> Result<(), GivenUp> {
+        let mut patience = Patience::default();
+        while let Err(error) = self.feeds.sink.event(&self.run, event).await {
+            patience.pause(self, &error).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts how often in a row something failed.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Patience {
+    async fn pause(&mut self, task: &Task, error: &(dyn std::error::Error + Sync)) -> Result<(), GivenUp> {
+        let (run, sink, seq) = (&task.run, task.feeds.sink.name(), task.next);
+        let pause = PAUSE * 2_u32.pow(self.0);
+        self.0 += 1;
+        if self.0 == TRIES {
+            tracing::warn!(%run, sink, %seq, %error, "the sink is given up; the run goes on");
+            return Err(GivenUp);
+        }
+        tracing::debug!(%run, sink, %seq, %error, tried = self.0, "the sink is offered the event again");
+        tokio::time::sleep(pause).await;
         Ok(())
     }
 }

@@ -9,6 +9,8 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::record::{Event, RunId, Seq};
 use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::sink::{EventSink, Recorder, SinkError};
+use positronic_core::store::{MemoryStore, StoreError};
+use positronic_core::testing::FaultyStore;
 
 use crate::bench::{Bench, by, named, run_id};
 use crate::support::{Journal, batch, done, path, settled, slow_batch, tools, waits, workshop};
@@ -194,4 +196,23 @@ async fn promise_17_a_sink_sees_nothing_of_a_run_that_another_worker_has() {
     assert!(matches!(held, Err(ResumeError::Held { .. })), "{held:?}");
     assert_eq!(sink.events(), []);
     drop(service);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_17_a_store_that_cannot_be_read_for_a_while_costs_a_sink_nothing() {
+    let (fails, sink) = (Arc::new(AtomicU64::new(5)), Recorder::new());
+    let left = Arc::clone(&fails);
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reads(move |_, _| {
+        let fails = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        fails.then(|| StoreError::Failed { message: "the disk is away".to_owned() })
+    });
+    let bench = Bench::on(store);
+    let process = bench.process("work", |_| done()).sink(sink.clone());
+    let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+
+    assert!(run.flushed(Duration::from_secs(60)).await);
+
+    assert_eq!(fails.load(Ordering::SeqCst), 0);
+    assert_eq!(sink.events(), bench.checked().await);
 }
