@@ -130,10 +130,10 @@ impl Feed {
         _ = self.0.deltas.try_send((after, delta.clone()));
     }
 
-    /// Waits until the sink has taken all events before `next`, or is given up.
-    pub(super) async fn reached(&self, next: Seq) {
+    /// Waits until the sink has taken all events before `next`, or is given up. Says whether it has.
+    pub(super) async fn reached(&self, next: Seq) -> bool {
         self.0.bell.0.notify_one();
-        _ = self.0.position.clone().wait_for(|position| *position >= next).await;
+        self.0.position.clone().wait_for(|position| *position >= next).await.is_ok()
     }
 }
 

@@ -166,11 +166,12 @@ impl<R> Run<R> {
         }
     }
 
-    /// Waits until every sink has taken what has happened so far, for at most `patience`. Says whether all have.
+    /// Waits until every sink has taken what has happened so far, for at most `patience`. Says whether all have; a sink
+    /// that was given up has not, and is not waited for.
     pub async fn flushed(&self, patience: Duration) -> bool {
         let next = self.shared.state().next;
         let all = futures::future::join_all(self.shared.feeds().iter().map(|feed| feed.reached(next)));
-        tokio::time::timeout(patience, all).await.is_ok()
+        tokio::time::timeout(patience, all).await.is_ok_and(|reached| reached.into_iter().all(|reached| reached))
     }
 
     /// Sends a signal under a new id.
