@@ -130,8 +130,10 @@ pub enum StartError {
         /// What does not fit.
         reason: String,
     },
-    /// A start with this id has started another run before.
-    #[error("a start with the id `{run}` has started a run of another brain, or with other options, before")]
+    /// There is another run of that id.
+    #[error(
+        "there is a run `{run}` already, of another brain, with other options, for somebody else, or not begun by a start of that id"
+    )]
     Started {
         /// The run.
         run: RunId,

@@ -74,14 +74,17 @@ impl Runner {
             Some(id) => RunId::new(id.as_str()),
             None => self.ids.run(),
         };
+        let given = (start.id.clone(), start.user.clone(), start.conversation.clone());
         let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options.clone()) };
         match self.begin(&run, Arc::clone(&plan), begin).await {
             Err(StoreError::Conflict { .. }) => {}
             begun => return Ok(begun?),
         }
-        // The same start again is the same run.
+        // The same start again is the same run, but nobody gets hold of another one's by its id.
         let known = load::whole(&*self.store, &run).await?;
-        let same = known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
+        let Start { id, user, conversation, .. } = &known.state.start;
+        let same = (id, user, conversation) == (&given.0, &given.1, &given.2)
+            && known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
         if same { Ok(self.attended(run, Some(plan), known)) } else { Err(StartError::Started { run }) }
     }
 

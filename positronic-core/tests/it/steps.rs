@@ -271,3 +271,25 @@ async fn a_start_id_starts_one_run() {
     );
     assert!(matches!(another, Err(StartError::Started { run }) if run.as_str() == "start-7"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_start_id_hands_nobody_the_run_of_somebody_else() {
+    let one = brain("One").step("One", async |_| Ok(1));
+    let test = Test::new(Rash);
+    let start = |id: &str, user: &str, conversation: &str| Start {
+        id: Some(SignalId::from(id)),
+        user: Some(user.to_owned()),
+        conversation: Some(conversation.to_owned()),
+        ..Start::default()
+    };
+    let runner = test.runner();
+    runner.start_with(&one, (), start("a", "ann", "first")).await.unwrap();
+    let unnamed = runner.start(&one, ()).await.unwrap();
+    let unnamed = Start { id: Some(SignalId::from(unnamed.id().as_str())), ..Start::default() };
+
+    assert!(runner.start_with(&one, (), start("a", "ann", "first")).await.is_ok());
+    for other in [start("a", "bob", "first"), start("a", "ann", "second"), unnamed] {
+        let started = runner.start_with(&one, (), other).await;
+        assert!(matches!(started, Err(StartError::Started { .. })), "{started:?}");
+    }
+}
