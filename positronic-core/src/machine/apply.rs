@@ -72,11 +72,12 @@ impl RunState {
         if self.has_ended() && !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. }) {
             return Err("the run has ended".to_owned());
         }
-        // What passed until the event passed in the state before it.
+        // What passed until the event passed in the state before it, where a worker had the run.
         let claims = matches!(event.body, Body::RunClaimed { .. });
+        let held = !claims && self.claim.as_ref().is_some_and(|claim| !claim.released);
         let passed = u64::try_from(event.at.since(self.at).as_micros()).unwrap_or(u64::MAX);
         let mut active = Vec::new();
-        if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && !claims && self.paused.is_none()) {
+        if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && held && self.paused.is_none()) {
             active_loops(root, &mut active);
         }
         let applied = match &event.body {
@@ -229,7 +230,13 @@ impl RunState {
             | Body::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;
-        for path in active {
+        if claims {
+            self.unsure = Vec::new();
+        }
+        self.unsure.extend(active.into_iter().map(|path| (path, passed)));
+        // Whether the worker was alive when somebody else sent a signal, its own next event says.
+        let sure = if event.epoch.is_some() { std::mem::take(&mut self.unsure) } else { Vec::new() };
+        for (path, passed) in sure {
             let brain = owner_of(&path).and_then(|owner| self.brain_mut(owner, |_| ()));
             if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage)
                 && frame.path == path
