@@ -17,6 +17,7 @@ mod claim;
 mod clock;
 mod commit;
 mod control;
+mod due;
 mod feed;
 mod flight;
 mod fork;
@@ -52,6 +53,7 @@ use feed::Feeds;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
+pub use due::Due;
 pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
 pub use open::{ResumeError, Service};
