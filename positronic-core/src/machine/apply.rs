@@ -1,6 +1,7 @@
 //! The fold: what each event does to the state.
 //!
-//! An event that cannot happen in the state is refused with an [`IllegalEvent`], and the state stays as it was.
+//! An event that cannot happen in the state is refused with an [`IllegalEvent`]. The state stays as it was then, since
+//! [`RunState::apply`] folds into a copy; whoever has a copy of its own folds into that.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ impl RunState {
     pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, IllegalEvent> {
         let mut state = Self::default();
         for event in events {
-            state.apply(event)?;
+            state.fold(event)?;
         }
         Ok(state)
     }
@@ -49,6 +50,15 @@ impl RunState {
     ///
     /// [`IllegalEvent`] when the event cannot happen in this state, which is then unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), IllegalEvent> {
+        let mut after = self.clone();
+        after.fold(event)?;
+        *self = after;
+        Ok(())
+    }
+
+    /// Folds one event into a state that is of no use any more where the event is refused: it may have done a part of
+    /// what it does.
+    pub(crate) fn fold(&mut self, event: &Event) -> Result<(), IllegalEvent> {
         let fits = if event.seq != self.next {
             Err(format!("the next event has number {}", self.next))
         } else if event.at < self.at {

@@ -39,7 +39,7 @@ pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> 
             let messages = prompts.transcript(&frame.path);
             return Ok(frame.prepared.request(path, *attempt, messages));
         }
-        state.apply(event)?;
+        state.fold(event)?;
         prompts.apply(event);
     }
     Err(RequestError::NoRequest { seq })
