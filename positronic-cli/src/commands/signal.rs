@@ -93,7 +93,7 @@ pub(super) fn say(
     by: &By,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = Kept::known(ui)?;
     let (row, accepted, rest) = block_on(async {
         let row = find(&kept, run, ui).await?;
         let control = kept.control();
