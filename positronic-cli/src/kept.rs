@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use positronic_core::runner::Control;
-use positronic_core::store::{MemoryStore, SqliteStore};
+use positronic_core::store::{MemoryStore, SqliteOptions, SqliteStore};
 
 use crate::failure::Failure;
 use crate::place::folder;
@@ -39,14 +39,26 @@ impl Kept {
             Some(path) => path,
             None => own(&here)?,
         };
-        Self::file(&path, &here)
+        Self::file(&path, &here, false)
     }
 
-    /// Opens the store, or an empty one where there is none yet.
+    /// Opens the store to write in it, or an empty one where there is none yet.
+    pub(crate) fn known(ui: &Ui) -> Result<Self, Failure> {
+        Self::there(ui, false)
+    }
+
+    /// Opens the store to read it alone, or an empty one where there is none yet.
     pub(crate) fn look(ui: &Ui) -> Result<Self, Failure> {
+        Self::there(ui, true)
+    }
+
+    fn there(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
         let here = here()?;
         let path = named(ui).unwrap_or_else(|| folder(&here).join(FILE));
-        if path.exists() { Self::file(&path, &here) } else { Ok(Self { place: shown(&path, &here), ..Self::memory() }) }
+        if !path.exists() {
+            return Ok(Self { place: shown(&path, &here), ..Self::memory() });
+        }
+        Self::file(&path, &here, read_only)
     }
 
     /// Makes a store that ends with this process.
@@ -54,8 +66,9 @@ impl Kept {
         Self { store: Store::Memory(MemoryStore::new()), place: "memory".to_owned() }
     }
 
-    fn file(path: &Path, here: &Path) -> Result<Self, Failure> {
-        Ok(Self { store: Store::File(SqliteStore::open(path)?), place: shown(path, here) })
+    fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
+        let options = SqliteOptions::builder().path(path).read_only(read_only).build();
+        Ok(Self { store: Store::File(SqliteStore::with(options)?), place: shown(path, here) })
     }
 
     /// Says whether runs outlive this process.

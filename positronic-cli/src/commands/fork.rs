@@ -15,7 +15,7 @@ use crate::suggest::nearest;
 use crate::ui::Ui;
 
 pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = Kept::known(ui)?;
     let (from, at, new, short) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let control = kept.control();

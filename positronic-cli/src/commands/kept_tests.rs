@@ -397,3 +397,18 @@ fn what_waits_in_all_runs_is_worked_off_at_once() {
     assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
     assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
 }
+
+#[test]
+fn whoever_only_looks_writes_nothing() {
+    let desk = Desk::new();
+    let path = desk.path("runs.db");
+    std::fs::write(&path, "").unwrap();
+
+    for arguments in [&["runs"][..], &["inbox"], &["show", "one"], &["watch", "one"], &["state", "one"]] {
+        let looked = desk.call(&Project::new(), arguments);
+        assert_ne!(looked.code, 0, "{arguments:?}: an empty file is no store");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{arguments:?} made one of it");
+    }
+    begun(&desk, "one");
+    assert_eq!(desk.call(&Project::new(), &["runs", "--json"]).out.lines().count(), 1);
+}

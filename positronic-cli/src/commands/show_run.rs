@@ -61,7 +61,7 @@ async fn known(kept: &Kept, written: &str, ui: &Ui) -> Result<Known, Failure> {
     let log = control.events(&row.run, Seq(0)).await?;
     let waiters = control.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let short = Short::of(&control, [&row.run]).await?;
-    let worker = super::signal::worker(&control, &row).await?;
+    let worker = control.worker(&row).await?;
     Ok(Known { row, log, waiters, short, worker })
 }
 

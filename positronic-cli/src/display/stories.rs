@@ -355,14 +355,14 @@ pub(crate) fn updates(rows: u32) -> Story {
             fallback: text.to_owned(),
             replaces: replaces.map(output),
         };
-        Body::LoopOutput { id: output(id), file: None, widget: Some(widget) }
+        Body::LoopOutput { id: output(id), output: SideOutput::Widget(widget) }
     };
     let mut story = support().answer("Chat/0", "", 2).call("Chat/0.0", "report", json!({})).run("Chat/0.0");
     story = story.event("Chat/0.0", bar("one", None, "0 %")).event("Chat/0.0", bar("two", Some("one"), "50 %"));
     for row in 0..rows {
         story = story.event("Chat/0.0", bar(&format!("row {row}"), None, &format!("row {row}")));
     }
-    let done = ToolResult::Success { output: Value::Null };
+    let done = ToolResult::success(Value::Null);
     let story = story.result("Chat/0.0", 80, done).call("Chat/0.1", "tidy", json!({})).run("Chat/0.1");
     story.event("Chat/0.1", bar("three", Some("two"), "90 %")).event("Chat/0.1", bar("four", Some("one"), "100 %"))
 }

@@ -53,7 +53,7 @@ pub fn request_for<'a>(
             let messages = prompts.transcript_by(&frame.path, project);
             return Ok(frame.prepared.request(path, *attempt, messages));
         }
-        state.apply(event)?;
+        state.fold(event)?;
         prompts.apply(event);
     }
     Err(RequestError::NoRequest { seq })

@@ -10,7 +10,7 @@ use super::shared::{Shared, Stop};
 use super::worker::Worker;
 use crate::machine::RunState;
 use crate::record::{Body, Claim, Draft, Epoch, Path};
-use crate::store::StoreError;
+use crate::store::{EventStore, StoreError};
 
 /// Why a run is not taken over.
 pub(super) enum NoClaim {
@@ -88,9 +88,16 @@ pub(super) fn epoch_after(state: &RunState) -> Epoch {
 /// Returns the name of the worker of another runner that has the run in hand. One of this runner has not: then its
 /// grip would be there.
 async fn other_worker(runner: &Runner, state: &RunState) -> Result<Option<String>, StoreError> {
-    let Some(Claim { holder, released: false, .. }) = &state.claim else { return Ok(None) };
-    if runner.holder().await?.name() == &**holder || !runner.store.is_alive(holder).await? {
-        return Ok(None);
-    }
-    Ok(Some(holder.to_string()))
+    let own = runner.holder().await?.name();
+    let worker = worker_of(&*runner.store, state.claim.as_ref()).await?;
+    Ok(worker.filter(|worker| *worker != own).map(str::to_owned))
+}
+
+/// Returns the worker that has a run in hand by its last claim, if it is alive.
+pub(super) async fn worker_of<'a>(
+    store: &dyn EventStore,
+    claim: Option<&'a Claim>,
+) -> Result<Option<&'a str>, StoreError> {
+    let Some(Claim { holder, released: false, .. }) = claim else { return Ok(None) };
+    Ok(store.is_alive(holder).await?.then_some(&**holder))
 }

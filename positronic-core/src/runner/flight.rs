@@ -253,7 +253,7 @@ struct Show<'a> {
 
 impl DeltaSink for Show<'_> {
     fn piece(&self, piece: Piece) {
-        let Some(after) = self.after.filter(|_| !self.shared.feeds.is_empty()) else { return };
+        let Some(after) = self.after.filter(|_| !self.shared.feeds().is_empty()) else { return };
         let delta = Delta {
             path: self.path.clone(),
             attempt: self.attempt,
@@ -264,7 +264,7 @@ impl DeltaSink for Show<'_> {
             n: self.n.fetch_add(1, Ordering::Relaxed),
             text: piece.text,
         };
-        for feed in &self.shared.feeds {
+        for feed in self.shared.feeds() {
             feed.delta(after, &delta);
         }
     }

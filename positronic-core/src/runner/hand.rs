@@ -33,6 +33,11 @@ impl InHand {
         fresh.then(|| Grip(Arc::clone(&self.0), run.clone()))
     }
 
+    /// Says whether a run is in hand.
+    pub(super) fn has(&self, run: &RunId) -> bool {
+        self.0.runs().contains(run)
+    }
+
     /// Says whether the runs are let go of, and none is taken any more.
     pub(super) fn is_leaving(&self) -> bool {
         *self.0.leaves.borrow()

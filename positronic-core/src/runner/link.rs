@@ -79,7 +79,7 @@ impl Link for RunLink {
         let (path, kind) = (path.clone(), DeltaKind::Progress);
         let delta = Delta { path, attempt: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;
-        for feed in &shared.feeds {
+        for feed in shared.feeds() {
             feed.delta(after, &delta);
         }
     }

@@ -13,6 +13,7 @@ mod batches;
 mod bfcl;
 mod cancel;
 mod crash;
+mod due;
 mod events;
 mod first;
 mod layers;
