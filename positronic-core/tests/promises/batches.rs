@@ -6,7 +6,7 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Body, LimitKind, LoopOutcome, Message, Status, ToolResult, Usage};
 use positronic_core::runner::Settled;
-use positronic_core::store::PendingFilter;
+use positronic_core::store::{EventStore as _, PendingFilter};
 use serde_json::json;
 
 use crate::bench::{Bench, behind, by, named, result_of, run_id};

@@ -154,7 +154,7 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fres
     tokio::time::sleep(Duration::from_millis(500)).await;
     let fresh = bench.process("fresh", says).brain(shop);
     let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder;
-    assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Held { by });
+    assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Held { by: by.to_string() });
 
     bench.declare_dead().await;
     let taken = fresh.resume(&run_id()).await.unwrap();
