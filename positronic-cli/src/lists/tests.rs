@@ -21,6 +21,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         brain: brain.into(),
         user: None,
         conversation: None,
+        after: None,
         forked_from: None,
         status,
         why: why.map(str::to_owned),

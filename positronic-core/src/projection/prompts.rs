@@ -13,6 +13,7 @@ use crate::record::{
 /// The records of all loops of a run, with the messages that the open ones send.
 #[derive(Debug, Clone, Default)]
 pub struct Prompts {
+    history: Arc<[Message]>,
     user_id: Option<String>,
     records: IndexMap<Path, Record>,
 }
@@ -24,9 +25,33 @@ struct Record {
     projected: usize,
     /// Whether a plugin's question is open, whose answer is no part of the conversation.
     asking: bool,
+    /// Whether a summary stands for some of its messages.
+    compacted: bool,
 }
 
 impl Prompts {
+    /// Begins with the messages of the conversation so far: they stand before those of each loop of the run's brain.
+    #[must_use]
+    pub fn after(history: impl Into<Arc<[Message]>>) -> Self {
+        Self { history: history.into(), ..Self::default() }
+    }
+
+    /// Returns the messages of the conversation up to the end of this run: what was before it, and what the loops of the
+    /// run's brain have added. Where a loop was compacted, its messages are all there is.
+    #[must_use]
+    pub fn conversation(&self) -> Vec<Message> {
+        let mut all = self.history.to_vec();
+        for record in self.records.values().filter(|record| is_of_root(&record.prompt.path)) {
+            if record.compacted {
+                all = record.next_messages();
+            } else {
+                all.extend(record.opening());
+                all.extend(messages(&record.prompt.output));
+            }
+        }
+        all
+    }
+
     /// Folds a whole log.
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut prompts = Self::default();
@@ -34,6 +59,10 @@ impl Prompts {
             prompts.apply(event);
         }
         prompts
+    }
+
+    fn history_of(&self, path: &Path) -> &[Message] {
+        if is_of_root(path) { &self.history } else { &[] }
     }
 
     /// Returns the record of the loop with this path.
@@ -60,7 +89,10 @@ impl Prompts {
         let Some(record) = self.records.get(path) else { return Transcript::default() };
         let sent = record.prompt.output.get(..record.projected).unwrap_or_default();
         match project(sent) {
-            Some(messages) => Transcript::new(record.opening().chain(messages)),
+            Some(messages) => {
+                let history = self.history_of(path).iter().cloned();
+                Transcript::new(history.chain(record.opening()).chain(messages))
+            }
             None => record.transcript.clone(),
         }
     }
@@ -81,7 +113,13 @@ impl Prompts {
                 return;
             }
             Body::LoopStart { input, hidden, .. } => {
-                let record = Record::new(event.path.clone(), self.user_id.clone(), input.clone(), !hidden);
+                let record = Record::new(
+                    event.path.clone(),
+                    self.user_id.clone(),
+                    input.clone(),
+                    !hidden,
+                    self.history_of(&event.path),
+                );
                 self.records.insert(event.path.clone(), record);
                 return;
             }
@@ -99,13 +137,19 @@ impl Prompts {
     }
 }
 
+/// Says whether a loop is one of the run's own brain: only those speak to the user.
+fn is_of_root(path: &Path) -> bool {
+    parent_of(path.as_str()).is_some_and(str::is_empty)
+}
+
 impl Record {
-    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool) -> Self {
-        let opening = input.iter().map(|text| Message::User { text: text.clone() });
+    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool, history: &[Message]) -> Self {
+        let opening = history.iter().cloned().chain(input.iter().map(|text| Message::User { text: text.clone() }));
         Self {
             transcript: Transcript::new(opening),
             projected: 0,
             asking: false,
+            compacted: false,
             prompt: Prompt {
                 id: path.public_id(),
                 path,
@@ -247,6 +291,7 @@ impl Record {
     }
 
     fn compact(&mut self, keep: u64, summary: &str) {
+        self.compacted = true;
         let messages = self.transcript.messages();
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         let kept = messages.len().saturating_sub(keep);

@@ -26,11 +26,12 @@ pub enum RequestError {
 ///
 /// [`RequestError::NoRequest`] when the event is another one, [`RequestError::Illegal`] when the log is damaged.
 pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> Result<ModelRequest, RequestError> {
-    request_for(events, seq, |_| None)
+    request_for(events, seq, Vec::new(), |_| None)
 }
 
-/// Rebuilds a request as [`request_at`] does, for a model that makes messages in its own way; `project` is the model's
-/// `project`.
+/// Rebuilds a request as [`request_at`] does, of a run whose conversation has a `history`
+/// ([`Control::history`](crate::runner::Control::history)), or for a model that makes messages in its own way: `project` is
+/// the model's `project`.
 ///
 /// # Errors
 ///
@@ -38,10 +39,11 @@ pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> 
 pub fn request_for<'a>(
     events: impl IntoIterator<Item = &'a Event>,
     seq: Seq,
+    history: Vec<Message>,
     project: impl FnOnce(&[Output]) -> Option<Vec<Message>>,
 ) -> Result<ModelRequest, RequestError> {
     let mut state = RunState::default();
-    let mut prompts = Prompts::default();
+    let mut prompts = Prompts::after(history);
     for event in events {
         if event.seq == seq {
             let Body::LoopModelCall { attempt, question, .. } = &event.body else { break };

@@ -39,6 +39,6 @@ pub use prompt::{
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};
 pub use shape::{Shape, StageKind, StageShape};
-pub use signal::{Actor, Overrides, Signal, SignalKind, Start};
+pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};
 pub use summary::{Claim, Pending, PendingKind, RunSummary, Status};
 pub use usage::{Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall, Usage};

@@ -158,6 +158,17 @@ impl SideOutput {
 }
 
 impl OutputKind {
+    /// Returns what the model said in words, if that is what the entry is.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let Self::Text { parts, .. } = self else { return None };
+        let words = parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        Some(words.collect())
+    }
+
     /// Says whether it stands behind a call.
     #[must_use]
     pub const fn is_aside(&self) -> bool {

@@ -40,12 +40,28 @@ pub struct Start {
     /// The conversation it is a part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
+    /// The run before it in the conversation, whose prompts and those before are its history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<RunId>,
+    /// What opens the first loop of the run's brain that has no input of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Opening>,
     /// The run and the event number it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, super::ids::Seq)>,
     /// What is other than the brain's code says.
     #[serde(skip_serializing_if = "is_nothing")]
     pub overrides: Overrides,
+}
+
+/// A message that a run is started with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    /// What is said.
+    pub text: String,
+    /// The sender's own id of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// What is other in a run than its brain's code says: for trying things out in a fork. It counts for every loop, from

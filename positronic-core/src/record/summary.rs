@@ -82,6 +82,9 @@ pub struct RunSummary {
     /// The conversation it is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
+    /// The run before it in the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<RunId>,
     /// The run and the event number it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, Seq)>,

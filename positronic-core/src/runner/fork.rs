@@ -79,7 +79,8 @@ impl Control {
         let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
         if let Some(Body::BrainStart(start)) = past.first_mut().map(|event| &mut event.body) {
             let origin = start.start.get_or_insert_default();
-            (origin.id, origin.forked_from) = (None, Some((run.clone(), at)));
+            // It has the same history, but is no part of the conversation.
+            (origin.id, origin.conversation, origin.forked_from) = (None, None, Some((run.clone(), at)));
             (origin.overrides, origin.actor) = (overrides, actor);
             if let Some(options) = options {
                 start.options = options;

@@ -7,7 +7,7 @@ use super::commit::follow;
 use super::shared::Folded;
 use crate::machine::{self, RunState};
 use crate::projection::Prompts;
-use crate::record::{RunId, Seq};
+use crate::record::{Body, Event, Message, RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
 
 /// The version of what a snapshot holds. It has to grow whenever [`RunState`] changes its form.
@@ -55,6 +55,9 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
     let reads = starts.map(|from| store.read(run, from, if from.index() / CHUNK == last { usize::MAX } else { CHUNK }));
     let mut chunks = futures::stream::iter(reads).buffered(AHEAD);
     while let Some(events) = chunks.try_next().await? {
+        if let Some(before) = events.first().and_then(|first| before(first)) {
+            prompts = Prompts::after(history(store, before).await?);
+        }
         let after = events.iter().position(|event| event.seq >= state.next).unwrap_or(events.len());
         state = follow(&state, events.get(after..).unwrap_or_default()).map_err(|error| broken(run, &error))?;
         for event in &events {
@@ -63,6 +66,34 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
     }
     let summary = if summary.next == state.next { summary } else { machine::summary(run, &state, Some(&summary)) };
     Ok(Folded { state, prompts, summary })
+}
+
+/// Returns the run before this one in its conversation, by its first event.
+fn before(first: &Event) -> Option<&RunId> {
+    match &first.body {
+        Body::BrainStart(begin) if first.seq == Seq(0) => begin.start.as_ref()?.after.as_ref(),
+        _ => None,
+    }
+}
+
+/// Returns the messages of a conversation up to the end of a run.
+pub(super) async fn history(store: &dyn EventStore, last: &RunId) -> Result<Vec<Message>, StoreError> {
+    let mut logs = Vec::new();
+    let mut next = Some(last.clone());
+    while let Some(run) = next {
+        let log = store.read(&run, Seq(0), usize::MAX).await?;
+        next = log.first().and_then(|first| before(first)).cloned();
+        logs.push(log);
+    }
+    let mut history = Vec::new();
+    for log in logs.iter().rev() {
+        let mut prompts = Prompts::after(history);
+        for event in log {
+            prompts.apply(event);
+        }
+        history = prompts.conversation();
+    }
+    Ok(history)
 }
 
 pub(super) fn broken(run: &RunId, error: &crate::machine::IllegalEvent) -> StoreError {

@@ -17,6 +17,7 @@ mod claim;
 mod clock;
 mod commit;
 mod control;
+mod conversation;
 mod due;
 mod feed;
 mod flight;
@@ -56,6 +57,7 @@ use hand::InHand;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
+pub use conversation::{Busy, Conversation, ConversationError, ConversationSummary};
 pub use due::Due;
 pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};

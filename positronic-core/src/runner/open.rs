@@ -17,7 +17,7 @@ use super::{Control, Due, Run, Runner, StartError, load};
 use crate::machine::RunState;
 use crate::plan::Plan;
 use crate::projection::Prompts;
-use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, RunSummary, Seq, Start};
+use crate::record::{Body, BrainStart, Draft, Epoch, Path, PluginStates, RunId, RunSummary, Seq, Start};
 use crate::store::{RunFilter, StoreError};
 
 /// Says why a run is not gone on with.
@@ -66,22 +66,35 @@ impl Runner {
     ///
     /// As [`Runner::start`].
     pub async fn start_plan(&self, plan: Arc<Plan>, options: Value, start: Start) -> Result<Run<Value>, StartError> {
+        self.start_keeping(plan, options, start, PluginStates::default()).await
+    }
+
+    /// Starts a run whose plugins keep what they kept before.
+    pub(super) async fn start_keeping(
+        &self,
+        plan: Arc<Plan>,
+        options: Value,
+        start: Start,
+        plugins: PluginStates,
+    ) -> Result<Run<Value>, StartError> {
         let options = (plan.read_options)(&options)
             .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
         let run = match &start.id {
             Some(id) => RunId::new(id.as_str()),
             None => self.ids.run(),
         };
-        let given = (start.id.clone(), start.user.clone(), start.conversation.clone());
-        let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options.clone()) };
+        let given = start.clone();
+        let start = (start != Start::default()).then_some(start);
+        let begin = BrainStart { start, plugins, ..plan.begin(options.clone()) };
         match self.begin(&run, Arc::clone(&plan), begin).await {
             Err(StoreError::Conflict { .. }) => {}
             begun => return Ok(begun?),
         }
         // The same start again is the same run, but nobody gets hold of another one's by its id.
         let known = load::whole(&*self.store, &run).await?;
-        let Start { id, user, conversation, .. } = &known.state.start;
-        let same = (id, user, conversation) == (&given.0, &given.1, &given.2)
+        let begun = &known.state.start;
+        let same = (&begun.id, &begun.user, &begun.conversation) == (&given.id, &given.user, &given.conversation)
+            && (&begun.after, &begun.message) == (&given.after, &given.message)
             && known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
         if same { Ok(self.attended(run, Some(plan), known)) } else { Err(StartError::Started { run }) }
     }
@@ -94,6 +107,11 @@ impl Runner {
         let now = self.clock.now();
         let holder = self.holder().await?.name().to_owned();
         let trace = begin.start.as_ref().and_then(|start| start.actor.trace.clone());
+        let before = begin.start.as_ref().and_then(|start| start.after.clone());
+        let mut prompts = match before {
+            Some(before) => Prompts::after(load::history(&*self.store, &before).await?),
+            None => Prompts::default(),
+        };
         let begin = vec![Draft::new(Path::root(), Body::BrainStart(Box::new(begin)))];
         let claim = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace })];
         let mut events = stamp(begin, Seq(0), now, None);
@@ -105,7 +123,9 @@ impl Runner {
         // In hand before anybody else can find it.
         let grip = self.in_hand.grip(run).ok_or(StoreError::Conflict { next: Seq(2) })?;
         self.store.append(run, append).await?;
-        let prompts = Prompts::of(events.iter().map(|event| &**event));
+        for event in &events {
+            prompts.apply(event);
+        }
         let folded = Folded { state, prompts, summary };
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded);
         shared.feed(Seq(0));

@@ -9,14 +9,14 @@ use super::worker::Worker;
 use crate::machine::{LoopFrame, LoopPhase, Prepared};
 use crate::plan::{Compaction, LoopPlan, StageBody};
 use crate::record::{
-    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Overrides, Path, PluginStates,
-    Segment, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
+    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Opening, Overrides, Path,
+    PluginStates, Segment, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
 };
 
 impl Worker {
     /// Runs a loop's configuration, and begins its round or lets its plugins prepare it first.
     pub(super) async fn prepare(&mut self, path: Path, round: u32) -> Result<bool, Stop> {
-        let plan = match self.yielded(&path) {
+        let plan = match self.yielded(&path).map(|plan| self.opened(&path, plan)) {
             Ok(plan) => plan,
             Err(error) => return self.not_prepared(&path, &error).await,
         };
@@ -107,6 +107,19 @@ impl Worker {
             Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)).map(|plan| self.overridden(plan)),
             _ => Err(missing()),
         }
+    }
+
+    /// Opens the first loop of the run's brain with what the run was started with, unless it has an input of its own.
+    fn opened(&self, path: &Path, mut plan: LoopPlan) -> LoopPlan {
+        let is_first =
+            path.parent().is_some_and(|owner| owner.is_root()) && self.shared.prompts().iter().next().is_none();
+        if plan.input.is_none()
+            && is_first
+            && let Some(Opening { text, id }) = self.shared.state().start.message.clone()
+        {
+            (plan.input, plan.message_id) = (Some(text), id);
+        }
+        plan
     }
 
     fn overridden(&self, mut plan: LoopPlan) -> LoopPlan {

@@ -20,6 +20,12 @@ pub struct RunFilter {
     /// They belong to this user.
     #[builder(setter(into))]
     pub user: Option<String>,
+    /// They are a part of this conversation.
+    #[builder(setter(into))]
+    pub conversation: Option<String>,
+    /// They are a part of some conversation, or have its prompts as their history.
+    #[builder(setter(!strip_option))]
+    pub conversations: bool,
     /// Their last event was appended at or after this moment.
     pub since: Option<Timestamp>,
     /// Their last event was appended before this moment.
@@ -38,6 +44,8 @@ impl RunFilter {
             && (self.status.is_empty() || self.status.contains(&row.status))
             && self.brain.as_ref().is_none_or(|brain| *row.brain == **brain)
             && (self.user.is_none() || row.user == self.user)
+            && (self.conversation.is_none() || row.conversation == self.conversation)
+            && (!self.conversations || row.converses())
             && self.since.is_none_or(|since| row.at >= since)
             && self.before.is_none_or(|before| row.at < before)
             && self.due.is_none_or(|due| row.has_work(due))
@@ -45,6 +53,12 @@ impl RunFilter {
 }
 
 impl RunSummary {
+    /// Says whether the run is a part of a conversation, or has the prompts of one as its history.
+    #[must_use]
+    pub const fn converses(&self) -> bool {
+        self.conversation.is_some() || self.after.is_some()
+    }
+
     /// Says whether the run has work at a moment although nobody sends anything.
     #[must_use]
     pub fn has_work(&self, now: Timestamp) -> bool {

@@ -12,6 +12,7 @@ mod approvals;
 mod batches;
 mod bfcl;
 mod cancel;
+mod conversations;
 mod crash;
 mod due;
 mod events;

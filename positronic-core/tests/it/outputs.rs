@@ -257,7 +257,8 @@ async fn a_model_brings_its_own_projection_and_its_requests_are_rebuilt_with_it(
     let sent = model.0.requests().pop().unwrap();
     assert_eq!(sent.messages.messages().last(), Some(&Message::User { text: "[a chart]".to_owned() }));
     let asked = story.log().iter().rev().find(|event| matches!(event.body, Body::LoopModelCall { .. })).unwrap();
-    let rebuilt = request_for(story.log().iter().map(|event| &**event), asked.seq, |outputs| model.project(outputs));
+    let rebuilt =
+        request_for(story.log().iter().map(|event| &**event), asked.seq, Vec::new(), |outputs| model.project(outputs));
     assert_eq!(model.wire(&rebuilt.unwrap()), model.wire(&sent));
     assert_eq!(prompt(&story, "Report").state, PromptState::Completed);
 }

@@ -170,11 +170,27 @@ fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, Trouble> {
 }
 
 fn insert(db: &Connection, append: &Encoded, next: i64, epoch: i64, change: i64) -> Result<i64, Trouble> {
-    let sql = "INSERT INTO runs (run, next, epoch, change, status, brain, user, started, at, wake, summary)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let sql = "INSERT INTO runs
+               (run, next, epoch, change, status, brain, user, started, at, wake, summary, conversation, converses)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let Rare { status, brain, user, started, wake } = Rare::of(&append.row);
     let (run, at) = (append.run.as_str(), append.row.at.0);
-    let row = params![run, next, epoch, change, status, brain, user, started, at, wake, append.summary];
+    let (conversation, converses) = (&append.row.conversation, append.row.converses());
+    let row = params![
+        run,
+        next,
+        epoch,
+        change,
+        status,
+        brain,
+        user,
+        started,
+        at,
+        wake,
+        append.summary,
+        conversation,
+        converses
+    ];
     Ok(db.prepare_cached(sql)?.insert(row)?)
 }
 

@@ -63,6 +63,12 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
     if let Some(user) = &filter.user {
         select.and("user = ?", [user.clone().into()]);
     }
+    if let Some(conversation) = &filter.conversation {
+        select.and("conversation = ?", [conversation.clone().into()]);
+    }
+    if filter.conversations {
+        select.and("converses", []);
+    }
     if let Some(since) = filter.since {
         select.and("at >= ?", [since.0.into()]);
     }

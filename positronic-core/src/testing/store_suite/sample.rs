@@ -38,6 +38,7 @@ impl Sample {
             brain: "Sample".into(),
             user: None,
             conversation: None,
+            after: None,
             forked_from: None,
             status: Status::Running,
             why: None,

@@ -1,0 +1,287 @@
+//! Conversations: earlier prompts are the history of the next, across processes, and while something is pending.
+
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::projection::request_for;
+use positronic_core::record::{Body, Message, ModelRequest, Opening, RunId, Seq, Status};
+use positronic_core::runner::{Busy, ConversationError, Runner, Settled};
+use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::testing::{CountedIds, TestClock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::support::{done, path};
+
+/// Answers with what it was told last, and how many messages there were.
+fn echo(request: &ModelRequest) -> Reply {
+    let messages = request.messages.messages();
+    let last = messages.iter().rev().find_map(|message| match message {
+        Message::User { text } => Some(text.clone()),
+        _ => None,
+    });
+    Reply::text(format!("{} after {}", last.unwrap_or_default(), messages.len()))
+}
+
+fn runner(store: &MemoryStore, model: ScriptedModel) -> Runner {
+    Runner::builder()
+        .model(model)
+        .store(store.clone())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .linger(std::time::Duration::ZERO)
+        .build()
+}
+
+fn echoing(store: &MemoryStore) -> Runner {
+    runner(store, ScriptedModel::from_fn(echo))
+}
+
+fn helper() -> Brain<(), ()> {
+    brain("Helper").r#loop("Chat", |cx| cx.system("Help.")).step("End", async |_| Ok(()))
+}
+
+async fn said(runner: &Runner, conversation: &str) -> Vec<String> {
+    let prompts = runner.control().prompts(conversation).await.unwrap();
+    let texts = prompts.iter().map(|(run, prompt)| {
+        let answers: String = prompt.output.iter().filter_map(|output| output.kind.text()).collect();
+        format!("{run} {}: {answers}", prompt.input.as_deref().unwrap_or("–"))
+    });
+    texts.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_prompt_has_those_before_as_its_history_also_in_another_process() {
+    let store = MemoryStore::new();
+    let first = echoing(&store);
+    let chat = first.conversation("c").user("ann");
+    chat.send(&helper(), (), "one").await.unwrap().result().await.unwrap();
+    chat.send(&helper(), (), "two").await.unwrap().result().await.unwrap();
+
+    let second = echoing(&store);
+    let run = second.conversation("c").user("ann").start(&helper(), ()).await.unwrap();
+
+    run.result().await.unwrap();
+    assert_eq!(said(&second, "c").await, ["c-0 one: one after 1", "c-1 two: two after 3", "c-2 –: two after 4"]);
+    let [listed] = &*second.control().conversations().await.unwrap() else { panic!("one conversation") };
+    assert_eq!((&*listed.id, listed.runs, &listed.last.run), ("c", 3, &RunId::new("c-2")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_resumed_sends_its_history_again_and_it_is_rebuilt_byte_for_byte() {
+    let store = MemoryStore::new();
+    let chat = |runner: &Runner| runner.conversation("c");
+    let first = runner(&store, ScriptedModel::from_fn(calling));
+    let run = chat(&first).send(&gated(), (), "one").await.unwrap();
+    run.settled().await;
+    run.approve(&path("Chat/0.0"), "ann").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    let run = chat(&first).send(&gated(), (), "two").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+
+    let model = std::sync::Arc::new(ScriptedModel::new([done()]));
+    let second =
+        Runner::builder().model(std::sync::Arc::clone(&model)).store(store.clone()).clock(TestClock::default());
+    let second = second.ids(CountedIds::default()).build().brain(gated());
+    store.declare_dead("worker-1");
+    let control = second.control();
+    let resumed = second.resume(&RunId::new("c-1")).await.unwrap();
+    resumed.approve(&path("Chat/0.0"), "ann").await.unwrap();
+    assert!(matches!(resumed.settled().await, Settled::Completed(_)));
+
+    let log = control.events(&RunId::new("c-1"), Seq(0)).await.unwrap();
+    let asked = log.iter().rev().find(|event| matches!(event.body, Body::LoopModelCall { .. })).unwrap();
+    let history = control.history(&RunId::new("c-1")).await.unwrap();
+    assert_eq!(history.len(), 4, "a question, a call, its result, an answer");
+    let rebuilt = request_for(log.iter().map(|event| &**event), asked.seq, history, |_| None).unwrap();
+    assert_eq!(rebuilt.messages.messages(), model.requests()[0].messages.messages());
+    assert_eq!(rebuilt.messages.len(), 7);
+}
+
+/// A brain whose loop asks a person in its first round; it is answered by `calling`.
+fn gated() -> Brain<(), ()> {
+    brain("Gated").r#loop("Chat", |cx| {
+        cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+    })
+}
+
+/// Calls `pay` first, and echoes then.
+fn calling(request: &ModelRequest) -> Reply {
+    if request.path == path("Chat/0") { Reply::call("pay", json!({})) } else { echo(request) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_while_something_is_pending_queues() {
+    let store = MemoryStore::new();
+    let runner = runner(&store, ScriptedModel::from_fn(calling));
+    let chat = runner.conversation("c");
+    let run = chat.send(&gated(), (), "pay").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+
+    let same = chat.send(&gated(), (), "wait").await.unwrap();
+
+    assert_eq!(same.id(), run.id());
+    same.approve(&path("Chat/0.0"), "ann").await.unwrap();
+    assert!(matches!(same.settled().await, Settled::Completed(_)));
+    assert_eq!(said(&runner, "c").await, ["c-0 pay: wait after 4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_to_a_run_that_takes_none_yet_waits_for_it() {
+    let slow = brain("Slow")
+        .step("Think", async |_| {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            Ok(())
+        })
+        .r#loop("Chat", |cx| cx.system("Help."));
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    let chat = runner.conversation("c");
+    chat.send(&slow, (), "one").await.unwrap();
+
+    let next = chat.send(&slow, (), "two").await.unwrap();
+
+    next.result().await.unwrap();
+    assert_eq!(said(&runner, "c").await, ["c-0 one: one after 1", "c-1 two: two after 3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_while_something_is_pending_cancels_where_the_policy_says_so() {
+    let store = MemoryStore::new();
+    let runner = runner(&store, ScriptedModel::from_fn(calling));
+    let chat = runner.conversation("c").busy(Busy::Cancel);
+    let run = chat.send(&gated(), (), "pay").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+
+    let next = chat.send(&helper(), (), "never mind").await.unwrap();
+
+    assert!(matches!(next.settled().await, Settled::Waiting(_) | Settled::Completed(_) | Settled::Failed(_)));
+    assert_eq!(next.id(), &RunId::new("c-1"));
+    assert_eq!(store.run(run.id()).await.unwrap().status, Status::Cancelled);
+    let [_, Message::Assistant { .. }, Message::Tool { text, .. }] =
+        &*runner.control().history(next.id()).await.unwrap()
+    else {
+        panic!("the open call has a result")
+    };
+    assert!(text.starts_with("Skipped: "), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_its_users() {
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    runner.conversation("c").user("ann").send(&helper(), (), "one").await.unwrap().result().await.unwrap();
+
+    let other = runner.conversation("c").user("bob").send(&helper(), (), "two").await;
+
+    assert!(matches!(other, Err(ConversationError::NotYours { .. })), "{other:?}");
+    assert_eq!(said(&runner, "c").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_processes_that_answer_at_once_do_not_both_begin_the_next_prompt() {
+    let store = MemoryStore::new();
+    let (one, other) = (echoing(&store), echoing(&store));
+    let (here, there) = (one.conversation("c"), other.conversation("c"));
+    let (left, right) = (helper(), helper());
+
+    let (left, right) = tokio::join!(here.send(&left, (), "left"), there.send(&right, (), "right"));
+
+    for run in [left.unwrap(), right.unwrap()] {
+        run.settled().await;
+    }
+    let prompts = one.control().prompts("c").await.unwrap();
+    let texts: String = serde_json::to_string(&prompts).unwrap();
+    assert!(texts.contains("left") && texts.contains("right"), "{texts}");
+    let afters: Vec<_> = one.control().conversation("c").await.unwrap().into_iter().map(|row| row.after).collect();
+    let distinct: std::collections::BTreeSet<_> = afters.iter().collect();
+    assert_eq!(distinct.len(), afters.len(), "each run has another one before it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_has_the_senders_id_and_a_loop_with_an_input_keeps_it() {
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    let chat = runner.conversation("c");
+    let own = brain("Own").r#loop("Chat", |cx| cx.system("Help.").input("fixed"));
+
+    let opening = Opening { text: "hello".to_owned(), id: Some("m-1".to_owned()) };
+    let plan = positronic_core::dsl::Runnable::plan(&helper());
+    chat.send_plan(plan, Value::Null, opening).await.unwrap().settled().await;
+    chat.send(&own, (), "ignored").await.unwrap().settled().await;
+
+    let log = runner.control().events(&RunId::new("c-0"), Seq(0)).await.unwrap();
+    let id = log.iter().find_map(|event| match &event.body {
+        Body::LoopStart { message_id, .. } => message_id.clone(),
+        _ => None,
+    });
+    assert_eq!(id.as_deref(), Some("m-1"));
+    assert_eq!(said(&runner, "c").await[1], "c-1 fixed: fixed after 3");
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Turns {
+    turns: u32,
+}
+
+impl PluginState for Turns {
+    const NAME: &'static str = "turns";
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counter;
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Counter {
+    type State = Turns;
+
+    fn initial(&self) -> Turns {
+        Turns { turns: 0 }
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Turns>) -> Result<()> {
+        cx.state.turns += 1;
+        let turns = cx.state.turns;
+        cx.context("turns", turns.to_string());
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_plugins_keep_goes_on_with_the_conversation() {
+    let store = MemoryStore::new();
+    let model = ScriptedModel::from_fn(|request| Reply::text(request.context[0].text.clone()));
+    let runner = runner(&store, model);
+    let counting = brain("Counting").r#loop("Chat", |cx| cx.system("Count.").plugin(Counter));
+
+    for text in ["a", "b"] {
+        runner.conversation("c").send(&counting, (), text).await.unwrap().result().await.unwrap();
+    }
+    runner.conversation("d").send(&counting, (), "c").await.unwrap().result().await.unwrap();
+
+    assert_eq!(said(&runner, "c").await, ["c-0 a: 1", "c-1 b: 2"]);
+    assert_eq!(said(&runner, "d").await, ["d-0 c: 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pruning_keeps_what_is_the_history_of_a_run_that_stays() {
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    let chat = runner.conversation("c");
+    for text in ["one", "two", "three"] {
+        chat.send(&helper(), (), text).await.unwrap().result().await.unwrap();
+    }
+    let control = runner.control();
+    let rows = control.conversation("c").await.unwrap();
+    let [last, middle, first] = &*rows else { panic!("three runs") };
+
+    let none = control.prune(&[first.clone(), middle.clone()]).await.unwrap();
+    let fork = control.fork(&last.run, Seq(3), positronic_core::runner::Fork::default()).await.unwrap();
+    let only_last = control.prune(&rows).await.unwrap();
+
+    assert_eq!(none, Vec::<RunId>::new());
+    assert_eq!(only_last, std::slice::from_ref(&last.run), "the fork has the two before as its history");
+    assert_eq!(control.history(&fork).await.unwrap().len(), 4);
+    assert_eq!(control.conversation("c").await.unwrap().len(), 2);
+}
