@@ -4,6 +4,8 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, and [`support`] is everything
 //! at work: approvals, a customer who is waited for, brains as tools and as stages.
 //!
+//! Of the plugins that come with the library, [`skills`] gives tools in sets that the model takes and lays down.
+//!
 //! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
 //! where no model is configured. The tests of this crate show how each is tested.
 
@@ -12,4 +14,5 @@ pub mod delegate;
 pub mod minimal;
 pub mod nested;
 pub mod release;
+pub mod skills;
 pub mod support;

@@ -11,4 +11,5 @@ mod minimal;
 mod nested;
 mod readme;
 mod release;
+mod skills;
 mod support;

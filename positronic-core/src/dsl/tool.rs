@@ -17,7 +17,7 @@ use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
 use crate::plan::{Document, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
-use crate::record::ToolId;
+use crate::record::{ToolDecl, ToolId};
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
@@ -75,6 +75,14 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         R: IntoReply<S>,
     {
         ToolBuilder::new(name).description(description).execute_json(schema, execute)
+    }
+}
+
+impl<O, S, V> Tool<O, S, V> {
+    /// Returns the tool as models and people see it.
+    #[must_use]
+    pub fn decl(&self) -> &ToolDecl {
+        &self.plan.decl
     }
 }
 

@@ -1,0 +1,16 @@
+//! Plugins that come with the library. Each is registered with [`Loop::plugin`](crate::dsl::Loop::plugin), and written on
+//! nothing but what [`dsl`](crate::dsl) gives to every [`Plugin`](crate::dsl::Plugin).
+//!
+//! | plugin | what it does | what it keeps |
+//! |---|---|---|
+//! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
+
+mod skills;
+
+pub use skills::{ActiveSkills, Skills};
+
+/// Lists names in a sentence: each in backticks.
+fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    names.join(", ")
+}
