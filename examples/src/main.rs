@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use positronic_cli::Project;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{delegate, minimal, nested, release, skills, support};
+use positronic_examples::{delegate, minimal, modes, nested, release, skills, support};
 
 fn main() -> ExitCode {
     Project::new()
@@ -21,5 +21,7 @@ fn main() -> ExitCode {
         .cassette(support::TITLE, support::CASSETTE)
         .brain(skills::assistant())
         .cassette(skills::TITLE, skills::CASSETTE)
+        .brain(modes::helpdesk())
+        .cassette(modes::TITLE, modes::CASSETTE)
         .main()
 }

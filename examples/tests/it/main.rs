@@ -8,6 +8,7 @@ mod durable;
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;
 mod minimal;
+mod modes;
 mod nested;
 mod readme;
 mod release;

@@ -159,12 +159,17 @@ pub struct ToolPlan {
     pub home: Option<Home>,
     /// Says whether a call needs an approval.
     pub gate: Option<GateFn>,
+    /// Says of a call of an exit tool whether it ends the loop; none says that each does.
+    pub exits: Option<ExitsFn>,
     /// What it does.
     pub body: ToolBody,
 }
 
 /// Says whether a call with these arguments needs an approval.
 pub type GateFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Option<Gate>>> + Send + Sync>;
+
+/// Says whether a call with these arguments ends the loop.
+pub type ExitsFn = Arc<dyn Fn(&Arc<Value>) -> Result<bool> + Send + Sync>;
 
 /// What a tool does.
 #[derive(Clone)]

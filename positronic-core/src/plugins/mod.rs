@@ -3,10 +3,13 @@
 //!
 //! | plugin | what it does | what it keeps |
 //! |---|---|---|
+//! | [`Modes`] | one way to work at a time: a prompt, the tools allowed, the ways out, with waits and exits | [`CurrentMode`] |
 //! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
 
+mod modes;
 mod skills;
 
+pub use modes::{CurrentMode, Mode, Modes};
 pub use skills::{ActiveSkills, Skills};
 
 /// Lists names in a sentence: each in backticks.
