@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use positronic_cli::Project;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{delegate, minimal, modes, nested, release, skills, support};
+use positronic_examples::{compaction, delegate, minimal, modes, nested, release, skills, support};
 
 fn main() -> ExitCode {
     Project::new()
@@ -23,5 +23,7 @@ fn main() -> ExitCode {
         .cassette(skills::TITLE, skills::CASSETTE)
         .brain(modes::helpdesk())
         .cassette(modes::TITLE, modes::CASSETTE)
+        .brain(compaction::proofreader())
+        .cassette(compaction::TITLE, compaction::CASSETTE)
         .main()
 }

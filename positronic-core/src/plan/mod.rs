@@ -126,19 +126,19 @@ pub struct LoopPlan {
     pub settings: Settings,
     /// The plugins, by name, in the order of registration.
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
-    /// What stands for the older messages from this round on.
+    /// What stands for the older messages from this round on; none changes nothing.
     pub compaction: Option<Compaction>,
     /// Makes the next state when the loop ends.
     pub on_exit: Option<ExitFn>,
 }
 
 /// What is to stand for the older messages of a loop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Compaction {
     /// How many of the latest messages stay as they are.
     pub keep: u64,
-    /// What stands for those before them.
-    pub summary: String,
+    /// What stands for those before them. Without it, all messages are whole again.
+    pub summary: Option<String>,
 }
 
 /// Makes the next state from a state and the outcome of a loop.

@@ -3,12 +3,15 @@
 //!
 //! | plugin | what it does | what it keeps |
 //! |---|---|---|
+//! | [`Compaction`] | the older part of a long conversation as one message, which can be whole again | [`Compacted`] |
 //! | [`Modes`] | one way to work at a time: a prompt, the tools allowed, the ways out, with waits and exits | [`CurrentMode`] |
 //! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
 
+mod compaction;
 mod modes;
 mod skills;
 
+pub use compaction::{Compacted, Compaction};
 pub use modes::{CurrentMode, Mode, Modes};
 pub use skills::{ActiveSkills, Skills};
 

@@ -209,7 +209,7 @@ impl Record {
             Body::LoopMessage { text, from, .. } => {
                 self.push(event, OutputKind::Message { text: text.clone(), engine: *from == Speaker::Engine });
             }
-            Body::LoopCompacted { keep, summary } => self.compact(*keep, summary),
+            Body::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),
             Body::LoopComplete { outcome, .. } => {
                 self.prompt.state = PromptState::Completed;
                 self.prompt.outcome = Some(outcome.clone());
@@ -235,12 +235,23 @@ impl Record {
         Some((tool, aside.count()))
     }
 
-    fn compact(&mut self, keep: u64, summary: &str) {
-        let messages = self.transcript.messages();
-        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
-        let kept = messages.len().saturating_sub(keep);
-        let opening = Message::User { text: summary.to_owned() };
-        self.transcript = Transcript::new(std::iter::once(opening).chain(messages.into_iter().skip(kept)));
+    /// Whoever has asked for it has read what was gained since the last round, so that counts, too.
+    fn compact(&mut self, keep: u64, summary: Option<&str>) {
+        let (opening, kept) = match summary {
+            Some(summary) => {
+                let mut older = self.next_messages();
+                let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+                let mut cut = older.len().saturating_sub(keep);
+                while cut > 0 && matches!(older.get(cut), Some(Message::Tool { .. })) {
+                    cut -= 1;
+                }
+                (Some(summary), older.split_off(cut))
+            }
+            None => (self.prompt.input.as_deref(), messages(&self.prompt.output)),
+        };
+        let opening = opening.map(|text| Message::User { text: text.to_owned() });
+        self.transcript = Transcript::new(opening.into_iter().chain(kept));
+        self.projected = self.prompt.output.len();
     }
 }
 
