@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use positronic_cli::Project;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{compaction, delegate, minimal, modes, nested, release, skills, support};
+use positronic_examples::{blueprints, compaction, delegate, minimal, modes, nested, release, skills, support};
 
 fn main() -> ExitCode {
     Project::new()
@@ -25,5 +25,7 @@ fn main() -> ExitCode {
         .cassette(modes::TITLE, modes::CASSETTE)
         .brain(compaction::proofreader())
         .cassette(compaction::TITLE, compaction::CASSETTE)
+        .brain(blueprints::planner())
+        .cassette(blueprints::TITLE, blueprints::CASSETTE)
         .main()
 }

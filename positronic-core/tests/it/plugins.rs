@@ -1,5 +1,6 @@
 //! Plugins: what they add to a round, what they keep, the order of their hooks, and what an error in each does.
 
+mod blueprints;
 mod compaction;
 mod modes;
 mod skills;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Runnable, Services, State};
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Runnable as _, Services, State};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Compaction;
