@@ -1,6 +1,7 @@
 //! Plugins: what adds tools, context and a state of its own to a loop.
 //!
-//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every round:
+//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every round. Some come with the library,
+//! in [`plugins`](crate::plugins).
 //!
 //! | hook | when | what an error does |
 //! |---|---|---|
