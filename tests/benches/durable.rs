@@ -1,9 +1,10 @@
 //! What a run costs that outlives its process: SQLite on the disk of the machine.
 //!
-//! `cargo bench -p positronic-tests --bench durable`
+//! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- rounds`, `-- disk` or `-- resume` for one of
+//! the tables.
 //!
-//! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each inserts one
-//! row as long as the events that a run appends at once on average. Set `BENCH_FOLDER` to measure another disk.
+//! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each writes what
+//! one append of the run wrote. Set `BENCH_FOLDER` to measure another disk.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
 #![allow(
     clippy::cast_precision_loss,
@@ -12,14 +13,17 @@
     reason = "a benchmark measures time, roughly"
 )]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
-use positronic_core::record::{ModelRequest, Path, RunId, Seq, Status};
+use positronic_core::record::{Body, Event, ModelRequest, Path, RunId, Seq, Status};
 use positronic_core::runner::{Control, Runner};
-use positronic_core::store::{Durability, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore};
+use positronic_core::store::{
+    Durability, EventStore, MemoryStore, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
+};
 use rusqlite::Connection;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,7 +67,7 @@ fn store(path: &std::path::Path, durability: Durability) -> SqliteStore {
     SqliteStore::with(SqliteOptions::builder().path(path).durability(durability).build()).unwrap()
 }
 
-fn runner(store: &SqliteStore, rounds: u32) -> Runner {
+fn runner(store: &(impl EventStore + Clone), rounds: u32) -> Runner {
     Runner::builder().model(model(rounds)).store(store.clone()).linger(Duration::ZERO).build()
 }
 
@@ -73,32 +77,90 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn main() {
+    let only: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|only| only == name);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
     runtime.block_on(async {
-        paused().await;
-        for durability in [Durability::ProcessCrash, Durability::PowerLoss] {
-            rounds(durability).await;
+        if wanted("paused") {
+            paused().await;
         }
-        disk().await;
-        resume().await;
+        if wanted("rounds") {
+            for durability in [Durability::ProcessCrash, Durability::PowerLoss] {
+                rounds(durability).await;
+            }
+        }
+        if wanted("disk") {
+            disk().await;
+        }
+        if wanted("resume") {
+            resume().await;
+        }
     });
 }
 
-/// Microseconds a commit of the bare library, at one row a commit.
-fn bare(durability: Durability, commits: u32, bytes: usize) -> f64 {
+/// What a run writes beside the lines of its events.
+#[derive(Clone, Copy)]
+enum Beside<'a> {
+    Nothing,
+    /// The row about the run, which every append replaces, with its indexes.
+    Row(&'a str),
+}
+
+/// Microseconds a commit of the bare library on one thread, into a file with the store's tables: each inserts the lines
+/// of one append.
+fn bare(durability: Durability, appends: &[Vec<String>], beside: Beside<'_>) -> f64 {
     let folder = folder();
-    let db = Connection::open(folder.path().join("bare.db")).unwrap();
-    db.pragma_update(None, "journal_mode", "WAL").unwrap();
+    let path = folder.path().join("bare.db");
+    drop(store(&path, durability));
+    let db = Connection::open(path).unwrap();
     let level = if durability == Durability::PowerLoss { "FULL" } else { "NORMAL" };
     db.pragma_update(None, "synchronous", level).unwrap();
-    db.execute_batch("CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT").unwrap();
-    let line = "x".repeat(bytes);
-    let mut insert = db.prepare("INSERT INTO events (line) VALUES (?1)").unwrap();
+    let sql = "INSERT INTO runs (key, run, next, epoch, change, status, brain, started, at, summary)
+               VALUES (1, 'run', 0, 1, 0, 'running', 'Worker', 0, 0, '')";
+    db.execute(sql, []).unwrap();
+    let mut begin = db.prepare("BEGIN IMMEDIATE").unwrap();
+    let mut commit = db.prepare("COMMIT").unwrap();
+    let mut insert = db.prepare("INSERT INTO events (id, line) VALUES (?1, ?2)").unwrap();
+    let sql = "UPDATE runs SET next = ?1, epoch = 1, change = ?1, at = ?1, summary = ?2 WHERE key = 1";
+    let mut update = db.prepare(sql).unwrap();
     let begun = Instant::now();
-    for _ in 0..commits {
-        insert.execute([&line]).unwrap();
+    let mut next = 1_i64 << 32;
+    for lines in appends {
+        begin.execute([]).unwrap();
+        if let Beside::Row(summary) = beside {
+            update.execute((next, summary)).unwrap();
+        }
+        for line in lines {
+            insert.execute((next, line)).unwrap();
+            next += 1;
+        }
+        commit.execute([]).unwrap();
     }
-    begun.elapsed().as_secs_f64() * 1e6 / f64::from(commits)
+    begun.elapsed().as_secs_f64() * 1e6 / appends.len() as f64
+}
+
+/// The lines of a run's events, by the appends that wrote them: the calls of an answer come with it.
+fn appends(events: &[Arc<Event>]) -> Vec<Vec<String>> {
+    let mut appends = Vec::<Vec<String>>::new();
+    for event in events {
+        let line = event.to_json().unwrap();
+        match appends.last_mut() {
+            Some(last) if matches!(event.body, Body::LoopToolCall(_)) => last.push(line),
+            _ => appends.push(vec![line]),
+        }
+    }
+    appends
+}
+
+/// Plays a run, and says how long it took, what is in its log, and what in its row.
+async fn played(store: &(impl EventStore + Clone), rounds: u32) -> (Duration, Vec<Arc<Event>>, String) {
+    let runner = runner(store, rounds);
+    let begun = Instant::now();
+    let run = runner.start(&worker(rounds), ()).await.unwrap();
+    run.result().await.unwrap();
+    let took = begun.elapsed();
+    let row = serde_json::to_string(&store.run(run.id()).await.unwrap()).unwrap();
+    (took, run.events(Seq(0)).await.unwrap(), row)
 }
 
 async fn rounds(durability: Durability) {
@@ -106,27 +168,27 @@ async fn rounds(durability: Durability) {
     println!("\n{durability:?}");
     let folder = folder();
     let one = store(&folder.path().join("one.db"), durability);
-    let mut ratios = Vec::new();
+    let mut ratios = [Vec::new(), Vec::new()];
     for _ in 0..5 {
-        let runner = runner(&one, ROUNDS);
-        let begun = Instant::now();
-        let run = runner.start(&worker(ROUNDS), ()).await.unwrap();
-        run.result().await.unwrap();
-        let took = begun.elapsed().as_secs_f64() * 1e6;
-        let events = run.events(Seq(0)).await.unwrap();
-        let bytes: usize = events.iter().map(|event| event.to_json().unwrap().len()).sum();
-        // A round is an append of what was prepared, one of the request, the answer, the start and the result.
-        let commits = ROUNDS * 5;
-        let commit = bare(durability, commits, bytes / commits as usize);
-        ratios.push(took / (f64::from(commits) * commit));
-        let rate = f64::from(ROUNDS) / took * 1e6;
+        let (took, events, row) = played(&one, ROUNDS).await;
+        let appends = appends(&events);
+        let each = |took: Duration| took.as_secs_f64() * 1e6 / appends.len() as f64;
+        let (own, memory) = (each(took), each(played(&MemoryStore::default(), ROUNDS).await.0));
+        let bare = [Beside::Row(&row), Beside::Nothing].map(|beside| bare(durability, &appends, beside));
+        for (ratios, bare) in ratios.iter_mut().zip(bare) {
+            ratios.push(own / bare);
+        }
+        let rate = f64::from(ROUNDS) / took.as_secs_f64();
+        let [whole, lines] = bare;
         println!(
-            "one run: {rate:.0} rounds a second; a bare commit {commit:.0} us, a run's {:.0} us",
-            took / f64::from(commits)
+            "one run: {rate:.0} rounds a second; an append {own:.0} us; in memory {memory:.0} us; bare, {whole:.0} us with \
+             the row, {lines:.0} us without"
         );
     }
-    ratios.sort_by(f64::total_cmp);
-    println!("one run, times the cost of its commits: {ratios:.2?}");
+    for (ratios, what) in ratios.iter_mut().zip(["its commits", "commits without the row"]) {
+        ratios.sort_by(f64::total_cmp);
+        println!("one run, times the cost of {what}: {ratios:.2?}");
+    }
     for runs in [1_u32, 8, 64] {
         let runner = runner(&one, 30);
         let begun = Instant::now();

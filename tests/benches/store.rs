@@ -151,6 +151,8 @@ async fn lists() {
         let sample = Sample::new(&format!("run-{run:05}")).row(|row| {
             row.status = Status::Waiting;
             row.user = Some(format!("user-{}", run % 100));
+            row.brain = format!("Brain {}", run % 100).into();
+            row.at = positronic_core::record::Timestamp(i64::try_from(run).unwrap());
             row.started = positronic_core::record::Timestamp(i64::try_from(run).unwrap());
         });
         sample.says("one").says("two").waits(vec![pending])
@@ -179,6 +181,11 @@ async fn lists() {
     timed("all rows", || runs(RunFilter::default())).await;
     timed("the last 100 rows", || runs(RunFilter::builder().most(100).build())).await;
     timed("the rows of one user", || runs(RunFilter::builder().user("user-7").build())).await;
+    timed("the rows of one brain", || runs(RunFilter::builder().brain("Brain 7").build())).await;
+    let old = positronic_core::record::Timestamp(100);
+    timed("the oldest rows", || runs(RunFilter::builder().before(old).build())).await;
+    timed("the newest rows", || runs(RunFilter::builder().since(positronic_core::record::Timestamp(9900)).build()))
+        .await;
     timed("runs with work", || runs(RunFilter::builder().due(positronic_core::record::Timestamp(i64::MAX)).build()))
         .await;
     let found = || {

@@ -11,11 +11,12 @@ use serde_json::Value;
 use super::bounds::{Options, Services, State};
 use super::brain::Brain;
 use super::r#loop::Loop;
+use super::output::OutputType;
 use super::question::ModelCall;
 use super::reply::Reply;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Provide, Scope, SideOutput, encode};
-use crate::record::{FileOutput, Path, Prompt, PublicId, RunId, Segment, WidgetOutput};
+use crate::plan::{Plan, Provide, Scope, encode};
+use crate::record::{CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, WidgetOutput};
 
 macro_rules! shared_methods {
     ($context:ident<$($param:ident),*>) => {
@@ -328,6 +329,21 @@ impl<O, S, V> ToolContext<O, S, V> {
     /// Records a file that the tool made; the model reads one line about it.
     pub fn add_file(&self, file: FileOutput) {
         self.scope.link.output(&self.scope.path, SideOutput::File(file));
+    }
+
+    /// Records an output of an application's own type; see [`OutputType`].
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the output cannot be written as JSON.
+    pub fn add_output<T: OutputType>(&self, output: &T) -> Result<PublicId> {
+        let custom = CustomOutput {
+            kind: T::KIND.to_owned(),
+            data: encode(output)?,
+            fallback: output.fallback(),
+            told: output.told(),
+        };
+        Ok(self.scope.link.output(&self.scope.path, SideOutput::Custom(custom)))
     }
 
     /// Shows how far the tool is. It is live only, never recorded.

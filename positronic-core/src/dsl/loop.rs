@@ -36,6 +36,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 system: system.into(),
                 input: None,
                 message_id: None,
+                hidden: false,
                 context: Vec::new(),
                 tools: IndexMap::new(),
                 limits: Limits::default(),
@@ -61,6 +62,12 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         let mut opened = self.input(text);
         opened.plan.message_id = Some(message_id.into());
         opened
+    }
+
+    /// Hides the loop's record from people: chats and lists leave it out, while it stays history for the model.
+    pub const fn hidden(mut self) -> Self {
+        self.plan.hidden = true;
+        self
     }
 
     /// Adds a named piece to the system prompt.

@@ -455,8 +455,13 @@ impl<P> CallReply<P> {
     ///
     /// An [`Error`] when the value cannot be written as JSON.
     pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
-        let reply =
-            ToolReply { output: encode(value)?, updates: Vec::new(), plugin_updates: Vec::new(), waits: Vec::new() };
+        let reply = ToolReply {
+            output: encode(value)?,
+            brief: None,
+            updates: Vec::new(),
+            plugin_updates: Vec::new(),
+            waits: Vec::new(),
+        };
         Ok(Self { reply, state: PhantomData })
     }
 

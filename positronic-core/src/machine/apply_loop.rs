@@ -240,7 +240,8 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     let call = frame.call_mut(round, index).ok_or("there is no such call in the current round")?;
     match (&event.body, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
-        (EventBody::LoopOutput { .. } | EventBody::LoopPluginChanged { .. }, _) => {}
+        (EventBody::LoopPluginChanged { .. }, _) => {}
+        (EventBody::LoopOutput { .. }, _) => call.outputs += 1,
         (EventBody::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
             if *intent == Intent::Running || *attempt != call.attempt {
                 return Err(format!("the call is at try {}", call.attempt));
@@ -254,6 +255,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             }
             *intent = Intent::Backoff(*due);
             call.attempt += 1;
+            call.outputs_before = call.outputs;
         }
         (EventBody::LoopBrainStart { .. }, CallPhase::Open(intent)) if call.flags.brain => {
             *intent = Intent::Running;
@@ -324,6 +326,8 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
         gate: call.gate.clone(),
         attempt: 0,
         started: None,
+        outputs: 0,
+        outputs_before: 0,
         values: super::state::Values::new(),
         phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
     }));

@@ -34,6 +34,10 @@ pub struct RunState {
     pub root: Option<Arc<BrainFrame>>,
     /// The signals that were accepted, with the event that says so.
     pub signals: Arc<BTreeMap<SignalId, Seq>>,
+    /// The time that passed before signals since the worker's last event, in microseconds, for each loop that was active
+    /// then and has a limit of time; it counts once the worker shows that it was alive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsure: Vec<(Path, u64)>,
 }
 
 /// A brain that has begun.
@@ -159,7 +163,8 @@ pub struct LoopFrame {
     pub asked: Vec<Asked>,
     /// The tokens of this loop and all below it.
     pub usage: Usage,
-    /// The active time, in microseconds; counted only where it is limited.
+    /// The active time, in microseconds: while a worker that was alive had the run in hand. Counted only where it is
+    /// limited.
     pub active: u64,
     /// The calls of the current batch, in order.
     pub batch: Vec<Arc<Call>>,
@@ -238,6 +243,10 @@ pub struct Call {
     pub attempt: u32,
     /// When the tool was started last.
     pub started: Option<Timestamp>,
+    /// How many files and widgets it has made.
+    pub outputs: u32,
+    /// How many of them the tries before this one have made.
+    pub outputs_before: u32,
     /// The values that the tool computed once.
     pub values: Values,
     /// Where it stands.

@@ -27,7 +27,7 @@ use crate::tools::Schema;
 pub use document::Document;
 pub(crate) use document::encode;
 pub use plugin::{AnyPlugin, Home, Invocation, Next};
-pub use scope::{AnyServices, Link, Scope, SideOutput};
+pub use scope::{AnyServices, Link, Scope};
 
 /// A brain without its types.
 #[derive(Clone)]
@@ -116,6 +116,8 @@ pub struct LoopPlan {
     pub input: Option<String>,
     /// The sender's own id of that message.
     pub message_id: Option<String>,
+    /// Whether people are not shown the loop's record; counts in the first round only.
+    pub hidden: bool,
     /// Further context, in order.
     pub context: Vec<ContextItem>,
     /// The tools, in order.
@@ -187,8 +189,10 @@ pub enum ToolBody {
 
 /// What a tool's function returned.
 pub struct ToolReply {
-    /// The result that the model reads.
+    /// The result.
     pub output: Value,
+    /// What the model reads in its place.
+    pub brief: Option<String>,
     /// The changes of the state, in order.
     pub updates: Vec<Update>,
     /// The changes of the states of plugins that took part in the call, in order.

@@ -9,9 +9,7 @@ use serde_json::Value;
 
 use super::{Document, Plan};
 use crate::error::Result;
-use crate::record::{
-    FileOutput, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, WidgetOutput,
-};
+use crate::record::{Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput};
 
 /// The services of a brain, without their type.
 pub type AnyServices = Arc<dyn Any + Send + Sync>;
@@ -37,18 +35,9 @@ pub struct Scope {
     pub link: Arc<dyn Link>,
 }
 
-/// What a call shows to people beside its result.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SideOutput {
-    /// A file.
-    File(FileOutput),
-    /// A widget.
-    Widget(WidgetOutput),
-}
-
 /// The way from an author's code back into its run.
 pub trait Link: Send + Sync {
-    /// Records a file or a widget of a call, and returns the id it gets.
+    /// Records what a call shows beside its result, and returns the id it gets.
     fn output(&self, path: &Path, output: SideOutput) -> PublicId;
 
     /// Shows what a running call says of itself; it is not recorded.

@@ -103,7 +103,7 @@ impl Event {
         serde_json::to_writer(&mut line, &envelope)?;
         line.pop();
         // `{"NAME":{fields}}` becomes `,"type":"NAME",fields}` in its place: the new head is this much longer.
-        let (head, old) = (format!(",\"type\":\"{name}\","), name.len() + 5);
+        let (head, old) = ([",\"type\":\"", name, "\","].concat(), name.len() + 5);
         let begin = line.len();
         line.resize(begin + head.len() - old, b' ');
         serde_json::to_writer(&mut line, &self.body)?;
@@ -159,7 +159,8 @@ fn own_form(line: &str) -> Option<(String, String)> {
     let (name, fields) = rest.split_once('"')?;
     let fields = fields.strip_prefix(',').unwrap_or(fields);
     let known = envelope.starts_with("{\"seq\":") && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-    known.then(|| (format!("{envelope}}}"), format!("{{\"{name}\":{{{fields}}}")))
+    // Joined in one piece each: of reading a log, formatting would be a fifth.
+    known.then(|| ([envelope, "}"].concat(), ["{\"", name, "\":{", fields, "}"].concat()))
 }
 
 impl Body {

@@ -11,7 +11,7 @@ use super::canonical::{Change, ContentHash};
 use super::ids::{PublicId, SignalId, Timestamp};
 use super::limits::{LimitKind, Limits};
 use super::plugin::{PluginChange, PluginStates};
-use super::prompt::{FileOutput, WidgetOutput};
+use super::prompt::SideOutput;
 use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
 use super::shape::Shape;
@@ -34,7 +34,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
 /// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
-/// | `LOOP_START` | loop | a loop begins | `input, message_id, limits` |
+/// | `LOOP_START` | loop | a loop begins | `input, message_id, hidden, limits` |
 /// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | round | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | round | the model answered | `parts, facts, duration` |
@@ -45,7 +45,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_TOOL_RESULT` | call | the call has its result | `result, duration, change` |
 /// | `LOOP_BRAIN_START` | call | a brain called as a tool begins | `title, options` |
 /// | `LOOP_BRAIN_COMPLETE` | call | it ended, also in failure | `result` or `error` |
-/// | `LOOP_OUTPUT` | call | a tool made a file or a widget | `id, file` or `widget` |
+/// | `LOOP_OUTPUT` | call | a tool shows something beside its result | `id`, `file`, `widget` or `custom` |
 /// | `LOOP_APPROVAL_REQUESTED` | call | a person is asked | `reason, expires, editable, arguments_hash` |
 /// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
 /// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
@@ -174,6 +174,9 @@ pub enum Body {
         /// The sender's own id of that message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
+        /// Whether people are not shown the loop's record.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hidden: bool,
         /// The limits.
         limits: Limits,
     },
@@ -252,16 +255,13 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A tool made a file or a widget.
+    /// A tool shows something beside its result.
     LoopOutput {
         /// The output's own id.
         id: PublicId,
-        /// A file.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        file: Option<FileOutput>,
-        /// A widget.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        widget: Option<WidgetOutput>,
+        /// What it shows.
+        #[serde(flatten)]
+        output: SideOutput,
     },
     /// A person is asked whether a call may run.
     LoopApprovalRequested {

@@ -33,7 +33,9 @@ pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGua
 pub use path::{Path, PathError, Segment};
 pub(crate) use path::{parent_of, segments_of};
 pub use plugin::{PluginChange, PluginDocument, PluginStates};
-pub use prompt::{FileOutput, Output, OutputKind, Prompt, PromptState, ToolOutput, WidgetOutput};
+pub use prompt::{
+    CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
+};
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};
 pub use shape::{Shape, StageKind, StageShape};

@@ -14,10 +14,10 @@ use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::Effect;
 use crate::model::{DeltaSink, Model, Piece};
-use crate::plan::{Invocation, LoopPlan, Scope, SideOutput, StageBody, ToolBody, ToolPlan, ToolReply};
+use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::record::{
     Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall, PublicId,
-    Question, Segment, Seq, Timestamp, ToolCall, ToolSet,
+    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -108,7 +108,7 @@ impl Worker {
             Some(StageBody::Step(step)) => Some(Arc::clone(step)),
             _ => None,
         };
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
@@ -122,14 +122,15 @@ impl Worker {
 
     fn fly_ask(&mut self, path: &Path, attempt: u32) {
         let looped = path.parent().unwrap_or_default();
-        let (request, owner, after) = {
+        let (request, after) = {
             let state = self.shared.state();
             let Some(frame) = state.looped(path) else { return };
-            let messages = self.shared.prompts().transcript(&looped);
+            let model = self.shared.runner.model_of(frame.prepared.settings.tier);
+            let messages = self.shared.prompts().transcript_by(&looped, |outputs| model.project(outputs));
             let request = frame.prepared.request(path.clone(), attempt, messages);
-            (request, looped.parent().unwrap_or_default(), state.next)
+            (request, state.next)
         };
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let plan = self.frames.looped(&looped).cloned();
         let model = Arc::clone(self.shared.runner.model_of(request.settings.tier));
         let shared = Arc::clone(&self.shared);
@@ -160,10 +161,9 @@ impl Worker {
             attempt,
         });
         let Some(call) = invoked else { return };
-        let owner = path.parent().and_then(|looped| looped.parent()).unwrap_or_default();
         let plan = self.frames.tool(path, &call.tool).cloned();
         let looped = path.parent().and_then(|looped| self.frames.looped(&looped).cloned());
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
@@ -188,11 +188,11 @@ impl Worker {
         });
     }
 
-    /// Makes what author's code at `path`, in the brain `owner`, is handed.
-    pub(super) fn scope(&mut self, owner: &Path, path: Path) -> Option<Scope> {
+    /// Makes what author's code at `path` is handed.
+    pub(super) fn scope(&mut self, path: Path) -> Option<Scope> {
         let shared = Arc::clone(&self.shared);
         let state = shared.state();
-        let brain = state.brain(owner)?;
+        let brain = state.owner(&path)?;
         Some(self.frames.scope(brain, path, &self.link))
     }
 }
@@ -253,7 +253,7 @@ struct Show<'a> {
 
 impl DeltaSink for Show<'_> {
     fn piece(&self, piece: Piece) {
-        let Some(after) = self.after.filter(|_| !self.shared.feeds.is_empty()) else { return };
+        let Some(after) = self.after.filter(|_| !self.shared.feeds().is_empty()) else { return };
         let delta = Delta {
             path: self.path.clone(),
             attempt: self.attempt,
@@ -264,7 +264,7 @@ impl DeltaSink for Show<'_> {
             n: self.n.fetch_add(1, Ordering::Relaxed),
             text: piece.text,
         };
-        for feed in &self.shared.feeds {
+        for feed in self.shared.feeds() {
             feed.delta(after, &delta);
         }
     }
@@ -287,17 +287,16 @@ async fn judge(calls: &[ProposedCall], request: &ModelRequest, plan: Option<&Loo
 
 async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>, scope: Scope) -> Judged {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let arguments: Result<Value, _> = serde_json::from_str(text);
+    let (arguments, broken) = match serde_json::from_str::<Value>(text) {
+        Ok(mut json) => {
+            json.sort_all_objects();
+            (json, None)
+        }
+        Err(error) => (Value::String(call.arguments.clone()), Some(error)),
+    };
     let mut made = ToolCall {
         tool: call.name.clone(),
-        arguments: Arc::new(arguments.as_ref().map_or_else(
-            |_| Value::String(call.arguments.clone()),
-            |json| {
-                let mut json = json.clone();
-                json.sort_all_objects();
-                json
-            },
-        )),
+        arguments: Arc::new(arguments),
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),
         flags: crate::record::CallFlags::default(),
@@ -311,7 +310,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
         return Judged { call: made, refused };
     };
     made.tool = tool.decl.id.as_str().to_owned();
-    if let Err(error) = arguments {
+    if let Some(error) = broken {
         return Judged { call: made, refused: Some(format!("the arguments are no JSON: {error}")) };
     }
     if let Err(reason) = tool.schema.check(&made.arguments) {

@@ -179,7 +179,7 @@ impl Worker {
                     (Value::Null, _) | (_, false) => payload,
                     (output, true) => serde_json::json!({ "result": output, "answer": payload }),
                 };
-                (ToolResult::Success { output }, changes)
+                (ToolResult::success(output), changes)
             }
             Err(error) => (
                 ToolResult::error(format!(
@@ -235,7 +235,7 @@ fn finished_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration:
     let (complete, result, changes) = match (end, mapped) {
         (BrainEnd::Completed(output), Ok(changes)) => {
             let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };
-            (complete, ToolResult::Success { output: output.clone() }, changes)
+            (complete, ToolResult::success(output.clone()), changes)
         }
         (BrainEnd::Completed(output), Err(error)) => {
             let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };

@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use super::flight::{Report, Reports};
 use super::shared::Shared;
 use crate::error::{Error, Result};
-use crate::plan::{Link, Plan, SideOutput};
-use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment};
+use crate::plan::{Link, Plan};
+use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput};
 
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.
@@ -52,14 +52,12 @@ impl RunLink {
 
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> PublicId {
-        let (recorded, attempt) = self.shared.upgrade().map_or((0, 0), |shared| {
-            let attempt = shared.state().call(path).map_or(0, |call| call.attempt);
-            (shared.prompts().side_outputs(path), attempt)
+        let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
+            shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
         });
         let index = self.count(path, |counts| {
-            // A retry shows its own; a first try that runs again after a crash shows what it has shown.
-            let first = if attempt == 0 { 0 } else { recorded };
-            let index = counts.outputs.unwrap_or(first);
+            // Each try shows its own; one that runs again after a crash shows what it has shown.
+            let index = counts.outputs.unwrap_or(before);
             counts.outputs = Some(index + 1);
             index
         });
@@ -81,7 +79,7 @@ impl Link for RunLink {
         let (path, kind) = (path.clone(), DeltaKind::Progress);
         let delta = Delta { path, attempt: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;
-        for feed in &shared.feeds {
+        for feed in shared.feeds() {
             feed.delta(after, &delta);
         }
     }

@@ -5,7 +5,7 @@ use super::signals::{SignalError, send};
 use super::worker::Worker;
 use crate::machine::{REPLY, pending};
 use crate::record::{PendingKind, Signal, SignalKind};
-use crate::store::Mail;
+use crate::store::{Mail, StoreError};
 
 impl Mail {
     /// Returns the mail as the signal that delivers it.
@@ -48,6 +48,8 @@ impl Worker {
                 tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is not delivered");
                 Ok(())
             }
+            // Another run that waits for the same was first.
+            Err(SignalError::Store(StoreError::Taken { .. })) => Ok(()),
             Err(SignalError::Store(error)) => Err(error.into()),
         }
     }

@@ -9,21 +9,19 @@ use super::worker::Worker;
 use crate::machine::{LoopFrame, LoopPhase, Prepared};
 use crate::plan::{Compaction, LoopPlan, StageBody};
 use crate::record::{
-    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Overrides, Path, Segment, ToolDecl,
-    ToolEntry, ToolSet, hash_json, hash_text,
+    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Overrides, Path, PluginStates,
+    Segment, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
 };
 
 impl Worker {
     /// Runs a loop's configuration, and begins its round or lets its plugins prepare it first.
     pub(super) async fn prepare(&mut self, path: Path, round: u32) -> Result<bool, Stop> {
-        let owner = path.parent().unwrap_or_default();
-        let plan = match self.yielded(&owner, &path) {
+        let plan = match self.yielded(&path) {
             Ok(plan) => plan,
             Err(error) => return self.not_prepared(&path, &error).await,
         };
         if plan.plugins.is_empty() {
-            let plugins = self.shared.state().brain(&owner).map(|brain| brain.plugins.clone()).unwrap_or_default();
-            return self.begin_round(path, round, Round { plan, plugins }).await;
+            return self.begin_round(path, round, Round { plan, plugins: PluginStates::default() }).await;
         }
         // A plugin may ask a model, which is recorded in the loop.
         if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path)
@@ -31,7 +29,7 @@ impl Worker {
         {
             return Ok(false);
         }
-        let Some(scope) = self.scope(&owner, path.round(round)) else { return Ok(true) };
+        let Some(scope) = self.scope(path.round(round)) else { return Ok(true) };
         let read = self.said(&path);
         self.answered.remove(&path.round(round));
         self.launch(path, true, async move {
@@ -88,7 +86,7 @@ impl Worker {
                 drafts.push(Draft::new(path.clone(), Body::LoopCompacted { keep, summary }));
             }
             let mut iteration = iteration(frame, &plan);
-            if let Some(brain) = state.owner(&path) {
+            if let Some(brain) = state.owner(&path).filter(|_| !plugins.is_empty()) {
                 let steps = plugins.iter().map(|(name, kept)| (name, brain.plugins.step(name, kept)));
                 iteration.plugins = steps.filter_map(|(name, step)| Some((name.to_owned(), step?))).collect();
             }
@@ -101,11 +99,11 @@ impl Worker {
         Ok(appended)
     }
 
-    fn yielded(&mut self, owner: &Path, path: &Path) -> crate::Result<LoopPlan> {
+    fn yielded(&mut self, path: &Path) -> crate::Result<LoopPlan> {
         let missing = || crate::Error::new("the brain's code has no such loop");
         let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
-        let scope = self.scope(owner, path.clone()).ok_or_else(missing)?;
-        match self.frames.stage(owner, name) {
+        let scope = self.scope(path.clone()).ok_or_else(missing)?;
+        match self.frames.stage(&path.parent().unwrap_or_default(), name) {
             Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)).map(|plan| self.overridden(plan)),
             _ => Err(missing()),
         }
@@ -139,7 +137,7 @@ impl Worker {
 
 fn loop_start(plan: &LoopPlan) -> Body {
     let (input, message_id) = (plan.input.clone(), plan.message_id.clone());
-    Body::LoopStart { input, message_id, limits: plan.limits.clone() }
+    Body::LoopStart { input, message_id, hidden: plan.hidden, limits: plan.limits.clone() }
 }
 
 fn checked(plan: &LoopPlan) -> crate::Result<()> {

@@ -142,7 +142,7 @@ impl Worker {
             Ok(reply) => reply,
             Err(error) => return vec![self.failed_tool(path, &tool, flags, attempt, &error, duration)],
         };
-        let output = reply.output;
+        let (output, brief) = (reply.output, reply.brief);
         let updates = (reply.updates, reply.plugin_updates);
         let changed = states.and_then(|states| {
             let next = updated(&states.document, updates.0)?;
@@ -163,7 +163,7 @@ impl Worker {
                 change: None,
             },
             None if reply.waits.is_empty() => {
-                Body::LoopToolResult { result: ToolResult::Success { output }, duration: Some(duration), change }
+                Body::LoopToolResult { result: ToolResult::Success { output, brief }, duration: Some(duration), change }
             }
             None => {
                 let waits = reply.waits.into_iter().map(|wait| self.absolute(path, wait)).collect();
@@ -234,30 +234,33 @@ impl Worker {
         reply: oneshot::Sender<Result<ModelResponse>>,
     ) -> Result<(), Stop> {
         let hash = question_hash(&question);
-        let used = self.answered.entry(asks.clone()).or_default();
-        let (known, count) = {
-            let state = self.shared.state();
-            let asked = match state.owner(&asks).map(|brain| &brain.stage) {
-                Some(Stage::Step(frame)) => frame.asked.as_slice(),
-                Some(Stage::Loop(frame)) => frame.asked.as_slice(),
-                _ => &[],
-            };
-            let known = asked.iter().enumerate().find_map(|(index, asked)| {
-                let fits = asked.hash == hash && !used.contains(&index);
-                asked.answer.clone().filter(|_| fits).map(|parts| (index, parts))
-            });
-            (known, asked.len())
+        let asked = match self.shared.state().owner(&asks).map(|brain| &brain.stage) {
+            Some(Stage::Step(frame)) => frame.asked.clone(),
+            Some(Stage::Loop(frame)) => frame.asked.clone(),
+            _ => Vec::new(),
         };
-        if let Some((index, parts)) = known {
-            used.insert(index);
+        // The questions of a round have no numbers: they are asked one after the other.
+        let numbered = |index: usize| match asks.last() {
+            Some(Segment::Round(_)) => asks.clone(),
+            _ => asks.round(u32::try_from(index).unwrap_or(u32::MAX)),
+        };
+        let used = self.answered.get(&asks);
+        let fits = |index: &usize| {
+            asked.get(*index).is_some_and(|asked| asked.hash == hash) && used.is_none_or(|used| !used.contains(index))
+        };
+        let answer_of = |index: usize| asked.get(index).and_then(|asked| asked.answer.clone());
+        let known = (0..asked.len()).filter(fits).find_map(|index| Some((index, answer_of(index)?)));
+        // What was asked by a worker that is gone is asked again as it was.
+        let unanswered = || {
+            (0..asked.len()).filter(fits).find(|index| answer_of(*index).is_none() && !self.flies(&numbered(*index)))
+        };
+        let index = known.as_ref().map(|(index, _)| *index).or_else(unanswered).unwrap_or(asked.len());
+        let path = numbered(index);
+        self.answered.entry(asks.clone()).or_default().insert(index);
+        if let Some((_, parts)) = known {
             _ = reply.send(Ok(ModelResponse { parts: parts.to_vec(), ..ModelResponse::default() }));
             return Ok(());
         }
-        used.insert(count);
-        let path = match asks.last() {
-            Some(Segment::Round(_)) => asks.clone(),
-            _ => asks.round(u32::try_from(count).unwrap_or(u32::MAX)),
-        };
         let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
         let request = question_request(path.clone(), 0, &question);
         let intent = Body::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };

@@ -96,9 +96,14 @@ impl MemoryStore {
             if let Some(held) = kept.map(|kept| kept.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held)) {
                 return Err(StoreError::Fenced { held });
             }
-            for id in &append.takes {
-                if let Some((_, taken)) = contents.mail.get_mut(id) {
-                    taken.get_or_insert_with(|| (run.clone(), append.expected));
+            for mail in &append.takes {
+                if let Some((_, Some((run, seq)))) = contents.mail.get(mail) {
+                    return Err(StoreError::Taken { mail: mail.clone(), run: run.clone(), seq: *seq });
+                }
+            }
+            for mail in &append.takes {
+                if let Some((_, taken)) = contents.mail.get_mut(mail) {
+                    *taken = Some((run.clone(), append.expected));
                 }
             }
             let kept = contents.runs.entry(run.clone()).or_insert_with(|| Kept {

@@ -10,10 +10,19 @@ use positronic_core::store::{EventStore as _, PendingFilter};
 use serde_json::json;
 
 use crate::bench::{Bench, behind, by, named, result_of, run_id};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::{
     Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, settled, slow_batch, tools, waits, work,
     worker, workshop,
 };
+
+on_both_stores! {
+    promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_go_on
+    promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back
+    promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
+    promise_12_limits_go_on_counting_over_a_pause_and_over_processes
+    promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight
+}
 
 fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + Clone + 'static {
     move |place| if place == "Work/0" { first.clone() } else { done() }
@@ -106,9 +115,8 @@ fn says_deep(place: &str) -> Reply {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_go_on() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_go_on<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let outer = deep(&journal);
     let first = bench.process("first", says_deep);
     let run = bench.start(&first, &outer).await;
@@ -143,10 +151,9 @@ async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_fr
     cut.checked().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back() {
+async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back<S: Fresh>() {
     for serves in [false, true] {
-        let (bench, journal) = (Bench::new(), Journal::default());
+        let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
         let shop = workshop(&journal, tools);
         let process =
             bench.lingering("work", Duration::ZERO, in_two_rounds(batch([("gated", "a")]))).brain(shop.clone());
@@ -181,9 +188,8 @@ fn role(message: &Message) -> &str {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = in_two_rounds(batch([("gated", "a"), ("ask", "b"), ("safe", "c")]));
     let shop = workshop(&journal, asking);
     let process = bench.process("first", says.clone());
@@ -222,8 +228,7 @@ fn limit_of(log: &[std::sync::Arc<positronic_core::record::Event>]) -> Option<(L
     })
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes() {
+async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fresh>() {
     type Limit = fn(ShopLoop) -> ShopLoop;
     let limits: [(&str, Limit); 3] = [
         ("rounds", |config| tools(config).max_iterations(5)),
@@ -238,7 +243,7 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes() {
             let tool = if place == "Work/3" { "gated" } else { "safe" };
             slow_batch([(tool, place, 10_000)]).usage(tokens(10))
         };
-        let undisturbed = Bench::new();
+        let undisturbed = Bench::<S>::fresh();
         let process = undisturbed.process("only", says);
         let run = undisturbed.start(&process, &shop).await;
         waits(&run).await;
@@ -246,7 +251,7 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes() {
         assert!(matches!(settled(&run).await, Settled::Completed(_)));
         assert_eq!(undisturbed.sent().len(), 5, "{name}");
 
-        let first = Bench::new();
+        let first = Bench::<S>::fresh();
         let process = first.process("first", says);
         let run = first.start(&process, &shop).await;
         // In the second round, while a tool runs; and while a person is asked.
@@ -273,6 +278,40 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes() {
         assert_eq!(kind(&log), kind(&whole), "{name}");
         assert_eq!(cut.transcript().await, undisturbed.transcript().await, "{name}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let shop = workshop(&journal, |config| tools(config).unlimited().max_time(Duration::from_secs(60)));
+    let says = |place: &str| match place {
+        "Work/0" => slow_batch([("safe", "a", 30_000), ("gated", "b", 20_000)]),
+        "Work/1" => slow_batch([("safe", "c", 20_000)]),
+        _ => done(),
+    };
+    let run = bench.start(&bench.process("first", says), &shop).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    run.message("hurry", "ann").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    run.message("please", "ann").await.unwrap();
+    let cut = bench.cut(bench.log().await.len()).await;
+    drop(run);
+
+    tokio::time::sleep(Duration::from_secs(36_000)).await;
+    cut.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(36_000)).await;
+    let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
+
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(limit_of(&cut.checked().await), None);
+
+    // The worker that lives counts what passed before each message, too.
+    let log = bench.checked().await;
+    assert_eq!(limit_of(&log), None, "a person is asked");
+    bench.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
+    assert_eq!(limit_of(&bench.checked().await), Some((LimitKind::Time, 70_000_000)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,9 +342,8 @@ async fn promise_12_a_limit_covers_what_brains_below_used_before_a_restart() {
     assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }));
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight() {
-    let (bench, journal) = (Bench::new().free(), Journal::default());
+async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh().free(), Journal::default());
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| asking(cx.system("Inside.")))
     };

@@ -15,6 +15,7 @@ use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::TestClock;
 use serde_json::Value;
 
+use crate::stores::Fresh;
 use crate::support::boundaries::OwnIds;
 use crate::support::{check_order, check_requests, path, paths, tool_texts};
 
@@ -38,7 +39,18 @@ pub(crate) fn run_id() -> RunId {
     RunId::new("run")
 }
 
-impl Bench<MemoryStore> {
+impl<S: Fresh> Bench<S> {
+    pub(crate) fn fresh() -> Self {
+        Self::on(S::fresh())
+    }
+
+    /// Copies a part of the run's log into a fresh store, as a process that died there would have left it.
+    pub(crate) async fn cut(&self, until: usize) -> Self {
+        let cut = Self { store: S::fresh(), clock: self.clock.clone(), sent: Arc::default(), lockstep: true };
+        cut.control("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
+        cut
+    }
+
     /// Makes the worker that has the run in hand look dead to the others, although it is not.
     pub(crate) async fn declare_dead(&self) {
         let claim = self.store.run(&run_id()).await.unwrap().claim.unwrap();
@@ -121,13 +133,6 @@ impl<S: EventStore + Clone> Bench<S> {
 
     pub(crate) async fn log(&self) -> Vec<Arc<Event>> {
         self.store.read(&run_id(), Seq(0), usize::MAX).await.unwrap()
-    }
-
-    /// Copies a part of the run's log into a fresh store, as a process that died there would have left it.
-    pub(crate) async fn cut(&self, until: usize) -> Bench {
-        let cut = Bench { store: MemoryStore::new(), clock: self.clock.clone(), sent: Arc::default(), lockstep: true };
-        cut.control("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
-        cut
     }
 
     /// Checks the run's log, and returns it.

@@ -8,8 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, approve, by, result_of, run_id};
+use crate::bench::{Bench, approve, behind, by, result_of, run_id};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Board, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, worker};
+
+on_both_stores! {
+    promise_15_changed_code_goes_on_where_its_author_says_how_the_state_gets_there
+}
 
 /// What the code of a brain can differ in.
 #[derive(Clone, Copy)]
@@ -254,4 +259,37 @@ async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
     assert_eq!(difference, "the run has begun with version 1 of `Inner`, the code has version 2");
     let same = cut.process("third", says).brain(outer(1)).resume(&run_id()).await.unwrap();
     assert!(matches!(settled(&same).await, Settled::Completed(_)));
+}
+
+async fn promise_15_changed_code_goes_on_where_its_author_says_how_the_state_gets_there<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    let first = bench.process("first", says);
+    let run = bench.start(&first, made(FIRST).bind(Journal::default())).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    let dead = bench.cut(bench.log().await.len()).await;
+    dead.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
+    let journal = Journal::default();
+    let moved = || made(Code { version: 2, stages: ["Uno", "Two", "Work"], ..FIRST });
+    let migrated = || moved().migrate(1, |state| Ok(json!({ "done": [format!("was {}", state["done"])] })));
+    let resume = async |bench: &Bench<S>, brain: Made| {
+        bench.process("second", says).brain(brain.bind(journal.clone())).resume(&run_id()).await
+    };
+
+    let refused = resume(&dead, moved()).await.unwrap_err();
+    let run = resume(&dead, migrated()).await.unwrap();
+
+    assert!(matches!(refused, ResumeError::Changed { .. }));
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({ "done": ["was []", "a"] }));
+    assert_eq!(journal.take(), ["a"]);
+    // From then on the run is the new code's: the migration is not needed again, and the old code is refused.
+    let log = dead.checked().await;
+    let until = behind(&log, "", "BRAIN_MIGRATED");
+    let refused = resume(&dead.cut(until).await, made(FIRST)).await.unwrap_err();
+    assert!(matches!(refused, ResumeError::Changed { .. }));
+    let cut = dead.cut(until).await;
+    let again = resume(&cut, moved()).await.unwrap();
+    assert!(matches!(settled(&again).await, Settled::Completed(_)));
+    assert_eq!(again.document(), run.document());
+    cut.checked().await;
 }

@@ -10,13 +10,22 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, BatchPolicy, Body, Decision, Path, SignalKind, ToolResult, hash_json};
 use positronic_core::runner::{Run, Settled};
-use positronic_core::store::MemoryStore;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, approve, behind, by, decisions, edit, named, refusal, reject, result_of, run_id, signal};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::boundaries::Ledger;
 use crate::support::dialogues::read;
 use crate::support::{Board, Job, Journal, ShopLoop, batch, done, path, settled, tools, waits, work, worker, workshop};
+
+on_both_stores! {
+    promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing
+    promise_02_decisions_come_in_any_order_from_several_people
+    promise_07_an_identical_call_is_denied_without_asking_also_in_another_process
+    promise_08_edited_arguments_are_what_runs_also_in_another_process
+    promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goes_on_anywhere
+    promise_20_a_decision_says_who_when_why_how_and_for_which_arguments
+}
 
 fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + 'static {
     move |place| if place == "Work/0" { first.clone() } else { done() }
@@ -29,9 +38,8 @@ fn careful(config: ShopLoop) -> ShopLoop {
     ])
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let process =
         bench.process("work", in_two_rounds(batch([("safe", "a"), ("gated", "b"), ("fixed", "c"), ("quick", "d")])));
     let run = bench.start(&process, &workshop(&journal, careful)).await;
@@ -129,12 +137,11 @@ fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     all
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_02_decisions_come_in_any_order_from_several_people() {
+async fn promise_02_decisions_come_in_any_order_from_several_people<S: Fresh>() {
     // The call behind two that are undecided begins when they are decided.
     let calls = ["Work/0.0", "Work/0.1", "Work/0.3"];
     for (index, order) in orders(&calls).into_iter().enumerate() {
-        let (bench, journal) = (Bench::new(), Journal::default());
+        let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
         let process = bench.process("work", says_in_depth);
         let run = bench.start(&process, &in_depth(&journal)).await;
         assert_eq!(waits(&run).await, calls);
@@ -242,9 +249,8 @@ fn index_of(call: &Path) -> usize {
     call.as_str().rsplit_once('.').unwrap().1.parse().unwrap()
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_process() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_process<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = |place: &str| match place {
         "Work/0" => batch([("gated", "a"), ("gated", "b")]),
         "Work/1" => batch([("gated", "a"), ("gated", "other")]),
@@ -274,9 +280,8 @@ async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_p
     cut.checked().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_08_edited_arguments_are_what_runs_also_in_another_process() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_08_edited_arguments_are_what_runs_also_in_another_process<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = in_two_rounds(batch([("gated", "a")]));
     let shop = workshop(&journal, tools);
     let process = bench.process("first", |_| batch([("gated", "a")]));
@@ -304,9 +309,8 @@ async fn promise_08_edited_arguments_are_what_runs_also_in_another_process() {
     assert_eq!(cut.last_results(), ["A person changed the arguments before the call ran: {\"id\":\"b\"}\n\nb done"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goes_on_anywhere() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goes_on_anywhere<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = |place: &str| match place {
         "Work/0" => Reply::calls([
             ("safe", json!({"id": "a"})),
@@ -408,9 +412,8 @@ async fn promise_18_a_tool_cannot_be_reached_past_its_approval_from_any_depth() 
     assert_eq!(journal.take(), ["a"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_20_a_decision_says_who_when_why_how_and_for_which_arguments() {
-    let (bench, journal) = (Bench::on(MemoryStore::new()), Journal::default());
+async fn promise_20_a_decision_says_who_when_why_how_and_for_which_arguments<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let process = bench.process("work", in_two_rounds(batch([("gated", "a"), ("gated", "b"), ("gated", "c")])));
     let run: Run<Board> = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;

@@ -10,9 +10,17 @@ use positronic_core::runner::{Run, Settled};
 use serde_json::json;
 
 use crate::bench::{Bench, behind, named, result_of, run_id};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::{
     Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, settled, waits, worker, workshop,
 };
+
+on_both_stores! {
+    promise_03_what_has_its_outcome_never_runs_again
+    promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_said_to_be_unknown
+    promise_05_a_request_without_an_answer_is_sent_again_as_it_was
+    promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_again
+}
 
 /// Does a job whose key is noted.
 fn keyed(name: &str, flags: impl FnOnce(ShopBuilder) -> ShopBuilder) -> crate::support::ShopTool {
@@ -34,7 +42,11 @@ fn says(place: &str) -> Reply {
 }
 
 /// Goes on from a part of a run's log in another process, to the run's end.
-async fn goes_on(whole: &Bench, until: usize, brain: &Brain<(), Board>) -> (Bench, Run<serde_json::Value>) {
+async fn goes_on<S: Fresh>(
+    whole: &Bench<S>,
+    until: usize,
+    brain: &Brain<(), Board>,
+) -> (Bench<S>, Run<serde_json::Value>) {
     let cut = whole.cut(until).await;
     let run = cut.process("second", says).brain(brain.clone()).resume(&run_id()).await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
@@ -42,9 +54,8 @@ async fn goes_on(whole: &Bench, until: usize, brain: &Brain<(), Board>) -> (Benc
     (cut, run)
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_said_to_be_unknown() {
-    let (whole, journal) = (Bench::new(), Journal::default());
+async fn promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_said_to_be_unknown<S: Fresh>() {
+    let (whole, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, three);
     let first = whole.process("first", says);
     let run = whole.start(&first, &shop).await;
@@ -83,9 +94,8 @@ async fn promise_05_a_call_that_was_only_announced_runs_as_if_nothing_had_happen
     assert_eq!(run.document(), json!({"done": ["a", "b", "c"]}));
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was() {
-    let (whole, journal) = (Bench::new(), Journal::default());
+async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was<S: Fresh>() {
+    let (whole, journal) = (Bench::<S>::fresh(), Journal::default());
     // The closure says something else whenever it runs, and runs again after a restart.
     let shop = brain("Moody")
         .services::<Journal>()
@@ -142,9 +152,8 @@ fn of_two_deeds(journal: &Journal) -> Brain<(), Board> {
         .bind(journal.clone())
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_again() {
-    let (whole, journal) = (Bench::new(), Journal::default());
+async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_again<S: Fresh>() {
+    let (whole, journal) = (Bench::<S>::fresh(), Journal::default());
     let twice = of_two_deeds(&journal);
     let says = |place: &str| if place == "Work/0" { batch([("pay", "a")]) } else { done() };
     let first = whole.process("first", says);
@@ -203,8 +212,7 @@ async fn promise_05_a_step_runs_again_under_the_same_key_and_its_questions_are_n
     assert_eq!(cut.sent().iter().map(|request| request.path.to_string()).collect::<Vec<_>>(), ["Ask/1"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_03_what_has_its_outcome_never_runs_again() {
+async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
     let journal = Journal::default();
     let inner = || {
         brain("Inner")
@@ -244,7 +252,7 @@ async fn promise_03_what_has_its_outcome_never_runs_again() {
         "Work/0.1/Deep/0" => batch([("safe", "b"), ("gated", "c")]),
         _ => done(),
     };
-    let whole = Bench::new();
+    let whole = Bench::<S>::fresh();
     let first = whole.process("first", says);
     let run = whole.start(&first, &outer).await;
     assert_eq!(waits(&run).await, ["Work/0.1/Deep/0.1"]);

@@ -7,13 +7,22 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalId, Start};
 use positronic_core::runner::{Control, Delivered, Run, Runner, Settled};
-use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::store::EventStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, by, named, refusal, run_id};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, workshop};
+
+on_both_stores! {
+    promise_22_a_webhook_that_comes_early_is_kept_and_matched
+    promise_22_a_webhook_that_comes_twice_counts_once
+    promise_22_of_two_runs_that_wait_for_the_same_one_has_it
+    promise_22_mail_expires_and_mail_that_does_not_fit_is_refused
+    promise_22_mail_is_found_by_a_process_that_begins_after_a_crash
+}
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Note {
@@ -52,8 +61,8 @@ async fn begun(bench: &Bench<impl EventStore + Clone>, id: &str) -> (Runner, Run
     (process, run)
 }
 
-async fn early(store: impl EventStore + Clone) {
-    let bench = Bench::on(store);
+async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     let control = bench.control("machine");
     assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::Kept);
@@ -77,13 +86,8 @@ async fn early(store: impl EventStore + Clone) {
     assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched() {
-    early(MemoryStore::new()).await;
-}
-
-async fn twice(store: impl EventStore + Clone) {
-    let bench = Bench::on(store);
+async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/1.0"]);
@@ -101,14 +105,8 @@ async fn twice(store: impl EventStore + Clone) {
     assert_eq!(named(&bench.checked().await, "LOOP_RESUME").len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_22_a_webhook_that_comes_twice_counts_once() {
-    twice(MemoryStore::new()).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it() {
-    let bench = Bench::new();
+async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let (_one, first) = begun(&bench, "run").await;
     let (_two, second) = begun(&bench, "second").await;
     let control = bench.control("machine");
@@ -127,9 +125,8 @@ async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused() {
-    let bench = Bench::new();
+async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     let control = bench.control("machine");
     deliver(&control, "old", "slack", "a", "too old").await;
@@ -148,9 +145,8 @@ async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused() {
     assert_eq!(run.document(), json!({"done": ["first", "a", "by mail"]}));
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash() {
-    let bench = Bench::new();
+async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     waits(&run).await;

@@ -20,6 +20,7 @@ mod races;
 mod random;
 mod sinks;
 mod storage;
+mod stores;
 mod stories;
 #[allow(dead_code, reason = "other binaries use the rest")]
 #[path = "../support/mod.rs"]

@@ -7,11 +7,21 @@ use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::{Body, Epoch, Event, RunSummary, SignalKind, ToolResult};
 use positronic_core::runner::{ResumeError, Settled};
-use positronic_core::store::{Append, EventStore, Index, MemoryStore, StoreError};
+use positronic_core::store::{Append, EventStore, Index, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 
 use crate::bench::{Bench, approve, behind, by, decisions, named, refusal, reject, result_of, run_id, signal};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Journal, batch, done, path, settled, slow_batch, tools, waits, workshop};
+
+on_both_stores! {
+    promise_04_of_two_decisions_at_once_one_wins_and_the_other_is_told
+    promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_runs_once
+    promise_04_the_same_signal_twice_is_the_same_answer
+    promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it
+    promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more
+    promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows
+}
 
 fn one_gated(place: &str) -> Reply {
     if place == "Work/0" { batch([("gated", "a")]) } else { done() }
@@ -46,17 +56,15 @@ async fn two_people_decide_at_once(store: impl EventStore + Clone) {
     assert_eq!(result_of(&log, "Work/0.0").is_success(), approved);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_04_of_two_decisions_at_once_one_wins_and_the_other_is_told() {
+async fn promise_04_of_two_decisions_at_once_one_wins_and_the_other_is_told<S: Fresh>() {
     for _ in 0..100 {
-        two_people_decide_at_once(MemoryStore::new()).await;
+        two_people_decide_at_once(S::fresh()).await;
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_runs_once() {
+async fn promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_runs_once<S: Fresh>() {
     for _ in 0..100 {
-        let (bench, journal) = (Bench::on(crowded(MemoryStore::new())), Journal::default());
+        let (bench, journal) = (Bench::on(crowded(S::fresh())), Journal::default());
         let process = bench.process("work", one_gated);
         let run = bench.start(&process, &workshop(&journal, tools)).await;
         waits(&run).await;
@@ -72,10 +80,9 @@ async fn promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_r
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_04_the_same_signal_twice_is_the_same_answer() {
+async fn promise_04_the_same_signal_twice_is_the_same_answer<S: Fresh>() {
     for order in [["one", "other"], ["other", "one"]] {
-        let (bench, journal) = (Bench::on(crowded(MemoryStore::new())), Journal::default());
+        let (bench, journal) = (Bench::on(crowded(S::fresh())), Journal::default());
         let process = bench.process("work", |place| match place {
             "Work/0" => batch([("gated", "a"), ("gated", "b")]),
             _ => done(),
@@ -103,19 +110,18 @@ async fn promise_04_the_same_signal_twice_is_the_same_answer() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it() {
+async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it<S: Fresh>() {
     let journal = Journal::default();
     let shop = workshop(&journal, tools);
     let says = |place: &str| if place == "Work/0" { slow_batch([("read", "a", 5), ("safe", "b", 5)]) } else { done() };
-    let whole = Bench::new();
+    let whole = Bench::<S>::fresh();
     let first = whole.process("first", says);
     let run = whole.start(&first, &shop).await;
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     let log = whole.log().await;
     let until = behind(&log, "Work/0.0", "LOOP_TOOL_CALL");
     for _ in 0..100 {
-        let bench = Bench::on(crowded(MemoryStore::new()));
+        let bench = Bench::on(crowded(S::fresh()));
         bench.control("copy").import(&run_id(), &log[..until + 1]).await.unwrap();
         journal.take();
         let (one, other) =
@@ -128,7 +134,7 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it() {
             (Ok(run), Err(lost)) | (Err(lost), Ok(run)) => (run, lost),
             both => panic!("one of them has it: {both:?}"),
         };
-        let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder;
+        let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder.to_string();
         assert_eq!(lost, ResumeError::Held { by });
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
         let log = bench.checked().await;
@@ -139,16 +145,16 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, tools);
     let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 1000)]) } else { done() };
     let stale = bench.process("stale", says);
     let run = bench.start(&stale, &shop).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let fresh = bench.process("fresh", says).brain(shop);
-    assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Held { by: "worker-1".to_owned() });
+    let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder;
+    assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Held { by: by.to_string() });
 
     bench.declare_dead().await;
     let taken = fresh.resume(&run_id()).await.unwrap();
@@ -164,9 +170,8 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more() {
     assert!(!log.iter().any(|event| matches!(&event.body, Body::RunReleased { .. })), "the stale one says no word");
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows() {
-    let (bench, journal) = (Bench::new(), Journal::default());
+async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, tools);
     let first = bench.process("first", one_gated);
     let run = bench.start(&first, &shop).await;

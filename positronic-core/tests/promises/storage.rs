@@ -11,17 +11,28 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_at;
 use positronic_core::record::{
-    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, Start, Status, Usage,
+    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Usage,
 };
-use positronic_core::runner::Settled;
+use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Answer, Append, EventStore, Found, Holder, Mail, MemoryStore, PendingFilter, Posted, RunFilter, Snapshot,
-    StoreError, Waiter, Watcher,
+    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
+    Watcher,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{Bench, by, run_id};
+use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, workshop};
+
+on_both_stores! {
+    promise_13_a_log_grows_with_its_transcript_and_no_faster
+    promise_13_a_snapshot_bounds_what_a_decision_reads
+    promise_13_a_snapshot_that_cannot_be_read_is_no_loss
+    promise_13_a_run_that_is_not_over_is_never_pruned
+    promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_outlives_it
+    promise_19_what_waits_in_all_runs_is_listed_without_a_log
+    promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte
+}
 
 /// Counts the events that are read.
 #[derive(Clone)]
@@ -113,11 +124,10 @@ fn long_shop() -> Brain<(), Board> {
     workshop(&Journal::default(), |config| tools(config).unlimited())
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_13_a_log_grows_with_its_transcript_and_no_faster() {
+async fn promise_13_a_log_grows_with_its_transcript_and_no_faster<S: Fresh>() {
     let mut sizes = Vec::new();
     for rounds in [10, 110, 210] {
-        let bench = Bench::new();
+        let bench = Bench::<S>::fresh();
         long(&bench, rounds).await;
         let bytes: usize = bench.log().await.iter().map(|event| event.to_json().unwrap().len()).sum();
         sizes.push((bytes, bench.transcript().await.len()));
@@ -132,9 +142,8 @@ async fn promise_13_a_log_grows_with_its_transcript_and_no_faster() {
     assert!(second.0 < 3 * second.1, "{} bytes for a transcript of {}", second.0, second.1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_13_a_snapshot_bounds_what_a_decision_reads() {
-    let store = Counting::over(MemoryStore::new());
+async fn promise_13_a_snapshot_bounds_what_a_decision_reads<S: Fresh>() {
+    let store = Counting::over(S::fresh());
     let bench = Bench::on(store.clone());
     long(&bench, 150).await;
     let events = bench.log().await.len();
@@ -172,15 +181,14 @@ async fn spoil(store: &impl EventStore, spoiled: Snapshot) {
     store.append(&run_id(), append).await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss() {
+async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss<S: Fresh>() {
     let spoiled: [fn(Snapshot) -> Snapshot; 3] = [
         |snapshot| Snapshot { content: snapshot.content.replace('{', "["), ..snapshot },
         |snapshot| Snapshot { version: snapshot.version + 1, ..snapshot },
         |snapshot| Snapshot { next: Seq(snapshot.next.0 - 1), ..snapshot },
     ];
     for spoiled in spoiled {
-        let bench = Bench::new();
+        let bench = Bench::<S>::fresh();
         long(&bench, 150).await;
         let snapshot = bench.store.snapshot(&run_id()).await.unwrap().unwrap();
         spoil(&bench.store, spoiled(snapshot)).await;
@@ -192,9 +200,8 @@ async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_13_a_run_that_is_not_over_is_never_pruned() {
-    let bench = Bench::new();
+async fn promise_13_a_run_that_is_not_over_is_never_pruned<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
     long(&bench, 3).await;
     let over = bench.process("over", |_| done());
     let start = Start { id: Some(SignalId::new("over")), ..Start::default() };
@@ -212,6 +219,36 @@ async fn promise_13_a_run_that_is_not_over_is_never_pruned() {
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 
+async fn promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_outlives_it<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    long(&bench, 150).await;
+    let log = bench.log().await;
+    let snapshot = bench.store.snapshot(&run_id()).await.unwrap().unwrap();
+    assert!(Seq(100) < snapshot.next && snapshot.next.index() < log.len());
+    let process = bench.process("forks", |_| done()).brain(long_shop());
+    let control = process.control();
+    let last = log.last().unwrap().seq;
+
+    let early = process.fork(&run_id(), Seq(100), Fork::default()).await.unwrap();
+    let late = control.fork(&run_id(), last, Fork::default()).await.unwrap();
+
+    assert!(matches!(settled(&early).await, Settled::Completed(_)));
+    assert_eq!(bench.log().await, log, "the original is as it was");
+    control.signal(&run_id(), SignalKind::Cancel { reason: None }, by("ann")).await.unwrap();
+    assert_eq!(bench.store.remove(&[run_id()]).await.unwrap(), 1);
+    let fork = control.events(&late, Seq(0)).await.unwrap();
+    let same = |a: &Arc<Event>, b: &Arc<Event>| (&a.path, &a.body) == (&b.path, &b.body);
+    assert!(fork[1..log.len()].iter().zip(&log[1..]).all(|(fork, original)| same(fork, original)));
+    // A fork has fork points and goes on, although its origin is gone.
+    let again = process.fork(&late, Seq(100), Fork::default()).await.unwrap();
+    assert!(matches!(settled(&again).await, Settled::Completed(_)));
+    assert_eq!(again.document(), early.document());
+    control.approve(&late, &path("Work/150.0"), by("ann")).await.unwrap();
+    let late = process.resume(&late).await.unwrap();
+    assert!(matches!(settled(&late).await, Settled::Completed(_)));
+    assert_eq!(late.document()["done"].as_array().unwrap().len(), 151);
+}
+
 fn asking(config: ShopLoop) -> ShopLoop {
     tools(config).tool("ask", |t| {
         t.wait(|job: &Job, _: &Shop| {
@@ -224,8 +261,8 @@ fn asking(config: ShopLoop) -> ShopLoop {
     })
 }
 
-async fn lists(store: impl EventStore + Clone) {
-    let store = Counting::over(store);
+async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
+    let store = Counting::over(S::fresh());
     let (bench, journal) = (Bench::on(store.clone()), Journal::default());
     let shop = workshop(&journal, asking);
     let mut runs = Vec::new();
@@ -327,11 +364,6 @@ async fn lists(store: impl EventStore + Clone) {
     assert_eq!(left.into_iter().map(|waiter| waiter.pending.call.to_string()).collect::<Vec<_>>(), ["Work/0.0"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log() {
-    lists(MemoryStore::new()).await;
-}
-
 /// A state that does not survive a careless encoding.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Delicate {
@@ -350,8 +382,7 @@ fn rebuilt(log: &[Arc<Event>], sent: &[ModelRequest]) {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte() {
+async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte<S: Fresh>() {
     let delicate = brain("Delicate")
         .state(Delicate::default())
         .step("Begin", async |cx| Ok(Delicate { text: "\u{0}é\u{1F600}\"\\".to_owned(), ..cx.state }))
@@ -374,7 +405,7 @@ async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte
                 })
                 .tool(&format!("only_{}", round % 4), |t| t.execute(async |_: NoArgs, _| Ok(())))
         });
-    let bench = Bench::new();
+    let bench = Bench::<S>::fresh();
     let says = |place: &str| {
         let round = place.strip_prefix("Work/").unwrap().parse::<u32>().unwrap();
         if round < 300 { batch([("add", place)]).and_reasoning("hm") } else { done() }

@@ -1,10 +1,12 @@
 //! One append, in the transaction of its group.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
+use super::group::Unit;
 use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
-use super::writer::Unit;
 use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
 use crate::store::{Append, Snapshot, StoreError};
 
@@ -92,7 +94,7 @@ struct Row {
 #[derive(PartialEq)]
 struct Rare {
     status: String,
-    brain: String,
+    brain: Arc<str>,
     user: Option<String>,
     started: i64,
     wake: Option<i64>,
@@ -102,7 +104,7 @@ impl Rare {
     fn of(row: &RunSummary) -> Self {
         Self {
             status: row.status.as_str().to_owned(),
-            brain: row.brain.clone(),
+            brain: Arc::clone(&row.brain),
             user: row.user.clone(),
             started: row.started.0,
             wake: row.wake.map(|wake| wake.0),
@@ -211,10 +213,11 @@ fn replace_pending(db: &Connection, key: i64, append: &Encoded, pending: &[Entry
     for entry in pending.iter().filter(|entry| !before.iter().any(|old| entry.is(old))) {
         let same = before.iter().find(|old| (&old.call, old.since) == (&entry.call, entry.since));
         let at = same.map_or(append.row.at.0, |old| old.at);
-        let sql = "INSERT INTO pending (key, at, run, since, person, call, tool, arguments, kind)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let (run, Entry { since, person, call, tool, arguments, kind, .. }) = (append.run.as_str(), entry);
-        let row = params![key, at, run, since, person, call, tool, arguments, kind];
+        let sql = "INSERT INTO pending (key, at, run, brain, since, person, call, tool, arguments, kind)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let (run, brain) = (append.run.as_str(), &append.row.brain);
+        let Entry { since, person, call, tool, arguments, kind, .. } = entry;
+        let row = params![key, at, run, brain, since, person, call, tool, arguments, kind];
         let id = db.prepare_cached(sql)?.insert(row)?;
         for (webhook, identifier) in &entry.waits {
             let sql = "INSERT OR IGNORE INTO waits (webhook, identifier, pending) VALUES (?1, ?2, ?3)";
@@ -234,9 +237,14 @@ fn pending_of(db: &Connection, key: i64) -> Result<Vec<Waiting>, Trouble> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Marks mail as taken by an append. What is left of it only says so.
+/// Marks mail as taken by an append, unless another one was first. What is left of it only says so.
 fn take(db: &Connection, mail: &SignalId, run: &RunId, first: i64) -> Result<(), Trouble> {
-    let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1 AND taken_by IS NULL";
+    let sql = "SELECT taken_by, taken_at FROM mail WHERE id = ?1 AND taken_by IS NOT NULL";
+    let taken = db.prepare_cached(sql)?.query_row([mail.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)));
+    if let Some((run, at)) = taken.optional()? {
+        return Err(StoreError::Taken { mail: mail.clone(), run: RunId::from(run), seq: seq(at) }.into());
+    }
+    let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1";
     db.prepare_cached(sql)?.execute(params![mail.as_str(), run.as_str(), first])?;
     Ok(())
 }

@@ -15,6 +15,8 @@ const TRIES: u32 = 50;
 const STATEMENTS: usize = 128;
 /// How large the file that holds the last commits may stay after a burst.
 const JOURNAL_BYTES: i64 = 16 << 20;
+/// After how many pages in it SQLite copies them by itself, within a commit. Mostly the thread that writes was faster.
+const JOURNAL_PAGES: i64 = 8000;
 
 /// Opens the file to write, makes it or brings it to the newest format.
 pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connection, Trouble> {
@@ -44,6 +46,7 @@ pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connect
     db.pragma_update(None, "fullfsync", options.durability == Durability::PowerLoss)?;
     db.pragma_update(None, "checkpoint_fullfsync", true)?;
     db.pragma_update(None, "journal_size_limit", JOURNAL_BYTES)?;
+    db.pragma_update(None, "wal_autocheckpoint", JOURNAL_PAGES)?;
     schema::migrate(&mut db, place)?;
     Ok(db)
 }
@@ -53,7 +56,15 @@ pub(super) fn to_read(place: &Place) -> Result<Connection, Trouble> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(&place.path, flags)?;
     prepare(&db, place)?;
-    if schema::is_new(&db, place)? || !schema::is_current(&db)? {
+    let is_of_use = match schema::is_new(&db, place) {
+        Ok(new) => !new && schema::is_current(&db)?,
+        // Even a reader has to write beside the file.
+        Err(trouble) if trouble.is_read_only() => {
+            return Err(StoreError::Unusable { message: place.no_room_beside() }.into());
+        }
+        Err(trouble) => return Err(trouble),
+    };
+    if !is_of_use {
         let file = place.path.display();
         let message = format!("the event store `{file}` is empty or of an older format: open it to write once");
         return Err(StoreError::Unusable { message }.into());

@@ -38,11 +38,19 @@ impl Trouble {
 
     /// Says whether another process was in the way.
     pub(super) fn is_busy(&self) -> bool {
-        let code = match self {
+        matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    /// Says whether something could not be written for want of permission.
+    pub(super) fn is_read_only(&self) -> bool {
+        matches!(self.code(), Some(ErrorCode::ReadOnly))
+    }
+
+    fn code(&self) -> Option<ErrorCode> {
+        match self {
             Self::Sqlite(error) => error.sqlite_error_code(),
             Self::Refused(_) | Self::Unreadable(..) => None,
-        };
-        matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+        }
     }
 }
 
@@ -102,6 +110,15 @@ impl Place {
         format!(
             "the event store `{file}` cannot be written: the file or its folder is read-only for this user. Change \
              their permissions, or open it read-only"
+        )
+    }
+
+    /// Says that the file cannot even be read where nothing can be written beside it.
+    pub(super) fn no_room_beside(&self) -> String {
+        let file = self.path.display();
+        format!(
+            "the event store `{file}` cannot be read where it is: its folder is read-only for this user, and who reads has \
+             to be noted beside the file. Copy it to another folder, or read it while somebody who may write has it open"
         )
     }
 

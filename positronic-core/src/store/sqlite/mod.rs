@@ -10,6 +10,7 @@
 mod append;
 mod connection;
 mod failure;
+mod group;
 mod holders;
 mod mailbox;
 mod options;

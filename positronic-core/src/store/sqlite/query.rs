@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
 use super::failure::Trouble;
-use super::rows::{EVENTS, Kind, column, decode, limit, no_such, seq};
+use super::rows::{EVENTS, Kind, column, decode, event_id, limit, no_such, seq};
 use crate::record::{Event, Path, Pending, RunId, RunSummary, Seq, Status, Timestamp};
 use crate::store::{Found, PendingFilter, RunFilter, Snapshot, Waiter};
 
@@ -17,11 +17,12 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
         .query_row([run.as_str()], |row| row.get(0))
         .optional()?;
     let key = key.ok_or_else(|| no_such(run))?;
-    let sql = "SELECT line FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
+    // The numbers have no gaps, so no limit is needed; with one, SQLite would prepare the statement each time anew.
+    let sql = "SELECT line FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id";
     let mut statement = db.prepare_cached(sql)?;
-    let start = key * EVENTS;
-    let end = start + EVENTS;
-    let mut rows = statement.query(params![start.saturating_add(column(from.0)), end, limit(most)])?;
+    let start = column(from.0).min(EVENTS);
+    let end = start.saturating_add(limit(most)).min(EVENTS);
+    let mut rows = statement.query([event_id(key, start), event_id(key, end)])?;
     let mut events = Vec::new();
     let mut next = from;
     while let Some(row) = rows.next()? {
@@ -78,24 +79,20 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
 
 /// Lists what waits.
 pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
-    let mut select = Select::new(
-        "SELECT p.run, r.brain, p.at, p.call, p.tool, p.arguments, p.since, p.kind, p.id
-         FROM pending p CROSS JOIN runs r ON r.key = p.key",
-    );
+    let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
     if let Some(run) = &filter.run {
-        select.and("p.key = (SELECT key FROM runs WHERE run = ?)", [run.as_str().to_owned().into()]);
+        select.and("key = (SELECT key FROM runs WHERE run = ?)", [run.as_str().to_owned().into()]);
     }
     if filter.person {
-        select.and("p.person", []);
+        select.and("person", []);
     }
     if let Some((webhook, identifier)) = &filter.webhook {
-        let waits = "p.id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
+        let waits = "id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
     // All of them are read faster in the order in which they lie than in that of an index.
-    if filter.most.is_some() {
-        select.order("p.at, p.run, p.since, p.id", filter.most);
-    }
+    let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
+    select.order(order, filter.most);
     let mut waiters = select.list(db, |row| {
         let what = "something that waits";
         let unreadable = |error| Trouble::unreadable(what, error);
@@ -106,13 +103,13 @@ pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Wai
             since: seq(row.get(6)?),
             kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
         };
-        let (run, at) = (RunId::from(text(row, 0)?), Timestamp(row.get(2)?));
-        Ok((row.get::<_, i64>(8)?, Waiter { run, brain: row.get(1)?, at, pending }))
+        Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
     })?;
     if filter.most.is_none() {
-        waiters.sort_by(|(x, a), (y, b)| (a.at, &a.run, a.pending.since, x).cmp(&(b.at, &b.run, b.pending.since, y)));
+        // They are large, and are moved once this way.
+        waiters.sort_by_cached_key(|waiter| (waiter.at, waiter.run.clone(), waiter.pending.since));
     }
-    Ok(waiters.into_iter().map(|(_, waiter)| waiter).collect())
+    Ok(waiters)
 }
 
 fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Trouble> {

@@ -3,8 +3,8 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::failure::Trouble;
+use super::group::Unit;
 use super::rows::EVENTS;
-use super::writer::Unit;
 use crate::record::{RunId, Status};
 
 /// How many pages of the file are given back at once, so that nobody else waits long.

@@ -43,12 +43,14 @@ CREATE TABLE snapshots (
     content TEXT NOT NULL
 ) STRICT;
 
--- The index has the order of the list. The run stands twice, as its key and its id, so that it does.
+-- The index has the order of the list. The run stands twice, as its key and its id, so that it does; its brain's title
+-- stands here, too, so that the list reads no rows about runs.
 CREATE TABLE pending (
     id INTEGER PRIMARY KEY,
     key INTEGER NOT NULL,
     at INTEGER NOT NULL,
     run TEXT NOT NULL,
+    brain TEXT NOT NULL,
     since INTEGER NOT NULL,
     person INTEGER NOT NULL,
     call TEXT NOT NULL,

@@ -6,11 +6,12 @@ use std::thread::JoinHandle;
 
 use super::append::{self, Encoded};
 use super::failure::{Place, Trouble};
+use super::group::Unit;
 use super::holders::Workers;
-use super::options::SqliteOptions;
+use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
-use super::writer::{Unit, Writer};
+use super::writer::Writer;
 use super::{connection, mailbox, query, remove};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 use crate::store::{
@@ -59,6 +60,7 @@ pub struct SqliteStore {
 struct Shared {
     place: Place,
     read_only: bool,
+    durability: Durability,
     workers: Workers,
     /// `None` while the store is dropped, as the readers.
     writer: Option<Writer>,
@@ -108,6 +110,7 @@ impl SqliteStore {
             shared: Arc::new(Shared {
                 place: place.clone(),
                 read_only: options.read_only,
+                durability: options.durability,
                 workers: Workers::of(&real),
                 writer: Some(writer),
                 readers: Some(readers),
@@ -118,18 +121,28 @@ impl SqliteStore {
         })
     }
 
+    fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writes()?;
+        match &self.shared.writer {
+            Some(writer) => Ok(writer),
+            None => Err(super::failure::ended()),
+        }
+    }
+
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, StoreError> {
-        match &self.shared.writer {
-            Some(_) if self.shared.read_only => {
-                let message = format!("the event store `{}` was opened to read only", self.shared.place.path.display());
-                Err(StoreError::Unusable { message })
-            }
-            Some(writer) => writer.write(work).await,
-            None => Err(super::failure::ended()),
+        self.writer()?.write(work).await
+    }
+
+    /// Refuses what would write where the file is only read.
+    fn writes(&self) -> Result<(), StoreError> {
+        if !self.shared.read_only {
+            return Ok(());
         }
+        let message = format!("the event store `{}` was opened to read only", self.shared.place.path.display());
+        Err(StoreError::Unusable { message })
     }
 
     async fn ask<T: Send + 'static>(
@@ -171,7 +184,11 @@ impl EventStore for SqliteStore {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
         Box::pin(async move {
             let encoded = Encoded::new(run, append)?;
-            self.write(move |unit| append::write(unit, &encoded)).await
+            let (writer, work) = (self.writer()?, move |unit: &mut Unit<'_>| append::write(unit, &encoded));
+            match self.shared.durability {
+                Durability::ProcessCrash => writer.write_here(run, work).await,
+                Durability::PowerLoss => writer.write(work).await,
+            }
         })
     }
 
@@ -242,7 +259,10 @@ impl EventStore for SqliteStore {
 
     fn hold(&self) -> Answer<'_, Holder> {
         let workers = self.shared.workers.clone();
-        Box::pin(self.ask(move |_| Ok(workers.hold()?)))
+        Box::pin(async move {
+            self.writes()?;
+            self.ask(move |_| Ok(workers.hold()?)).await
+        })
     }
 
     fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {

@@ -1,14 +1,15 @@
-//! The one thread that writes, and the groups it commits.
+//! The way to the file for all that is written: at once on the caller's thread, or in company on a thread of its own.
 //!
-//! It takes all jobs that wait into one transaction. Each job has a savepoint, so that one that is refused leaves no
-//! trace while the others are committed. A job that comes alone is committed at once. Where the transaction as a whole
-//! fails, for instance since one of its jobs does not fit on the disk, each job is tried alone.
+//! The thread takes all jobs that wait into one transaction, and by the time it is committed, the next group has come
+//! together. A job that comes alone is committed at once. Where a commit does not wait for the disk, a run that nobody
+//! else writes beside is written to on its caller's thread: the way to another thread and back costs more than the commit.
 //!
 //! The thread also notices what other processes have committed: before each group, and while somebody watches also when
 //! there is nothing to do.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use futures::channel::oneshot;
 use rusqlite::Connection;
 
 use super::failure::{Place, Trouble, ended};
-use super::rows::seq;
-use crate::record::{RunId, Seq};
+use super::group::{Committer, Job, Task, Unit};
+use crate::record::RunId;
 use crate::store::StoreError;
 use crate::store::watchers::Watchers;
 
@@ -26,7 +27,7 @@ const GROUP: usize = 512;
 /// How often the file is asked whether another process has written, while somebody watches.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the writer is sent.
+/// What the thread is sent.
 enum Message {
     /// Something to write.
     Job(Box<dyn Job>),
@@ -34,68 +35,24 @@ enum Message {
     Watched,
 }
 
-/// Something to write.
-trait Job: Send {
-    /// Writes it. It may be called again after what it wrote was undone.
-    fn attempt(&mut self, unit: &mut Unit<'_>) -> Result<(), Trouble>;
-    /// Answers whoever asked for it.
-    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
-}
-
-struct Task<T, F> {
-    work: F,
-    result: Option<T>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T: Send, F: FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send> Job for Task<T, F> {
-    fn attempt(&mut self, unit: &mut Unit<'_>) -> Result<(), Trouble> {
-        self.result = Some((self.work)(unit)?);
-        Ok(())
-    }
-
-    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
-        let Self { result, reply, .. } = *self;
-        _ = reply.send(outcome.and_then(|()| result.ok_or_else(ended)));
-    }
-}
-
-/// The transaction that a job is a part of.
-pub(super) struct Unit<'a> {
-    db: &'a Connection,
-    change: i64,
-    told: Vec<(RunId, Seq)>,
-    freed: bool,
-}
-
-impl<'a> Unit<'a> {
-    /// Returns the connection.
-    pub(super) const fn db(&self) -> &'a Connection {
-        self.db
-    }
-
-    /// Says that a run's next number changes, and returns the number of the change.
-    pub(super) fn changes(&mut self, run: &RunId, next: Seq) -> i64 {
-        self.change += 1;
-        self.told.push((run.clone(), next));
-        self.change
-    }
-
-    /// Returns the number of the last change.
-    pub(super) const fn change(&self) -> i64 {
-        self.change
-    }
-
-    /// Says that pages of the file were given back, so that its end should be cut off.
-    pub(super) const fn frees(&mut self) {
-        self.freed = true;
-    }
-}
-
-/// The way to the thread that writes.
+/// The way to the file for all that is written.
 pub(super) struct Writer {
+    desk: Arc<Desk>,
     jobs: Sender<Message>,
     watchers: Arc<Mutex<Watchers>>,
+}
+
+/// What the thread and its callers share.
+struct Desk {
+    committer: Mutex<Committer>,
+    /// How many jobs the thread has yet to take. While there are any, nobody overtakes them.
+    waiting: AtomicUsize,
+}
+
+impl Desk {
+    fn committer(&self) -> MutexGuard<'_, Committer> {
+        self.committer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Writer {
@@ -103,22 +60,34 @@ impl Writer {
     pub(super) fn start(db: Connection, place: Place) -> Result<(Self, JoinHandle<()>), Trouble> {
         let (jobs, receiver) = channel();
         let watchers = Arc::new(Mutex::new(Watchers::default()));
-        let seen = last_change(&db)?;
-        let version = data_version(&db)?;
-        let thread = Thread { db, place, jobs: receiver, watchers: Arc::clone(&watchers), seen, version };
+        let committer = Mutex::new(Committer::new(db, place, Arc::clone(&watchers))?);
+        let desk = Arc::new(Desk { committer, waiting: AtomicUsize::new(0) });
+        let thread = Thread { desk: Arc::clone(&desk), jobs: receiver };
         let thread = std::thread::Builder::new().name("positronic-writer".to_owned()).spawn(move || thread.work());
         let thread = thread.map_err(|error| StoreError::Failed { message: error.to_string() })?;
-        Ok((Self { jobs, watchers }, thread))
+        Ok((Self { desk, jobs, watchers }, thread))
     }
 
-    /// Has something written, together with whatever else waits to be.
+    /// Has something written by the thread, together with whatever else waits to be.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Task { work, result: None, reply });
-        self.jobs.send(Message::Job(job)).map_err(|_| ended())?;
+        self.send(Box::new(Task::new(work, reply)))?;
+        answer.await.map_err(|_| ended())?
+    }
+
+    /// Has something small written to a run: here and now where the run is alone, else as [`write`](Self::write) does.
+    pub(super) async fn write_here<T: Send + 'static>(
+        &self,
+        run: &RunId,
+        work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(job) = self.commit_here(run, Box::new(Task::new(work, reply))) {
+            self.send(job)?;
+        }
         answer.await.map_err(|_| ended())?
     }
 
@@ -127,28 +96,30 @@ impl Writer {
         add(&mut self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
         _ = self.jobs.send(Message::Watched);
     }
-}
 
-/// What came of a group: each job's outcome, and who has grown.
-struct Committed {
-    outcomes: Vec<Result<(), StoreError>>,
-    told: Vec<(RunId, Seq)>,
+    /// Commits a job on this thread, or gives it back where it would have to wait.
+    fn commit_here(&self, run: &RunId, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+        match self.desk.committer.try_lock() {
+            Ok(mut committer) if self.desk.waiting.load(Ordering::Acquire) == 0 => committer.commit_alone(run, job),
+            _ => Some(job),
+        }
+    }
+
+    fn send(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.desk.waiting.fetch_add(1, Ordering::AcqRel);
+        self.jobs.send(Message::Job(job)).map_err(|_| ended())
+    }
 }
 
 struct Thread {
-    db: Connection,
-    place: Place,
+    desk: Arc<Desk>,
     jobs: Receiver<Message>,
-    watchers: Arc<Mutex<Watchers>>,
-    /// The last change whose watchers were told.
-    seen: i64,
-    /// Tells whether another connection has written since.
-    version: i64,
 }
 
 impl Thread {
-    fn work(mut self) {
+    fn work(self) {
         while let Some(first) = self.next() {
+            let mut committer = self.desk.committer();
             let mut group = vec![first];
             while group.len() < GROUP
                 && let Ok(message) = self.jobs.try_recv()
@@ -157,20 +128,23 @@ impl Thread {
                     group.push(job);
                 }
             }
-            self.commit(group);
+            self.desk.waiting.fetch_sub(group.len(), Ordering::AcqRel);
+            committer.commit(group);
+            committer.copy_if_due();
         }
         // Closing the last connection to the file checkpoints it; another one may be open elsewhere.
-        _ = self.db.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        self.desk.committer().copy();
     }
 
     /// Waits for a job, and tells of what others write meanwhile. `None` at the end.
-    fn next(&mut self) -> Option<Box<dyn Job>> {
+    fn next(&self) -> Option<Box<dyn Job>> {
         loop {
-            let message = if self.watched() {
+            let is_watched = self.desk.committer().is_watched();
+            let message = if is_watched {
                 match self.jobs.recv_timeout(LOOK) {
                     Ok(message) => message,
                     Err(RecvTimeoutError::Timeout) => {
-                        self.look();
+                        self.desk.committer().look();
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => return None,
@@ -183,132 +157,6 @@ impl Thread {
             }
         }
     }
-
-    fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
-        match self.attempt(&mut group) {
-            Ok(committed) => {
-                self.tell(committed.told);
-                for (job, outcome) in group.into_iter().zip(committed.outcomes) {
-                    job.answer(outcome);
-                }
-            }
-            Err(trouble) if group.len() == 1 || trouble.is_busy() => {
-                let error = self.place.explain(trouble);
-                for job in group {
-                    job.answer(Err(error.clone()));
-                }
-            }
-            Err(_) => {
-                for job in group {
-                    self.commit(vec![job]);
-                }
-            }
-        }
-    }
-
-    /// Writes a group in one transaction. When it fails as a whole, nothing of it was written.
-    fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Committed, Trouble> {
-        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let done = self.fill(group).and_then(|done| {
-            self.db.prepare_cached("COMMIT")?.execute([])?;
-            Ok(done)
-        });
-        match done {
-            Ok((committed, change, freed)) => {
-                self.seen = change;
-                if freed {
-                    // The end of the file goes when the log of commits is copied into it.
-                    let result = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-                    if let Err(error) = result {
-                        tracing::debug!(%error, "the file's free end stays until later");
-                    }
-                }
-                Ok(committed)
-            }
-            Err(trouble) => {
-                if !self.db.is_autocommit() {
-                    _ = self.db.execute_batch("ROLLBACK");
-                }
-                Err(trouble)
-            }
-        }
-    }
-
-    fn fill(&self, group: &mut [Box<dyn Job>]) -> Result<(Committed, i64, bool), Trouble> {
-        let change = last_change(&self.db)?;
-        let told = if change == self.seen || !self.watched() { Vec::new() } else { self.changed()? };
-        let mut unit = Unit { db: &self.db, change, told, freed: false };
-        let mut outcomes = Vec::with_capacity(group.len());
-        for job in group {
-            let before = unit.told.len();
-            self.db.prepare_cached("SAVEPOINT job")?.execute([])?;
-            let outcome = match job.attempt(&mut unit) {
-                Ok(()) => Ok(()),
-                // Some errors undo the whole transaction, and then the jobs before are undone, too.
-                Err(trouble) if self.db.is_autocommit() => return Err(trouble),
-                Err(trouble) => {
-                    unit.told.truncate(before);
-                    self.db.prepare_cached("ROLLBACK TO job")?.execute([])?;
-                    Err(self.place.explain(trouble))
-                }
-            };
-            self.db.prepare_cached("RELEASE job")?.execute([])?;
-            outcomes.push(outcome);
-        }
-        let Unit { change, told, freed, .. } = unit;
-        Ok((Committed { outcomes, told }, change, freed))
-    }
-
-    fn watched(&self) -> bool {
-        !self.watchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    /// Tells of what other processes have written.
-    fn look(&mut self) {
-        let looked = data_version(&self.db).and_then(|version| {
-            if version == self.version {
-                return Ok(None);
-            }
-            let change = last_change(&self.db)?;
-            Ok(Some((version, change, self.changed()?)))
-        });
-        match looked {
-            Ok(None) => {}
-            Ok(Some((version, change, told))) => {
-                (self.version, self.seen) = (version, change);
-                self.tell(told);
-            }
-            Err(trouble) => tracing::debug!(?trouble, "what others write is looked for later"),
-        }
-    }
-
-    /// Lists the runs that have changed since the last look.
-    fn changed(&self) -> Result<Vec<(RunId, Seq)>, Trouble> {
-        let mut statement = self.db.prepare_cached("SELECT run, next FROM runs WHERE change > ?1 ORDER BY change")?;
-        let rows = statement.query_map([self.seen], |row| {
-            let (run, next): (String, _) = (row.get(0)?, row.get(1)?);
-            Ok((RunId::from(run), seq(next)))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    fn tell(&self, grown: Vec<(RunId, Seq)>) {
-        for (run, next) in grown {
-            let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).of(&run);
-            for watcher in watchers {
-                watcher.appended(&run, next);
-            }
-        }
-    }
-}
-
-fn last_change(db: &Connection) -> Result<i64, Trouble> {
-    let sql = "SELECT max(change, (SELECT coalesce(max(change), 0) FROM runs)) FROM counter";
-    Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
-}
-
-fn data_version(db: &Connection) -> Result<i64, Trouble> {
-    Ok(db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::Sample;
-use crate::record::{Actor, Seq, SignalId, Timestamp};
-use crate::store::{EventStore, Mail, Posted};
+use crate::record::{Actor, RunId, Seq, SignalId, Timestamp};
+use crate::store::{EventStore, Mail, Posted, StoreError};
 
 /// Makes mail for one webhook.
 pub(super) fn mail(id: &str, at: i64, expires: i64) -> Mail {
@@ -63,16 +63,21 @@ pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(Posted::New));
 }
 
-/// Mail belongs to the first append that takes it; one that takes what does not exist is an append all the same.
+/// Mail belongs to the first append that takes it, and a second one is refused; one that takes what does not exist is an
+/// append all the same.
 pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mail = mail("mail-1", 10, 100);
     store.post(&mail).await.unwrap();
 
     let first = Sample::new("run-1").says("one").takes(&mail.id).appended(&store).await;
-    _ = Sample::new("run-2").says("one").takes(&mail.id).takes(&SignalId::from("none")).appended(&store).await;
+    let second = Sample::new("run-2").says("one").takes(&mail.id).append(&store).await;
+    _ = Sample::new("run-3").says("one").takes(&SignalId::from("none")).appended(&store).await;
 
-    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run: first.run, seq: Seq(0) }));
+    let (run, seq) = (first.run, Seq(0));
+    assert_eq!(second, Err(StoreError::Taken { mail: mail.id.clone(), run: run.clone(), seq }));
+    assert!(matches!(store.run(&RunId::from("run-2")).await, Err(StoreError::NoSuchRun { .. })));
+    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run, seq }));
 }
 
 /// Mail that was refused is gone, and may come once more; mail that was taken stays known.

@@ -34,6 +34,7 @@ CREATE TABLE pending (
     key INTEGER NOT NULL,
     at INTEGER NOT NULL,
     run TEXT NOT NULL,
+    brain TEXT NOT NULL,
     since INTEGER NOT NULL,
     person INTEGER NOT NULL,
     call TEXT NOT NULL,
@@ -41,8 +42,8 @@ CREATE TABLE pending (
     arguments TEXT NOT NULL,
     kind TEXT NOT NULL
 ) STRICT;
-INSERT INTO pending VALUES(1,2,1000000,'run-2',0,1,'Loop/0.0','refund','{"amount":120}','{"approval":{"gate":{"reason":"more than 100","valid_for":5},"expires":7}}');
-INSERT INTO pending VALUES(2,2,1000000,'run-2',0,0,'Loop/0.1','refund','{"amount":120}','{"answer":{"waits":[{"webhook":"slack","identifier":"thread","schema":{"type":"string"},"expires":7,"otherwise":null}]}}');
+INSERT INTO pending VALUES(1,2,1000000,'run-2','Sample',0,1,'Loop/0.0','refund','{"amount":120}','{"approval":{"gate":{"reason":"more than 100","valid_for":5},"expires":7}}');
+INSERT INTO pending VALUES(2,2,1000000,'run-2','Sample',0,0,'Loop/0.1','refund','{"amount":120}','{"answer":{"waits":[{"webhook":"slack","identifier":"thread","schema":{"type":"string"},"expires":7,"otherwise":null}]}}');
 CREATE TABLE waits (
     webhook TEXT NOT NULL,
     identifier TEXT NOT NULL,

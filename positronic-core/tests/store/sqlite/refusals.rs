@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use positronic_core::store::{EventStore as _, SqliteOptions, SqliteStore, StoreError};
+use positronic_core::store::{EventStore as _, RunFilter, SqliteOptions, SqliteStore, StoreError};
 use positronic_core::testing::store_suite::Sample;
 use rusqlite::Connection;
 
@@ -108,6 +108,69 @@ fn a_file_that_may_not_be_written() {
         "the event store `DIR/runs.db` cannot be written: the file or its folder is read-only for this user. Change \
          their permissions, or open it read-only"
     );
+}
+
+/// Names the file for the process of a user who may not write it.
+#[cfg(unix)]
+const READ_ONLY: &str = "POSITRONIC_TEST_READ_ONLY";
+
+/// SQLite keeps track of who reads in a file beside the store's, which cannot be made here. While somebody who may write
+/// has the store open, that file is there.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_to_read_in_a_folder_that_may_not_be_written() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    _ = Sample::new("run-1").says("one").appended(&store).await;
+    let permit = |mode| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+
+    permit(0o555);
+    let beside_a_writer = of_another_user(&path);
+    permit(0o755);
+    drop(store);
+    permit(0o555);
+    let alone = of_another_user(&path);
+    permit(0o755);
+
+    assert_eq!(beside_a_writer, "1 runs");
+    let sentence = format!(
+        "the event store `{}` cannot be read where it is: its folder is read-only for this user, and who reads has to be \
+         noted beside the file. Copy it to another folder, or read it while somebody who may write has it open",
+        path.display()
+    );
+    assert_eq!(alone, sentence);
+}
+
+/// Opens the file to read as a user whom permissions bind, and returns what that user sees: root, as whom tests may run,
+/// can write everywhere.
+#[cfg(unix)]
+fn of_another_user(path: &Path) -> String {
+    use std::os::unix::process::CommandExt as _;
+
+    const NOBODY: u32 = 65534;
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "sqlite::refusals::process_of_another_user", "--ignored", "--nocapture"]);
+    if std::fs::File::create(path.with_file_name("probe")).is_ok() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.env(READ_ONLY, path).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answer = text.lines().find_map(|line| line.split_once("answer: ")).map(|(_, answer)| answer.to_owned());
+    answer.unwrap_or_else(|| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[cfg(unix)]
+#[tokio::test]
+#[ignore = "the other process of a test"]
+async fn process_of_another_user() {
+    let Some(path) = std::env::var_os(READ_ONLY) else { return };
+    match SqliteStore::with(SqliteOptions::builder().path(path).read_only(true).build()) {
+        Ok(store) => println!("answer: {} runs", store.runs(&RunFilter::default()).await.unwrap().len()),
+        Err(error) => println!("answer: {error}"),
+    }
 }
 
 #[tokio::test]

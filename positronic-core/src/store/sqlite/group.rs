@@ -1,0 +1,295 @@
+//! Groups of jobs, each group in one transaction.
+//!
+//! Where a group has several jobs, each has a savepoint, so that one that is refused leaves no trace while the others are
+//! committed. Where the transaction as a whole fails, for instance since one of its jobs does not fit on the disk, each
+//! job is tried alone.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::channel::oneshot;
+use rusqlite::Connection;
+
+use super::failure::{Place, Trouble, ended};
+use super::rows::seq;
+use crate::record::{RunId, Seq};
+use crate::store::StoreError;
+use crate::store::watchers::Watchers;
+
+/// After how many jobs the log of commits is copied into the file: some 4,000 pages where events are small. SQLite does
+/// it by itself where they are large.
+const COPY_EVERY: usize = 1024;
+
+/// Something to write.
+pub(super) trait Job: Send {
+    /// Writes it. It may be called again after what it wrote was undone.
+    fn attempt(&mut self, unit: &mut Unit<'_>) -> Result<(), Trouble>;
+    /// Answers whoever asked for it.
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+/// A job that answers with what its work returned.
+pub(super) struct Task<T, F> {
+    work: F,
+    result: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Task<T, F> {
+    /// Makes a job of some work.
+    pub(super) const fn new(work: F, reply: oneshot::Sender<Result<T, StoreError>>) -> Self {
+        Self { work, result: None, reply }
+    }
+}
+
+impl<T: Send, F: FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send> Job for Task<T, F> {
+    fn attempt(&mut self, unit: &mut Unit<'_>) -> Result<(), Trouble> {
+        self.result = Some((self.work)(unit)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let Self { result, reply, .. } = *self;
+        _ = reply.send(outcome.and_then(|()| result.ok_or_else(ended)));
+    }
+}
+
+/// The transaction that a job is a part of.
+pub(super) struct Unit<'a> {
+    db: &'a Connection,
+    change: i64,
+    told: Vec<(RunId, Seq)>,
+    freed: bool,
+}
+
+impl<'a> Unit<'a> {
+    /// Returns the connection.
+    pub(super) const fn db(&self) -> &'a Connection {
+        self.db
+    }
+
+    /// Says that a run's next number changes, and returns the number of the change.
+    pub(super) fn changes(&mut self, run: &RunId, next: Seq) -> i64 {
+        self.change += 1;
+        self.told.push((run.clone(), next));
+        self.change
+    }
+
+    /// Returns the number of the last change.
+    pub(super) const fn change(&self) -> i64 {
+        self.change
+    }
+
+    /// Says that pages of the file were given back, so that its end should be cut off.
+    pub(super) const fn frees(&mut self) {
+        self.freed = true;
+    }
+}
+
+/// Commits groups, and tells watchers of them.
+pub(super) struct Committer {
+    db: Connection,
+    place: Place,
+    watchers: Arc<Mutex<Watchers>>,
+    /// The last change whose watchers were told.
+    seen: i64,
+    /// Tells whether another connection has written since.
+    version: i64,
+    /// How many jobs were written since the log of commits was copied into the file.
+    uncopied: usize,
+    /// The run that was written to last.
+    last: Option<RunId>,
+}
+
+/// What came of a group: each job's outcome, and who has grown.
+struct Committed {
+    outcomes: Vec<Result<(), StoreError>>,
+    told: Vec<(RunId, Seq)>,
+}
+
+impl Committer {
+    /// Makes a committer of the connection that writes.
+    pub(super) fn new(db: Connection, place: Place, watchers: Arc<Mutex<Watchers>>) -> Result<Self, Trouble> {
+        let (seen, version) = (last_change(&db)?, data_version(&db)?);
+        Ok(Self { db, place, watchers, seen, version, uncopied: 0, last: None })
+    }
+
+    /// Commits a group and answers.
+    pub(super) fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
+        match self.attempt(&mut group) {
+            Ok(committed) => self.answer(group, committed),
+            Err(trouble) if group.len() == 1 || trouble.is_busy() => {
+                let error = self.place.explain(trouble);
+                for job in group {
+                    job.answer(Err(error.clone()));
+                }
+            }
+            Err(_) => {
+                for job in group {
+                    self.commit(vec![job]);
+                }
+            }
+        }
+    }
+
+    /// Commits a job of a run that is alone and answers, or gives the job back: where another run was written to last,
+    /// or where it would have to wait, for another process or since the log of commits is due to be copied.
+    pub(super) fn commit_alone(&mut self, run: &RunId, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+        let is_alone = self.last.as_ref() == Some(run);
+        if !is_alone || self.is_copy_due() || self.db.busy_timeout(Duration::ZERO).is_err() {
+            return Some(job);
+        }
+        let mut group = vec![job];
+        let outcome = self.attempt(&mut group);
+        _ = self.db.busy_timeout(self.place.patience);
+        match outcome {
+            Ok(committed) => self.answer(group, committed),
+            Err(trouble) if trouble.is_busy() => return group.pop(),
+            Err(trouble) => {
+                let error = self.place.explain(trouble);
+                group.into_iter().for_each(|job| job.answer(Err(error.clone())));
+            }
+        }
+        None
+    }
+
+    /// Copies the log of commits into the file where it is due.
+    pub(super) fn copy_if_due(&mut self) {
+        if self.is_copy_due() {
+            self.copy();
+        }
+    }
+
+    /// Copies the log of commits into the file, as far as nobody reads it.
+    pub(super) fn copy(&mut self) {
+        self.uncopied = 0;
+        if let Err(error) = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            tracing::debug!(%error, "the log of commits is copied later");
+        }
+    }
+
+    const fn is_copy_due(&self) -> bool {
+        self.uncopied >= COPY_EVERY
+    }
+
+    fn answer(&mut self, group: Vec<Box<dyn Job>>, Committed { outcomes, told }: Committed) {
+        self.tell(&told);
+        if let Some((run, _)) = told.into_iter().next_back() {
+            self.last = Some(run);
+        }
+        for (job, outcome) in group.into_iter().zip(outcomes) {
+            job.answer(outcome);
+        }
+    }
+
+    /// Writes a group in one transaction. When it fails as a whole, nothing of it was written.
+    fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Committed, Trouble> {
+        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let done = self.fill(group).and_then(|done| {
+            self.db.prepare_cached("COMMIT")?.execute([])?;
+            Ok(done)
+        });
+        match done {
+            Ok((committed, change, freed)) => {
+                self.seen = change;
+                self.uncopied += group.len();
+                if freed {
+                    // The end of the file goes when the log of commits is copied into it.
+                    self.copy();
+                }
+                Ok(committed)
+            }
+            Err(trouble) => {
+                if !self.db.is_autocommit() {
+                    _ = self.db.execute_batch("ROLLBACK");
+                }
+                Err(trouble)
+            }
+        }
+    }
+
+    fn fill(&self, group: &mut [Box<dyn Job>]) -> Result<(Committed, i64, bool), Trouble> {
+        let change = last_change(&self.db)?;
+        let told = if change == self.seen || !self.is_watched() { Vec::new() } else { self.changed()? };
+        let mut unit = Unit { db: &self.db, change, told, freed: false };
+        let outcomes = match group {
+            [job] => {
+                job.attempt(&mut unit)?;
+                vec![Ok(())]
+            }
+            jobs => jobs.iter_mut().map(|job| self.attempt_one(job, &mut unit)).collect::<Result<_, _>>()?,
+        };
+        let Unit { change, told, freed, .. } = unit;
+        Ok((Committed { outcomes, told }, change, freed))
+    }
+
+    /// Writes a job in a savepoint, so that others stay when it is refused. It fails as a whole where they do not.
+    fn attempt_one(&self, job: &mut Box<dyn Job>, unit: &mut Unit<'_>) -> Result<Result<(), StoreError>, Trouble> {
+        let before = unit.told.len();
+        self.db.prepare_cached("SAVEPOINT job")?.execute([])?;
+        let outcome = match job.attempt(unit) {
+            Ok(()) => Ok(()),
+            // Some errors undo the whole transaction, and then the jobs before are undone, too.
+            Err(trouble) if self.db.is_autocommit() => return Err(trouble),
+            Err(trouble) => {
+                unit.told.truncate(before);
+                self.db.prepare_cached("ROLLBACK TO job")?.execute([])?;
+                Err(self.place.explain(trouble))
+            }
+        };
+        self.db.prepare_cached("RELEASE job")?.execute([])?;
+        Ok(outcome)
+    }
+
+    /// Says whether anybody watches.
+    pub(super) fn is_watched(&self) -> bool {
+        !self.watchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Tells of what other processes have written.
+    pub(super) fn look(&mut self) {
+        let looked = data_version(&self.db).and_then(|version| {
+            if version == self.version {
+                return Ok(None);
+            }
+            let change = last_change(&self.db)?;
+            Ok(Some((version, change, self.changed()?)))
+        });
+        match looked {
+            Ok(None) => {}
+            Ok(Some((version, change, told))) => {
+                (self.version, self.seen) = (version, change);
+                self.tell(&told);
+            }
+            Err(trouble) => tracing::debug!(?trouble, "what others write is looked for later"),
+        }
+    }
+
+    /// Lists the runs that have changed since the last look.
+    fn changed(&self) -> Result<Vec<(RunId, Seq)>, Trouble> {
+        let mut statement = self.db.prepare_cached("SELECT run, next FROM runs WHERE change > ?1 ORDER BY change")?;
+        let rows = statement.query_map([self.seen], |row| {
+            let (run, next): (String, _) = (row.get(0)?, row.get(1)?);
+            Ok((RunId::from(run), seq(next)))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn tell(&self, grown: &[(RunId, Seq)]) {
+        for (run, next) in grown {
+            let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).of(run);
+            for watcher in watchers {
+                watcher.appended(run, *next);
+            }
+        }
+    }
+}
+
+fn last_change(db: &Connection) -> Result<i64, Trouble> {
+    let sql = "SELECT max(change, (SELECT coalesce(max(change), 0) FROM runs)) FROM counter";
+    Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+fn data_version(db: &Connection) -> Result<i64, Trouble> {
+    Ok(db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+}

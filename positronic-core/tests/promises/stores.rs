@@ -1,0 +1,138 @@
+//! The stores on which promises about durability and signals are kept: all that there are.
+
+use std::sync::{Arc, Weak, mpsc};
+
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId};
+use positronic_core::store::{
+    Answer, Append, Durability, EventStore, Found, Holder, Mail, MemoryStore, PendingFilter, Posted, RunFilter,
+    Snapshot, SqliteOptions, SqliteStore, StoreError, Waiter, Watcher,
+};
+use tempfile::TempDir;
+
+/// Makes a test of each function on each store: `memory::promise_…` and `sqlite::promise_…`.
+macro_rules! on_both_stores {
+    ($($promise:ident)*) => {
+        mod memory {
+            $(#[tokio::test(start_paused = true)]
+            async fn $promise() {
+                super::$promise::<positronic_core::store::MemoryStore>().await;
+            })*
+        }
+
+        mod sqlite {
+            $(#[tokio::test(start_paused = true)]
+            async fn $promise() {
+                super::$promise::<crate::stores::OnDisk>().await;
+            })*
+        }
+    };
+}
+pub(crate) use on_both_stores;
+
+/// A kind of store that a test can make an empty one of.
+pub(crate) trait Fresh: EventStore + Clone {
+    /// Makes an empty store.
+    fn fresh() -> Self;
+
+    /// Makes a worker look dead to the others, although it is not.
+    fn declare_dead(&self, holder: &str);
+}
+
+impl Fresh for MemoryStore {
+    fn fresh() -> Self {
+        Self::new()
+    }
+
+    fn declare_dead(&self, holder: &str) {
+        self.declare_dead(holder);
+    }
+}
+
+/// The embedded store, in a folder of its own. While it answers, the paused clock of a test stands still: its threads
+/// are none that tokio knows of, so it would take the waiting for idleness and go on to the next timer.
+#[derive(Clone)]
+pub(crate) struct OnDisk {
+    store: SqliteStore,
+    folder: Arc<TempDir>,
+}
+
+impl Fresh for OnDisk {
+    fn fresh() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::builder().path(folder.path().join("runs.db")).durability(Durability::ProcessCrash);
+        Self { store: SqliteStore::with(options.build()).unwrap(), folder: Arc::new(folder) }
+    }
+
+    fn declare_dead(&self, holder: &str) {
+        std::fs::remove_file(self.folder.path().join("runs.db-workers").join(holder)).unwrap();
+    }
+}
+
+/// Waits for an answer beside a task that tokio knows to be busy.
+fn still<'a, T: Send + 'a>(answer: Answer<'a, T>) -> Answer<'a, T> {
+    Box::pin(async move {
+        let (answered, until) = mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || until.recv());
+        let answer: Result<T, StoreError> = answer.await;
+        drop(answered);
+        answer
+    })
+}
+
+impl EventStore for OnDisk {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+        still(self.store.append(run, append))
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+        still(self.store.read(run, from, most))
+    }
+
+    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+        still(self.store.run(run))
+    }
+
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+        still(self.store.runs(filter))
+    }
+
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+        still(self.store.pending(filter))
+    }
+
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+        still(self.store.search(text, most))
+    }
+
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+        still(self.store.snapshot(run))
+    }
+
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+        still(self.store.remove(runs))
+    }
+
+    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+        still(self.store.post(mail))
+    }
+
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+        still(self.store.mail(webhook, identifier))
+    }
+
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+        still(self.store.discard(mail))
+    }
+
+    fn hold(&self) -> Answer<'_, Holder> {
+        still(self.store.hold())
+    }
+
+    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
+        still(self.store.is_alive(holder))
+    }
+
+    fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+        self.store.watch(run, watcher);
+    }
+}
