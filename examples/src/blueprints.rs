@@ -57,6 +57,7 @@ pub fn planner() -> Brain<(), Plan> {
                 .input("We want a seminar about bees for ten people.")
                 .tool("add_step", |t| {
                     t.description("Adds a step to the plan")
+                        .sequential()
                         .execute(async |Step { step }, cx| Ok(cx.result("added").update(|plan| plan.steps.push(step))))
                 })
                 .tool("ask_guest", |t| {

@@ -17,6 +17,7 @@ pub const CASSETTE: &str = include_str!("../cassettes/modes.jsonl");
 
 /// What a customer has come with.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Problem {
     /// Where to reach the customer.
     pub thread: String,
