@@ -4,12 +4,20 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, and [`support`] is everything
 //! at work: approvals, a customer who is waited for, brains as tools and as stages.
 //!
+//! Of the plugins that come with the library, [`skills`] gives tools in sets that the model takes and lays down,
+//! [`modes`] lets a loop work in one way at a time, [`compaction`] keeps a long conversation short, and [`blueprints`]
+//! shows the documents that fit what the user says.
+//!
 //! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
 //! where no model is configured. The tests of this crate show how each is tested.
 
 pub mod acme;
+pub mod blueprints;
+pub mod compaction;
 pub mod delegate;
 pub mod minimal;
+pub mod modes;
 pub mod nested;
 pub mod release;
+pub mod skills;
 pub mod support;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use positronic_cli::Project;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{delegate, minimal, nested, release, support};
+use positronic_examples::{blueprints, compaction, delegate, minimal, modes, nested, release, skills, support};
 
 fn main() -> ExitCode {
     Project::new()
@@ -19,5 +19,13 @@ fn main() -> ExitCode {
         .cassette(release::TITLE, release::CASSETTE)
         .brain(support::support().bind(Acme::example()))
         .cassette(support::TITLE, support::CASSETTE)
+        .brain(skills::assistant())
+        .cassette(skills::TITLE, skills::CASSETTE)
+        .brain(modes::helpdesk())
+        .cassette(modes::TITLE, modes::CASSETTE)
+        .brain(compaction::proofreader())
+        .cassette(compaction::TITLE, compaction::CASSETTE)
+        .brain(blueprints::planner())
+        .cassette(blueprints::TITLE, blueprints::CASSETTE)
         .main()
 }

@@ -1,6 +1,8 @@
 //! Each example as a test: its bundled cassette, and its other ways with a scripted model.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
+mod blueprints;
+mod compaction;
 mod crash;
 mod delegate;
 mod durable;
@@ -8,7 +10,9 @@ mod durable;
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;
 mod minimal;
+mod modes;
 mod nested;
 mod readme;
 mod release;
+mod skills;
 mod support;

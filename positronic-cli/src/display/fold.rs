@@ -77,8 +77,12 @@ impl View {
                 self.note(path, format!("used {} of {}", amount(*kind, *used), amount(*kind, *limit)), true);
                 self.limited(path, amount(*kind, *limit));
             }
-            Body::LoopCompacted { keep, .. } => {
-                self.note(path, format!("older messages were summarised, the last {keep} stay"), false);
+            Body::LoopCompacted { keep, summary } => {
+                let what = match summary {
+                    Some(_) => format!("older messages were summarised, the last {keep} stay"),
+                    None => "the messages are whole again".to_owned(),
+                };
+                self.note(path, what, false);
             }
             Body::LoopComplete { outcome, usage, .. } => {
                 let id = self.around(path);

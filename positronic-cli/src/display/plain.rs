@@ -139,7 +139,8 @@ impl<W: Write> Plain<W> {
             Body::LoopMessage { text, from: Speaker::Engine, .. } => format!("the model was told: {}", self.line(text)),
             Body::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "round")),
             Body::LoopLimit { limit, used, .. } => format!("stopped by a limit: {used} of {limit} used"),
-            Body::LoopCompacted { .. } => "older messages were summarised".to_owned(),
+            Body::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
+            Body::LoopCompacted { summary: None, .. } => "the messages are whole again".to_owned(),
             Body::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
             _ => return None,
         })

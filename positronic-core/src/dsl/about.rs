@@ -71,7 +71,8 @@ impl About<Arc<Value>> {
             flags: self.flags,
         };
         let gate = self.approval.into_gate();
-        Arc::new(ToolPlan { decl, schema, timeout: self.timeout, retries: self.retries, home: None, gate, body })
+        let Self { timeout, retries, .. } = self;
+        Arc::new(ToolPlan { decl, schema, timeout, retries, home: None, gate, exits: None, body })
     }
 }
 
@@ -96,7 +97,7 @@ macro_rules! about_methods {
                 self
             }
 
-            /// Ends the loop when a call succeeds.
+            /// Ends the loop when a call succeeds. A loop with an exit tool is not ended by a text answer.
             pub const fn exit(mut self) -> Self {
                 self.about.flags.exit = true;
                 self

@@ -52,6 +52,7 @@ pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
 pub use context::{Brains, LoopContext, StepContext, ToolContext};
 pub use r#loop::Loop;
+pub(crate) use mistake::mistake;
 pub use output::OutputType;
 pub use plugin::{CallAround, CallReply, Plugin, PluginContext, PluginState, Preparation, Provides, RequestEdit};
 pub use question::ModelCall;

@@ -1,6 +1,7 @@
 //! Plugins: what adds tools, context and a state of its own to a loop.
 //!
-//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every round:
+//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every round. Some come with the library,
+//! in [`plugins`](crate::plugins).
 //!
 //! | hook | when | what an error does |
 //! |---|---|---|
@@ -314,10 +315,16 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         ModelCall::new(Arc::clone(&self.context.scope.link), self.context.scope.path.clone())
     }
 
-    /// Lets a summary stand for all but the latest `keep` messages, from this round on. The record stays whole.
+    /// Lets a summary stand for all but the latest `keep` of [`Preparation::messages`], from this round on. The record
+    /// stays whole. A result is never parted from its call: more is kept where the cut would fall between them.
     pub fn compact(&mut self, keep: usize, summary: impl Into<String>) {
         let keep = u64::try_from(keep).unwrap_or(u64::MAX);
-        self.plan.compaction = Some(Compaction { keep, summary: summary.into() });
+        self.plan.compaction = Some(Compaction { keep, summary: Some(summary.into()) });
+    }
+
+    /// Lets nothing stand for anything any more: from this round on, the messages are those of the whole record.
+    pub fn uncompact(&mut self) {
+        self.plan.compaction = Some(Compaction::default());
     }
 
     /// Returns the messages that the loop has sent up to now, and what it has gained since.

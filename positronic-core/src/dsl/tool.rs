@@ -16,8 +16,8 @@ use super::mistake::mistake;
 use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
-use crate::plan::{Document, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
-use crate::record::ToolId;
+use crate::plan::{Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
+use crate::record::{ToolDecl, ToolId};
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
@@ -78,6 +78,14 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     }
 }
 
+impl<O, S, V> Tool<O, S, V> {
+    /// Returns the tool as models and people see it.
+    #[must_use]
+    pub fn decl(&self) -> &ToolDecl {
+        &self.plan.decl
+    }
+}
+
 impl<O, S, V> Clone for Tool<O, S, V> {
     fn clone(&self) -> Self {
         Self { plan: Arc::clone(&self.plan), types: PhantomData }
@@ -99,6 +107,7 @@ pub struct ToolBuilder<O, S, V, A = Unset> {
     about: About<Arc<Value>>,
     waits: Option<WaitsFn>,
     on_resume: Option<OutputFn>,
+    exits: Option<ExitsFn>,
     types: PhantomData<fn(O, S, V, A)>,
 }
 
@@ -109,7 +118,7 @@ impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
     }
 
     pub(super) const fn of(about: About<Arc<Value>>) -> Self {
-        Self { about, waits: None, on_resume: None, types: PhantomData }
+        Self { about, waits: None, on_resume: None, exits: None, types: PhantomData }
     }
 }
 
@@ -178,9 +187,34 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self
     }
 
+    /// Ends the loop when a call succeeds for which the closure says so; other calls are calls of an ordinary tool. As with
+    /// [`ToolBuilder::exit`], a text answer does not end the loop.
+    ///
+    /// The closure is asked once, when the model's answer is there, about the arguments that the model proposed: what it
+    /// says stands when a person edits them. If it panics, the call fails.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Move { resign: bool }
+    /// # let _ = brain("Chess").r#loop("Play", |cx| cx.system("Play.").tool("move", |t| {
+    /// t.exit_if(|chess: &Move| chess.resign).execute(async |_, _| Ok("noted"))
+    /// # }));
+    /// ```
+    pub fn exit_if<T, F>(mut self, exits: F) -> ToolBuilder<O, S, V, Args<T>>
+    where
+        A: Agrees<T>,
+        T: ToolArgs,
+        F: Fn(&T) -> bool + Send + Sync + 'static,
+    {
+        self.about.flags.exit = true;
+        self.exits = Some(Arc::new(move |arguments| Ok(exits(&decode::<T>(arguments)?))));
+        self.typed()
+    }
+
     fn typed<T>(self) -> ToolBuilder<O, S, V, Args<T>> {
-        let Self { about, waits, on_resume, types: PhantomData } = self;
-        ToolBuilder { about, waits, on_resume, types: PhantomData }
+        let Self { about, waits, on_resume, exits, types: PhantomData } = self;
+        ToolBuilder { about, waits, on_resume, exits, types: PhantomData }
     }
 
     /// Makes the tool from its function.
@@ -257,7 +291,11 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
             }),
             on_resume: self.on_resume,
         };
-        Tool { plan: self.about.into_plan(schema, body), types: PhantomData }
+        let mut plan = self.about.into_plan(schema, body);
+        if let Some(exits) = self.exits {
+            Arc::make_mut(&mut plan).exits = Some(exits);
+        }
+        Tool { plan, types: PhantomData }
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::mistake::mistake;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{PlannedWait, encode};
 use crate::record::WaitSpec;
 use crate::tools::Schema;
@@ -78,7 +78,7 @@ impl<P> fmt::Debug for Webhook<P> {
 }
 
 /// One thing that a call waits for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[must_use = "a wait has its effect when a tool returns it"]
 pub struct Wait {
     webhook: String,
@@ -87,7 +87,7 @@ pub struct Wait {
     person: bool,
     prompt: Option<String>,
     timeout: Option<Duration>,
-    otherwise: Option<Result<Value>>,
+    otherwise: Option<Result<Value, String>>,
 }
 
 impl Wait {
@@ -111,7 +111,7 @@ impl Wait {
 
     /// Gives the call this result when the time is up.
     pub fn otherwise(mut self, result: impl Serialize) -> Self {
-        self.otherwise = Some(encode(&result));
+        self.otherwise = Some(encode(&result).map_err(|error| error.to_string()));
         self
     }
 
@@ -123,7 +123,7 @@ impl Wait {
             prompt: self.prompt,
             schema: Arc::clone(self.schema.json()),
             expires: None,
-            otherwise: self.otherwise.transpose()?,
+            otherwise: self.otherwise.transpose().map_err(Error::new)?,
         };
         Ok(PlannedWait { spec, valid_for: self.timeout })
     }

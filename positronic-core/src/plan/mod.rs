@@ -128,19 +128,19 @@ pub struct LoopPlan {
     pub settings: Settings,
     /// The plugins, by name, in the order of registration.
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
-    /// What stands for the older messages from this round on.
+    /// What stands for the older messages from this round on; none changes nothing.
     pub compaction: Option<Compaction>,
     /// Makes the next state when the loop ends.
     pub on_exit: Option<ExitFn>,
 }
 
 /// What is to stand for the older messages of a loop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Compaction {
     /// How many of the latest messages stay as they are.
     pub keep: u64,
-    /// What stands for those before them.
-    pub summary: String,
+    /// What stands for those before them. Without it, all messages are whole again.
+    pub summary: Option<String>,
 }
 
 /// Makes the next state from a state and the outcome of a loop.
@@ -161,12 +161,17 @@ pub struct ToolPlan {
     pub home: Option<Home>,
     /// Says whether a call needs an approval.
     pub gate: Option<GateFn>,
+    /// Says of a call of an exit tool whether it ends the loop; none says that each does.
+    pub exits: Option<ExitsFn>,
     /// What it does.
     pub body: ToolBody,
 }
 
 /// Says whether a call with these arguments needs an approval.
 pub type GateFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Option<Gate>>> + Send + Sync>;
+
+/// Says whether a call with these arguments ends the loop.
+pub type ExitsFn = Arc<dyn Fn(&Arc<Value>) -> Result<bool> + Send + Sync>;
 
 /// What a tool does.
 #[derive(Clone)]

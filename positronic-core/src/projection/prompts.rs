@@ -27,6 +27,8 @@ struct Record {
     asking: bool,
     /// Whether a summary stands for some of its messages.
     compacted: bool,
+    /// The messages of the conversation before it.
+    history: Arc<[Message]>,
 }
 
 impl Prompts {
@@ -61,8 +63,8 @@ impl Prompts {
         prompts
     }
 
-    fn history_of(&self, path: &Path) -> &[Message] {
-        if is_of_root(path) { &self.history } else { &[] }
+    fn history_of(&self, path: &Path) -> Arc<[Message]> {
+        if is_of_root(path) { Arc::clone(&self.history) } else { Arc::default() }
     }
 
     /// Returns the record of the loop with this path.
@@ -89,10 +91,7 @@ impl Prompts {
         let Some(record) = self.records.get(path) else { return Transcript::default() };
         let sent = record.prompt.output.get(..record.projected).unwrap_or_default();
         match project(sent) {
-            Some(messages) => {
-                let history = self.history_of(path).iter().cloned();
-                Transcript::new(history.chain(record.opening()).chain(messages))
-            }
+            Some(messages) => Transcript::new(record.history.iter().cloned().chain(record.opening()).chain(messages)),
             None => record.transcript.clone(),
         }
     }
@@ -143,13 +142,14 @@ fn is_of_root(path: &Path) -> bool {
 }
 
 impl Record {
-    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool, history: &[Message]) -> Self {
+    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool, history: Arc<[Message]>) -> Self {
         let opening = history.iter().cloned().chain(input.iter().map(|text| Message::User { text: text.clone() }));
         Self {
             transcript: Transcript::new(opening),
             projected: 0,
             asking: false,
             compacted: false,
+            history,
             prompt: Prompt {
                 id: path.public_id(),
                 path,
@@ -264,7 +264,7 @@ impl Record {
             Body::LoopMessage { text, from, .. } => {
                 self.push(event, None, OutputKind::Message { text: text.clone(), engine: *from == Speaker::Engine });
             }
-            Body::LoopCompacted { keep, summary } => self.compact(*keep, summary),
+            Body::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),
             Body::LoopComplete { outcome, .. } => {
                 self.prompt.state = PromptState::Completed;
                 self.prompt.outcome = Some(outcome.clone());
@@ -290,13 +290,24 @@ impl Record {
         Some((tool, aside.count()))
     }
 
-    fn compact(&mut self, keep: u64, summary: &str) {
-        self.compacted = true;
-        let messages = self.transcript.messages();
-        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
-        let kept = messages.len().saturating_sub(keep);
-        let opening = Message::User { text: summary.to_owned() };
-        self.transcript = Transcript::new(std::iter::once(opening).chain(messages.into_iter().skip(kept)));
+    /// Whoever has asked for it has read what was gained since the last round, so that counts, too.
+    fn compact(&mut self, keep: u64, summary: Option<&str>) {
+        self.compacted = summary.is_some();
+        let messages = match summary {
+            Some(summary) => {
+                let mut older = self.next_messages();
+                let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+                let mut cut = older.len().saturating_sub(keep);
+                while cut > 0 && matches!(older.get(cut), Some(Message::Tool { .. })) {
+                    cut -= 1;
+                }
+                let kept = older.split_off(cut);
+                [vec![Message::User { text: summary.to_owned() }], kept].concat()
+            }
+            None => self.history.iter().cloned().chain(self.opening()).chain(messages(&self.prompt.output)).collect(),
+        };
+        self.transcript = Transcript::new(messages);
+        self.projected = self.prompt.output.len();
     }
 }
 

@@ -58,7 +58,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used` |
 /// | `LOOP_PLUGIN_CHANGED` | round, call | a plugin's state changed | `plugin, version, patch` or `state` |
 /// | `LOOP_PLUGIN_FAILED` | round | a plugin failed and the loop goes on | `plugin, message` |
-/// | `LOOP_COMPACTED` | loop | older messages were summarised | `keep, summary` |
+/// | `LOOP_COMPACTED` | loop | older messages were summarised, or are whole again | `keep, summary` |
 /// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, change` |
 ///
 /// A `change` is the step from one state to the next: `patch`, an RFC 6902 patch, or `state`, the whole document where
@@ -378,12 +378,15 @@ pub enum Body {
         /// What went wrong.
         message: String,
     },
-    /// The older part of the record was summarised for the model; the record itself stays.
+    /// The older part of the record was summarised for the model, or nothing stands for anything any more; the record
+    /// itself stays.
     LoopCompacted {
         /// How many of the latest messages stay as they are.
+        #[serde(default, skip_serializing_if = "is_no_message")]
         keep: u64,
-        /// What stands for the messages before them.
-        summary: String,
+        /// What stands for the messages before them. Without it, all messages are sent as they were again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
     },
     /// A loop ended; always its last event.
     LoopComplete {
@@ -399,6 +402,11 @@ pub enum Body {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_no_message(count: &u64) -> bool {
     *count == 0
 }
 

@@ -317,6 +317,15 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
         return Judged { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };
     }
     made.flags = tool.decl.flags;
+    if let Some(exits) = tool.exits.as_ref().filter(|_| made.flags.exit) {
+        match caught_now(|| exits(&made.arguments)) {
+            Ok(exit) => made.flags.exit = exit,
+            Err(error) => {
+                let refused = Some(format!("it could not be decided whether the call ends the loop: {error}"));
+                return Judged { call: made, refused };
+            }
+        }
+    }
     let verdict: Result<Option<Gate>> = match &tool.gate {
         Some(gate) => {
             let arguments = Arc::clone(&made.arguments);

@@ -65,6 +65,7 @@ impl Frames {
                     .map_err(|error| format!("the loop `{}` cannot be configured again: {error}", looped.path))?;
                 if !matches!(looped.phase, LoopPhase::Prepare) {
                     scope.link = Arc::new(Quiet(scope.link));
+                    scope.path = looped.path.round(looped.round);
                     yielded = found_again(yielded, scope).await;
                 }
                 self.restore_calls(looped, &yielded, &services, link).await?;

@@ -137,6 +137,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": patch["patch"]}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "version": 1, "state": {"n": 1}}),
         json!({"type": "LOOP_PLUGIN_FAILED", "plugin": "todo", "message": "no"}),
+        json!({"type": "LOOP_COMPACTED"}),
         json!({"type": "LOOP_COMPACTED", "keep": 4, "summary": "so far"}),
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "answered"}, "usage": {}}),
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "exited", "tool": "finish"}, "usage": usage, "change": patch}),

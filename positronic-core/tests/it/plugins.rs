@@ -1,5 +1,10 @@
 //! Plugins: what they add to a round, what they keep, the order of their hooks, and what an error in each does.
 
+mod blueprints;
+mod compaction;
+mod modes;
+mod skills;
+
 use positronic_core::dsl::{
     CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, Provides, RequestEdit, Services,
     State, Tool,
@@ -12,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::support::boundaries::{Ledger, Tale};
+use crate::support::boundaries::{Ledger, Tale, Whole};
 use crate::support::{Journal, Play, done, events_named, results, success, tool_texts};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,8 +65,23 @@ fn note(line: &str) -> Reply {
     Reply::call("note", json!({ "line": line }))
 }
 
-fn contexts(request: &ModelRequest) -> Vec<String> {
+pub(crate) fn contexts(request: &ModelRequest) -> Vec<String> {
     request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect()
+}
+
+/// Plays a tale from every moment at which its process could have died: it ends the same, and the plugin keeps the same.
+pub(crate) async fn dies_everywhere(tale: &Tale, plugin: &str, kept: &Value) -> Whole {
+    let whole = tale.undisturbed().await;
+    assert!(whole.deaths.len() > 5);
+    for death in &whole.deaths {
+        let Some((end, log)) = tale.after(&whole, death).await else { continue };
+
+        assert_eq!(end, whole.end, "after {}", death.until);
+        let state = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
+        let document = state.root.as_ref().unwrap().plugins.get(plugin).cloned();
+        assert_eq!(document.map(|kept| Value::clone(&kept.state)).as_ref(), Some(kept), "after {}", death.until);
+    }
+    whole
 }
 
 fn secretary() -> Brain<(), ()> {

@@ -279,10 +279,15 @@ pub(crate) fn interrupted(log: &[Arc<Event>]) -> Vec<Path> {
 /// Makes a model that says what a log says; beyond it, it says the last thing again.
 pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
     let mut replies: BTreeMap<String, ModelResponse> = BTreeMap::new();
+    // A plugin's question has the path of the round that it prepares.
+    let mut questions: BTreeMap<String, ModelResponse> = BTreeMap::new();
+    let mut asking = false;
     for event in log {
         match &event.body {
+            Body::LoopModelCall { question, .. } => asking = question.is_some(),
             Body::LoopModelResult { parts, facts, .. } => {
                 let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts: facts.clone() };
+                let replies = if asking { &mut questions } else { &mut replies };
                 replies.insert(event.path.to_string(), response);
             }
             Body::LoopToolCall(call) => {
@@ -300,8 +305,12 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
     }
     Arc::new(move |request| {
         let (looped, round) = request.path.as_str().rsplit_once('/').unwrap();
-        let rounds = (0..=round.parse::<u32>().unwrap()).rev();
-        let known = rounds.filter_map(|round| replies.get(&format!("{looped}/{round}"))).next();
+        let mut rounds = (0..=round.parse::<u32>().unwrap()).rev().map(|round| format!("{looped}/{round}"));
+        let is_question = request.tools.tools().is_empty();
+        let known = rounds.find_map(|path| {
+            let question = questions.get(&path).filter(|_| is_question);
+            question.or_else(|| replies.get(&path))
+        });
         Reply::response(known.expect("the log has an answer for this loop").clone())
     })
 }

@@ -1,0 +1,77 @@
+//! Documents that fit what the user says: the model reads the house's own rules, and only those that it needs.
+//!
+//! A planner has templates for many kinds of events. Those that fit the user's words are searched for and shown; when the user
+//! says something else in the middle of the work, others take their place. The index is in memory here; `MarkdownFolder`
+//! reads a folder, and a `DocumentSource` of your own asks whatever search there is.
+
+use positronic_core::plugins::{Blueprints, Document, MemoryIndex};
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Planner";
+
+/// What is said where no model is configured, and what the guest adds; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/blueprints.jsonl");
+
+/// What is planned.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Plan {
+    /// What is to be done, in order.
+    pub steps: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Step {
+    /// One sentence
+    step: String,
+}
+
+/// What the one who asks says on the way.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// What is different.
+    pub text: String,
+}
+
+fn templates() -> MemoryIndex {
+    MemoryIndex::new([
+        Document::new("Workshop", "Book a room with a whiteboard. At most 12 people. Two breaks of 20 minutes.")
+            .tags(["training", "seminar"]),
+        Document::new("Dinner", "Ask for allergies a week before. Order for two guests more than are expected.")
+            .tags(["restaurant", "food"]),
+        Document::new("Concert", "Ask the neighbours. The sound check is three hours before the doors open.")
+            .tags(["music", "band"]),
+        Document::new("Excursion", "Count the people at every stop. Have a plan for rain.").tags(["trip", "bus"]),
+    ])
+}
+
+/// Makes the brain.
+pub fn planner() -> Brain<(), Plan> {
+    let blueprints = Blueprints::new(templates()).top(1);
+    brain(TITLE).description("Plans an event by the templates that fit it").state(Plan::default()).r#loop(
+        "Plan",
+        move |cx| {
+            cx.system(format!("You plan events. Follow the template. Planned so far: {:?}", cx.state.steps))
+                .input("We want a seminar about bees for ten people.")
+                .tool("add_step", |t| {
+                    t.description("Adds a step to the plan")
+                        .sequential()
+                        .execute(async |Step { step }, cx| Ok(cx.result("added").update(|plan| plan.steps.push(step))))
+                })
+                .tool("ask_guest", |t| {
+                    t.description("Asks whether something is missing, and waits for the answer")
+                        .wait(|_: &NoArgs, _| [webhook::<Change>("chat").on("guest").person()])
+                        .on_resume(|plan: &mut Plan, change: Change| plan.steps.push(format!("Wish: {}", change.text)))
+                        .execute(async |_: NoArgs, _| Ok(()))
+                })
+                .plugin(match cx.state.steps.iter().rev().find_map(|step| step.strip_prefix("Wish: ")) {
+                    // What the guest answers is a tool's result, so the search is told of it.
+                    Some(wish) => blueprints.clone().query(wish),
+                    None => blueprints.clone(),
+                })
+                .max_iterations(10)
+        },
+    )
+}

@@ -1,0 +1,77 @@
+//! A long conversation that does not grow: what is older stands as a summary, and is whole again where every word counts.
+//!
+//! A proofreader reads a manuscript chapter by chapter. After four rounds all but the latest two become one message, which
+//! the model itself has written. Before the report it calls `recall`: the state then switches the compaction off, and the
+//! next request holds every chapter again, since the record has lost nothing.
+
+use positronic_core::plugins::Compaction;
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Proofreader";
+
+/// What is said where no model is configured, also for the summary; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/compaction.jsonl");
+
+/// What is read.
+const CHAPTERS: [&str; 5] = [
+    "Chapter 1. Maren, who is 34, leaves the harbour of Brest in a red boat.",
+    "Chapter 2. A storm takes the mast. She repairs it with an oar.",
+    "Chapter 3. She finds an island without a name, and stays for three weeks.",
+    "Chapter 4. Her green boat is seen from a freighter, which brings her home.",
+    "Chapter 5. On her 34th birthday, a year after she left, she buys a house by the sea.",
+];
+
+/// How far the proofreader is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Reading {
+    /// Whether every word is needed.
+    pub recalled: bool,
+    /// What is wrong with the manuscript.
+    pub report: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Chapter {
+    /// From 1
+    number: usize,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Report {
+    /// What contradicts itself, a sentence each
+    faults: Vec<String>,
+}
+
+/// Makes the brain.
+pub fn proofreader() -> Brain<(), Reading> {
+    brain(TITLE).description("Reads a manuscript, and finds what contradicts itself").state(Reading::default()).r#loop(
+        "Read",
+        |cx| {
+            cx.system(format!("You proofread a manuscript of {} chapters. Read them one by one.", CHAPTERS.len()))
+                .input("Does the story hold together?")
+                .tool("read_chapter", |t| {
+                    t.description("Reads a chapter").read_only().execute(async |Chapter { number }, _| {
+                        let chapter = number.checked_sub(1).and_then(|place| CHAPTERS.get(place));
+                        chapter.copied().ok_or_else(|| Error::new(format!("there is no chapter {number}")))
+                    })
+                })
+                .tool("recall", |t| {
+                    t.description("Brings back every chapter that was read, word for word").idempotent().execute(
+                        async |_: NoArgs, cx| {
+                            Ok(cx.result("every chapter is there again").update(|reading| reading.recalled = true))
+                        },
+                    )
+                })
+                .tool("report", |t| {
+                    t.description("Reports what contradicts itself").exit().execute(async |Report { faults }, cx| {
+                        Ok(cx.result("reported").update(|reading| reading.report = faults))
+                    })
+                })
+                .plugin(Compaction::new().rounds(4).keep(2).enabled(!cx.state.recalled))
+                .max_iterations(20)
+        },
+    )
+}

@@ -1,0 +1,128 @@
+//! A loop that works in one way at a time: it understands a problem, solves it, waits for the customer, and ends.
+//!
+//! Each mode has its prompt, the tools that fit it, and the modes that it leads to. The model goes from one to another with
+//! `mode.enter`. Entering `awaiting_response` waits for the customer's answer, entering `resolved` ends the loop; neither
+//! needs a tool of its own.
+
+use positronic_core::plugins::Modes;
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Helpdesk";
+
+/// What is said where no model is configured, and what the customer answers; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/modes.jsonl");
+
+/// What a customer has come with.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Problem {
+    /// Where to reach the customer.
+    pub thread: String,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl Default for Problem {
+    fn default() -> Self {
+        Self { thread: "thread-3".to_owned(), text: "My grinder does not start any more.".to_owned() }
+    }
+}
+
+/// What is known of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ticket {
+    /// Where to reach the customer.
+    pub thread: String,
+    /// What was found out.
+    pub facts: Vec<String>,
+    /// What was told to the customer.
+    pub advice: Vec<String>,
+}
+
+/// A message of the customer's.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// What the customer says.
+    pub text: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Fact {
+    /// One sentence
+    fact: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Advice {
+    /// What to do, in a sentence or two
+    advice: String,
+}
+
+fn slack() -> Webhook<Answer> {
+    webhook("slack")
+}
+
+fn modes(ticket: &Ticket) -> Modes {
+    Modes::new("gathering_info")
+        .mode("gathering_info", |m| {
+            m.description("when more has to be known")
+                .prompt("First, understand the customer's problem. Note what you find out.")
+                .tools(["note", "look_up_order"])
+                .leads_to(["solving"])
+        })
+        .mode("solving", |m| {
+            m.description("when the problem is clear")
+                .prompt("Now solve the problem: find what helps, and advise the customer.")
+                .tools(["search_manual", "advise"])
+                .leads_to(["awaiting_response", "gathering_info"])
+        })
+        .mode("awaiting_response", |m| {
+            m.description("after advice, to hear what the customer says to it")
+                .prompt("The customer has answered.")
+                .tools(["note"])
+                .wait([slack().on(&ticket.thread).person().prompt("Does it help?")])
+                .leads_to(["gathering_info", "solving", "resolved"])
+        })
+        .mode("resolved", |m| m.description("when the customer is content").exit())
+}
+
+/// Makes the brain.
+pub fn helpdesk() -> Brain<Problem, Ticket> {
+    brain(TITLE)
+        .description("Helps a customer: understands, solves, waits, and ends when it helps")
+        .options::<Problem>()
+        .step("Open", async |cx| {
+            Ok(Ticket { thread: cx.options.thread.clone(), facts: Vec::new(), advice: Vec::new() })
+        })
+        .r#loop("Chat", |cx| {
+            cx.system(format!("You help customers of a coffee shop. What is known: {:?}", cx.state.facts))
+                .input(&cx.options.text)
+                .tool("look_up_order", |t| {
+                    t.description("Finds what the customer has bought")
+                        .read_only()
+                        .execute(async |_: NoArgs, _| Ok("a grinder G2, 14 months ago, in use every day"))
+                })
+                .tool("note", |t| {
+                    t.description("Notes what was found out").execute(async |Fact { fact }, cx| {
+                        Ok(cx.result("noted").update(|ticket| ticket.facts.push(fact)))
+                    })
+                })
+                .tool("search_manual", |t| {
+                    t.description("Searches the manual of what the customer has bought")
+                        .read_only()
+                        .execute(async |_: NoArgs, _| {
+                            Ok("G2: if it does not start, 1. fasten the hopper until it clicks, 2. let it cool for an hour.")
+                        })
+                })
+                .tool("advise", |t| {
+                    t.description("Tells the customer what to do").execute(async |Advice { advice }, cx| {
+                        Ok(cx.result("told").update(|ticket| ticket.advice.push(advice)))
+                    })
+                })
+                .plugin(modes(&cx.state))
+                .max_iterations(20)
+        })
+}

@@ -1,0 +1,209 @@
+//! Blueprints: documents that fit what the user has said last, as context.
+
+mod folder;
+mod index;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use folder::MarkdownFolder;
+pub use index::MemoryIndex;
+
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use crate::error::Result;
+use crate::record::{ContentHash, OutputKind, Path, Prompt, hash_text};
+
+/// A document that a search can find.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Document {
+    /// Its name, by which people and models know it.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+    /// What it is about, in single words; a search weighs them as it weighs the name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+impl Document {
+    /// Makes a document.
+    #[must_use]
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into(), tags: Vec::new() }
+    }
+
+    /// Says what it is about.
+    #[must_use]
+    pub fn tags<'t>(mut self, tags: impl IntoIterator<Item = &'t str>) -> Self {
+        self.tags.extend(tags.into_iter().map(str::to_owned));
+        self
+    }
+}
+
+/// Where documents are found: a [`MemoryIndex`], a [`MarkdownFolder`], or an application's own index.
+///
+/// ```
+/// use positronic_core::plugins::{Document, DocumentSource};
+/// use positronic_core::Result;
+///
+/// struct Wiki { url: String }
+///
+/// impl DocumentSource for Wiki {
+///     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Document>> {
+///         // … ask the wiki's own search for `limit` pages …
+///         Ok(vec![Document::new("Home", format!("{}: nothing about {query}", self.url))].into_iter().take(limit).collect())
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no source of documents",
+    label = "it cannot be searched",
+    note = "write `impl DocumentSource for {Self}`, or use `MemoryIndex` or `MarkdownFolder`"
+)]
+pub trait DocumentSource: Send + Sync + 'static {
+    /// Finds the documents that fit a query best, the best one first, and none that does not fit.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`](crate::Error) when the search cannot be made.
+    fn search(&self, query: &str, limit: usize) -> impl Future<Output = Result<Vec<Document>>> + Send;
+}
+
+impl<D: DocumentSource> DocumentSource for Arc<D> {
+    fn search(&self, query: &str, limit: usize) -> impl Future<Output = Result<Vec<Document>>> + Send {
+        D::search(self, query, limit)
+    }
+}
+
+/// Shows the model the documents that fit the latest user input.
+///
+/// Each is a piece of context named `blueprint/` and the document's name, the best one first; 3 of them where
+/// [`top`](Self::top) says nothing else. The user's input is the loop's own or the latest message to it, whichever came last;
+/// a loop without one finds nothing, unless [`query`](Self::query) says what to search for.
+///
+/// What was found is kept, so a search is made only when the input changes, and a restart sends the documents that were sent.
+/// When the search fails, a warning is traced, the round goes on with what was found before, and the next one searches again.
+///
+/// ```
+/// use positronic_core::plugins::{Blueprints, Document, MemoryIndex};
+/// use positronic_core::prelude::*;
+///
+/// let rules = MemoryIndex::new([
+///     Document::new("Refunds", "Broken goods are paid back within 30 days.").tags(["broken", "money"]),
+///     Document::new("Shipping", "Parcels leave on the same day."),
+/// ]);
+/// let blueprints = Blueprints::new(rules).top(2);
+/// let brain = brain("Support").r#loop("Chat", move |cx| {
+///     cx.system("Follow the rules.").input("My mug is broken.").plugin(blueprints.clone())
+/// });
+/// # let _ = brain;
+/// ```
+#[derive(Clone)]
+#[must_use = "blueprints have their effect when they are given to a loop"]
+pub struct Blueprints {
+    source: Arc<dyn AnySource>,
+    top: usize,
+    query: Option<String>,
+}
+
+/// What [`Blueprints`] keeps; read it with `cx.plugin_state::<FoundBlueprints>()`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FoundBlueprints {
+    /// The path of the loop that has searched.
+    pub looped: String,
+    /// The hash of what was searched for, as text; empty where nothing was.
+    pub query: String,
+    /// What was found, the best one first.
+    pub found: Vec<Document>,
+}
+
+impl PluginState for FoundBlueprints {
+    const NAME: &'static str = "blueprints";
+}
+
+impl Blueprints {
+    /// Begins with where documents are found.
+    pub fn new(source: impl DocumentSource) -> Self {
+        Self { source: Arc::new(source), top: 3, query: None }
+    }
+
+    /// Sets how many documents are shown at most.
+    pub const fn top(mut self, documents: usize) -> Self {
+        self.top = documents;
+        self
+    }
+
+    /// Searches for this, in the place of the latest user input: for instance for an answer that a tool has put into the
+    /// state, which the loop's configuration sees.
+    pub fn query(mut self, text: impl Into<String>) -> Self {
+        self.query = Some(text.into());
+        self
+    }
+}
+
+/// A source without its type.
+trait AnySource: Send + Sync {
+    fn search<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Document>>>;
+}
+
+impl<D: DocumentSource> AnySource for D {
+    fn search<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Document>>> {
+        Box::pin(DocumentSource::search(self, query, limit))
+    }
+}
+
+/// Returns what the user has said last in a loop.
+fn latest_input(record: Prompt) -> Option<String> {
+    let said = record.output.into_iter().rev().find_map(|output| match output.kind {
+        OutputKind::Message { text, engine: false } => Some(text),
+        _ => None,
+    });
+    said.or(record.input)
+}
+
+fn fingerprint(query: &str, top: usize) -> ContentHash {
+    hash_text(&format!("{top} {query}"))
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Blueprints {
+    type State = FoundBlueprints;
+
+    fn initial(&self) -> FoundBlueprints {
+        FoundBlueprints::default()
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, FoundBlueprints>) -> Result<()> {
+        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.looped != looped {
+            cx.state = FoundBlueprints { looped, ..FoundBlueprints::default() };
+        }
+        let query = self.query.clone().or_else(|| cx.history().and_then(latest_input)).unwrap_or_default();
+        let hash = fingerprint(&query, self.top).to_string();
+        if query.trim().is_empty() {
+            (cx.state.query, cx.state.found) = (String::new(), Vec::new());
+        } else if cx.state.query != hash {
+            match self.source.search(&query, self.top).await {
+                Ok(mut found) => {
+                    found.truncate(self.top);
+                    (cx.state.query, cx.state.found) = (hash, found);
+                }
+                Err(error) => {
+                    tracing::warn!(run = %cx.run_id(), path = %cx.path(), %error, "no documents are found for this round");
+                }
+            }
+        }
+        for Document { name, text, .. } in cx.state.found.clone() {
+            cx.context(format!("blueprint/{name}"), format!("# {name}\n\n{text}"));
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Blueprints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blueprints").field("top", &self.top).field("query", &self.query).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,224 @@
+//! Compaction: the older part of a long conversation stands as one message, and can be whole again.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dsl::{Options, Plugin, PluginContext, PluginState, Preparation, Services, State};
+use crate::error::{Error, Result};
+use crate::record::{Assistant, Message, ModelResponse, Path, Tier};
+
+/// What the summary begins with, so that the model knows what it reads.
+const HEADING: &str = "Summary of the conversation before this point:";
+
+const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation between a user, an assistant and the \
+    assistant's tools, so that the assistant can go on without it. Keep the task and everything that the user asked for; \
+    what was found out and decided; names, numbers, ids and paths; what was done, what failed, and what is still open. Leave \
+    out what does not matter any more. Answer with the summary alone.";
+
+/// Has the older part of a loop's messages summarised by the model, once there is much of it.
+///
+/// Before a round that would send 20 rounds or more, all but the latest 5 are summarised, and the summary is one message in
+/// their place; [`rounds`](Self::rounds), [`keep`](Self::keep) and [`tokens`](Self::tokens) say otherwise. A call and its
+/// results stay together, since a round is the least that is kept. The next compaction summarises the summary with what
+/// came since.
+///
+/// The record stays whole, in the log and for people. With [`enabled`](Self::enabled), the messages are whole again from
+/// the next round on: since the configuration closure sees the state, that can be switched while the loop runs.
+///
+/// The question and its answer are recorded, so a restart costs no second summary. When the question fails, the round goes
+/// on with all messages, a warning is traced, and the next round asks again.
+///
+/// ```
+/// use positronic_core::plugins::Compaction;
+/// use positronic_core::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Default, Serialize, Deserialize)]
+/// struct Research { needs_every_word: bool }
+///
+/// let brain = brain("Research").state(Research::default()).r#loop("Read", |cx| {
+///     cx.system("Read everything.")
+///         .plugin(Compaction::new().rounds(30).tokens(100_000).enabled(!cx.state.needs_every_word))
+/// });
+/// # let _ = brain;
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "compaction has its effect when it is given to a loop"]
+pub struct Compaction {
+    rounds: usize,
+    keep: usize,
+    tokens: Option<u64>,
+    enabled: bool,
+    tier: Tier,
+    instructions: String,
+}
+
+/// What [`Compaction`] keeps; read it with `cx.plugin_state::<Compacted>()`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Compacted {
+    /// The path of the loop that it is about.
+    pub looped: String,
+    /// Whether a summary stands for the older messages.
+    pub stands: bool,
+    /// The tokens of the last request and its answer, as far as the provider reported them and a limit is set.
+    pub tokens: u64,
+}
+
+impl PluginState for Compacted {
+    const NAME: &'static str = "compaction";
+}
+
+impl Compaction {
+    /// Begins with 20 rounds, of which the latest 5 are kept, and no limit of tokens.
+    pub fn new() -> Self {
+        let (tier, instructions) = (Tier::default(), INSTRUCTIONS.to_owned());
+        Self { rounds: 20, keep: 5, tokens: None, enabled: true, tier, instructions }
+    }
+
+    /// Sets how many rounds may be sent before the older ones are summarised.
+    pub const fn rounds(mut self, rounds: usize) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// Sets how many of the latest rounds stay as they are.
+    pub const fn keep(mut self, rounds: usize) -> Self {
+        self.keep = rounds;
+        self
+    }
+
+    /// Also summarises when a request would have more tokens than this. They are those that the provider reported for the
+    /// last round, and for what came since, or where nothing was reported, a quarter of the text's bytes. Nothing is
+    /// summarised that would gain less than a tenth of the limit.
+    pub const fn tokens(mut self, tokens: u64) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Switches it on or off; while it is off, all messages are sent.
+    pub const fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = enabled;
+        self
+    }
+
+    /// Chooses which of the runner's models summarises.
+    pub const fn tier(mut self, tier: Tier) -> Self {
+        self.tier = tier;
+        self
+    }
+
+    /// Tells the model how to summarise, in the place of what it is told else.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = text.into();
+        self
+    }
+
+    /// Says how many of the oldest messages are to be summarised; none where there is not enough of them.
+    fn cut(&self, messages: &[Message], state: &Compacted) -> Option<usize> {
+        let rounds = messages.iter().enumerate().filter(|(_, message)| matches!(message, Message::Assistant { .. }));
+        let rounds: Vec<_> = rounds.map(|(place, _)| place).collect();
+        let older = rounds.len().checked_sub(self.keep)?;
+        let mut cut = rounds.get(older).copied().unwrap_or(messages.len());
+        // What a round answers to stays with it.
+        while let Some(Message::User { .. }) = cut.checked_sub(1).and_then(|before| messages.get(before)) {
+            cut -= 1;
+        }
+        let gain = estimated(messages.get(usize::from(state.stands)..cut).unwrap_or_default());
+        let is_long = self.tokens.is_some_and(|limit| size(messages, state) > limit && gain > limit / 10);
+        (cut > 0 && (rounds.len() >= self.rounds || is_long)).then_some(cut)
+    }
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Counts the tokens of messages, as far as they are known.
+fn size(messages: &[Message], state: &Compacted) -> u64 {
+    let answered = messages.iter().rposition(|message| matches!(message, Message::Assistant { .. }));
+    match answered.filter(|_| state.tokens > 0).and_then(|place| messages.get(place + 1..)) {
+        Some(since) => state.tokens.saturating_add(estimated(since)),
+        None => estimated(messages),
+    }
+}
+
+fn estimated(messages: &[Message]) -> u64 {
+    u64::try_from(written(messages).len() / 4).unwrap_or(u64::MAX)
+}
+
+/// Writes messages for the model that summarises them.
+fn written(messages: &[Message]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        match message {
+            Message::User { text: said } => _ = writeln!(text, "user: {said}"),
+            Message::Tool { name, text: result, .. } => _ = writeln!(text, "result of {name}: {result}"),
+            Message::Assistant { parts } => {
+                for part in parts {
+                    match part {
+                        Assistant::Text { text: said } => _ = writeln!(text, "assistant: {said}"),
+                        Assistant::Call { name, arguments, .. } => {
+                            _ = writeln!(text, "assistant calls {name}: {arguments}");
+                        }
+                        Assistant::Reasoning { .. } | Assistant::Opaque { .. } => {}
+                    }
+                }
+            }
+        }
+    }
+    text
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Compaction {
+    type State = Compacted;
+
+    fn initial(&self) -> Compacted {
+        Compacted::default()
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Compacted>) -> Result<()> {
+        let Self { rounds, keep, .. } = self;
+        if rounds <= keep {
+            return Err(Error::new(format!(
+                "it is to summarise at {rounds} rounds and to keep {keep} of them; let it keep fewer"
+            )));
+        }
+        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.looped != looped {
+            cx.state = Compacted { looped, ..Compacted::default() };
+        }
+        if !self.enabled {
+            if std::mem::take(&mut cx.state.stands) {
+                cx.uncompact();
+            }
+            return Ok(());
+        }
+        let messages = cx.messages();
+        let Some((older, kept)) = self.cut(&messages, &cx.state).and_then(|cut| messages.split_at_checked(cut)) else {
+            return Ok(());
+        };
+        let answer = cx.model().tier(self.tier).system(&self.instructions).ask(written(older)).await;
+        let reason = match answer {
+            Ok(summary) if !summary.trim().is_empty() => {
+                cx.compact(kept.len(), format!("{HEADING}\n\n{}", summary.trim()));
+                (cx.state.stands, cx.state.tokens) = (true, 0);
+                return Ok(());
+            }
+            Ok(_) => "the model had nothing to say".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(run = %cx.run_id(), path = %cx.path(), reason, "the older messages are not summarised in this round");
+        Ok(())
+    }
+
+    async fn response(&self, cx: &mut PluginContext<O, S, V, Compacted>, response: &ModelResponse) -> Result<()> {
+        if self.enabled && self.tokens.is_some() {
+            cx.state.tokens = response.facts.usage.total();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,25 @@
+//! Plugins that come with the library. Each is registered with [`Loop::plugin`](crate::dsl::Loop::plugin), and written on
+//! nothing but what [`dsl`](crate::dsl) gives to every [`Plugin`](crate::dsl::Plugin).
+//!
+//! | plugin | what it does | what it keeps |
+//! |---|---|---|
+//! | [`Blueprints`] | the documents that fit the latest user input, as context | [`FoundBlueprints`] |
+//! | [`Compaction`] | the older part of a long conversation as one message, which can be whole again | [`Compacted`] |
+//! | [`Modes`] | one way to work at a time: a prompt, the tools allowed, the ways out, with waits and exits | [`CurrentMode`] |
+//! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
+
+mod blueprints;
+mod compaction;
+mod modes;
+mod skills;
+
+pub use blueprints::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
+pub use compaction::{Compacted, Compaction};
+pub use modes::{CurrentMode, Mode, Modes};
+pub use skills::{ActiveSkills, Skills};
+
+/// Lists names in a sentence: each in backticks.
+fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    names.join(", ")
+}

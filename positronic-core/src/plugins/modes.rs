@@ -1,0 +1,278 @@
+//! Modes: a loop that works in one of several ways at a time, each with its prompt, its tools, and ways out of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::listed;
+use crate::dsl::{
+    Options, Plugin, PluginState, Preparation, Reply, RequestEdit, Services, State, ToolContext, Wait, mistake,
+};
+use crate::error::{Error, Result};
+use crate::record::{ContextItem, Path, ToolDecl};
+
+const ENTER: &str = "mode.enter";
+
+/// Lets a loop work in one mode at a time. The model goes from one to another with the tool `mode.enter`.
+///
+/// | a mode has | what it does |
+/// |---|---|
+/// | [`prompt`](Mode::prompt) | is a piece of context, named `mode`, while the loop is in it |
+/// | [`tools`](Mode::tools) | the model sees these tools of the loop and of other plugins, and `mode.enter` |
+/// | [`leads_to`](Mode::leads_to) | the modes that can be entered from it; the schema of `mode.enter` lists them |
+/// | [`wait`](Mode::wait) | the call that enters it waits for a webhook, whose payload is its result |
+/// | [`exit`](Mode::exit) | the call that enters it ends the loop |
+///
+/// With an exit mode, a text answer does not end the loop. The mode is kept, so it survives a restart; each loop of a brain
+/// begins in its initial mode. Register it after plugins that add tools, and before those that take tools out of a round.
+///
+/// ```
+/// use positronic_core::plugins::Modes;
+/// use positronic_core::prelude::*;
+///
+/// let brain = brain("Support").r#loop("Chat", |cx| {
+///     cx.system("You are a support agent.")
+///         .tool("ask", |t| t.execute(async |_: NoArgs, _| Ok("It leaks.")))
+///         .tool("refund", |t| t.execute(async |_: NoArgs, _| Ok("paid")))
+///         .plugin(
+///             Modes::new("gathering_info")
+///                 .mode("gathering_info", |m| m.prompt("Understand the problem.").tools(["ask"]).leads_to(["solving"]))
+///                 .mode("solving", |m| m.prompt("Solve it.").tools(["refund"]).leads_to(["gathering_info", "resolved"]))
+///                 .mode("resolved", |m| m.exit()),
+///         )
+/// });
+/// # let _ = brain;
+/// ```
+///
+/// A transition that is not allowed is an `error` result that lists those that are. A mode that names a tool that is in no
+/// round, or a mode that there is not, fails the loop in its first round, whichever mode that is.
+#[derive(Debug, Clone)]
+#[must_use = "modes have their effect when they are given to a loop"]
+pub struct Modes {
+    initial: String,
+    modes: Vec<Mode>,
+}
+
+/// One mode of a loop; see [`Modes`].
+#[derive(Debug, Clone)]
+#[must_use = "a mode has its effect when the closure returns it"]
+pub struct Mode {
+    name: String,
+    description: String,
+    prompt: String,
+    tools: Vec<String>,
+    next: Vec<String>,
+    waits: Vec<Wait>,
+    exit: bool,
+}
+
+/// What [`Modes`] keeps; read it with `cx.plugin_state::<CurrentMode>()`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CurrentMode {
+    /// The path of the loop that it is the mode of.
+    pub looped: String,
+    /// The mode's name.
+    pub mode: String,
+}
+
+impl PluginState for CurrentMode {
+    const NAME: &'static str = "modes";
+}
+
+impl Modes {
+    /// Begins with the mode in which the loop begins.
+    pub fn new(initial: impl Into<String>) -> Self {
+        Self { initial: initial.into(), modes: Vec::new() }
+    }
+
+    /// Adds a mode.
+    ///
+    /// # Panics
+    ///
+    /// When there is a mode of this name.
+    #[track_caller]
+    pub fn mode(mut self, name: impl Into<String>, build: impl FnOnce(Mode) -> Mode) -> Self {
+        let name = name.into();
+        if self.find(&name).is_some() {
+            mistake(&format!("there are two modes named `{name}`; give one of them another name"));
+        }
+        let (description, prompt) = (String::new(), String::new());
+        let (tools, next, waits) = (Vec::new(), Vec::new(), Vec::new());
+        self.modes.push(build(Mode { name, description, prompt, tools, next, waits, exit: false }));
+        self
+    }
+}
+
+impl Mode {
+    /// Says what the mode is for; the model reads it in each mode that leads to it.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// Says what the model is told while the loop is in the mode.
+    pub fn prompt(mut self, text: impl Into<String>) -> Self {
+        self.prompt = text.into();
+        self
+    }
+
+    /// Allows tools by their names; without it, there is `mode.enter` alone. A name that ends in `*` stands for all tools
+    /// that begin so, of which there may be none, such as those of a skill that is not active: `mail.*`, or `*` for all.
+    pub fn tools<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.tools.extend(names.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Allows to enter other modes from this one.
+    pub fn leads_to<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.next.extend(names.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Lets the call that enters the mode wait for the first of these. The loop is in the mode as soon as it waits, and
+    /// stays in it when the time is up.
+    pub fn wait(mut self, waits: impl IntoIterator<Item = Wait>) -> Self {
+        self.waits.extend(waits);
+        self
+    }
+
+    /// Lets the call that enters the mode end the loop.
+    pub const fn exit(mut self) -> Self {
+        self.exit = true;
+        self
+    }
+
+    fn allows(&self, tool: &str) -> bool {
+        self.tools.iter().any(|name| match name.strip_suffix('*') {
+            Some(beginning) => tool.starts_with(beginning),
+            None => tool == name,
+        })
+    }
+}
+
+impl Modes {
+    fn find(&self, name: &str) -> Option<&Mode> {
+        self.modes.iter().find(|mode| mode.name == name)
+    }
+
+    fn found(&self, name: &str) -> Result<&Mode> {
+        self.find(name).ok_or_else(|| {
+            let known = listed(self.modes.iter().map(|mode| &mode.name));
+            Error::new(format!("there is no mode `{name}`; the modes are {known}"))
+        })
+    }
+
+    /// Says what is wrong with the modes among themselves.
+    fn check(&self) -> Result<()> {
+        let initial = self.found(&self.initial)?;
+        if initial.exit || !initial.waits.is_empty() {
+            let initial = &self.initial;
+            return Err(Error::new(format!(
+                "the loop begins in the mode `{initial}`, so that mode can neither wait nor end the loop"
+            )));
+        }
+        for mode in &self.modes {
+            let Mode { name, next, waits, exit, .. } = mode;
+            if *exit && !waits.is_empty() {
+                return Err(Error::new(format!("the mode `{name}` ends the loop, so it cannot wait")));
+            }
+            for next in next {
+                self.found(next).map_err(|error| Error::new(format!("the mode `{name}` leads to another: {error}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which tool a mode names that is not there.
+    fn check_tools<'t>(&self, tools: impl Iterator<Item = &'t ToolDecl>) -> Result<()> {
+        let known: Vec<_> = tools.map(|tool| tool.id.as_str()).filter(|id| *id != ENTER).collect();
+        for Mode { name, tools, .. } in &self.modes {
+            if let Some(tool) = tools.iter().find(|tool| !tool.ends_with('*') && !known.contains(&tool.as_str())) {
+                let known = listed(known);
+                return Err(Error::new(format!(
+                    "the mode `{name}` allows the tool `{tool}`, which is not there; the tools are {known}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what the model reads of `mode.enter`.
+    fn described(&self, mode: &Mode) -> String {
+        let next = mode.next.iter().filter_map(|name| self.find(name)).map(|next| {
+            let mut line = format!("\n- `{}`", next.name);
+            if !next.description.is_empty() {
+                line = format!("{line}: {}", next.description);
+            }
+            if next.exit { format!("{line} (ends your work)") } else { line }
+        });
+        next.fold("Goes to another mode, with other tools from your next answer on:".to_owned(), |text, line| {
+            text + &line
+        })
+    }
+
+    fn enter<O, V>(&self, arguments: &Value, cx: &ToolContext<O, CurrentMode, V>) -> Result<Reply<CurrentMode>>
+    where
+        O: Options,
+        V: Services,
+    {
+        let name = arguments.get("mode").and_then(Value::as_str).unwrap_or_default();
+        // Another call of the same batch may have gone to another mode.
+        let now = self.found(&cx.state.mode)?;
+        if !now.next.iter().any(|next| next == name) {
+            let (now, allowed) = (&now.name, listed(&now.next));
+            return Err(Error::new(format!("the mode is `{now}`, which does not lead to `{name}`, but to {allowed}")));
+        }
+        let mode = self.found(name)?.clone();
+        let reply = cx.result(format!("the mode is `{name}`"));
+        Ok(reply.update(|state| state.mode = mode.name).wait_for(mode.waits))
+    }
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes {
+    type State = CurrentMode;
+
+    fn initial(&self) -> CurrentMode {
+        CurrentMode { looped: String::new(), mode: self.initial.clone() }
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, CurrentMode>) -> Result<()> {
+        self.check()?;
+        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.looped != looped {
+            cx.state = CurrentMode { looped, mode: self.initial.clone() };
+        }
+        let mode = self.found(&cx.state.mode)?;
+        if mode.next.is_empty() {
+            return Ok(());
+        }
+        let schema = json!({
+            "type": "object",
+            "properties": {"mode": {"type": "string", "enum": mode.next}},
+            "required": ["mode"],
+            "additionalProperties": false
+        });
+        let exits: Vec<_> = self.modes.iter().filter(|mode| mode.exit).map(|mode| mode.name.clone()).collect();
+        let (description, modes) = (self.described(mode), self.clone());
+        let enter = move |arguments: Value, cx: ToolContext<O, CurrentMode, V>| {
+            std::future::ready(modes.enter(&arguments, &cx))
+        };
+        cx.tool(ENTER, |t| {
+            let t = t.description(description).sequential().idempotent();
+            if exits.is_empty() {
+                return t.execute_json(schema, enter);
+            }
+            t.exit_if(move |arguments: &Value| exits.iter().any(|exit| arguments["mode"] == **exit))
+                .execute_json(schema, enter)
+        })
+    }
+
+    async fn request(&self, cx: &mut RequestEdit<'_, O, S, V, CurrentMode>) -> Result<()> {
+        self.check_tools(cx.tools())?;
+        let mode = self.found(&cx.state.mode)?;
+        cx.retain_tools(|tool| tool.id.as_str() == ENTER || mode.allows(tool.id.as_str()));
+        let text = format!("The mode is `{}`. {}", mode.name, mode.prompt);
+        cx.context().push(ContextItem { name: "mode".to_owned(), text: text.trim_end().to_owned() });
+        Ok(())
+    }
+}
