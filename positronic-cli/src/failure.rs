@@ -10,7 +10,8 @@
 //! | 5 | there is no model: no key, no address, no cassette, or the cassette cannot be read |
 //! | 6 | the surroundings are not in order: no project, a build that fails, a file or a store that cannot be used |
 //! | 7 | the run refuses it: it is over, decided already, in another worker's hands, or what was sent does not fit |
-//! | 130 | the run was cancelled by Ctrl-C |
+//! | 130 | Ctrl-C: `run` has cancelled the run, every other command has left it as it is |
+//! | 143 | the system told the process to end, or the terminal went away: the run stays, for `work` |
 
 use std::fmt::Write as _;
 use std::io;
@@ -33,7 +34,8 @@ Exit codes:
   5    there is no model: no key, no address, no cassette
   6    the surroundings are not in order: no project, a failed build, the store
   7    the run refuses it: it is over or decided already, or it does not fit
-  130  the run was cancelled by Ctrl-C";
+  130  Ctrl-C: `run` has cancelled the run, every other command has left it
+  143  told to end by the system; the run stays, and `work` goes on with it";
 
 /// How a command ended, as its exit code says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub(crate) enum Exit {
     Surroundings,
     Refused,
     Interrupted,
+    /// The system told the process to end.
+    Told,
     /// As the project's own binary says it.
     #[cfg(not(unix))]
     Other(u8),
@@ -64,6 +68,7 @@ impl Exit {
             Self::Surroundings => 6,
             Self::Refused => 7,
             Self::Interrupted => 130,
+            Self::Told => 143,
             #[cfg(not(unix))]
             Self::Other(code) => code,
         }
@@ -300,6 +305,7 @@ mod tests {
             Exit::Surroundings,
             Exit::Refused,
             Exit::Interrupted,
+            Exit::Told,
         ];
         for exit in all {
             let start = format!("  {:<5}", exit.code());

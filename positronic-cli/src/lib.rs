@@ -25,6 +25,7 @@ pub mod display;
 mod failure;
 mod find;
 mod interrupts;
+mod json;
 mod kept;
 mod lists;
 mod models;

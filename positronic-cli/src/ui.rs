@@ -47,6 +47,16 @@ impl Ui {
         }
     }
 
+    /// Goes on without a word once nobody reads what is written: work is not given up because a pager was closed.
+    pub(crate) fn goes_on_unread(&mut self) {
+        for (writer, terminal) in
+            [(&mut self.out, self.settings.stdout_is_terminal), (&mut self.err, self.settings.stderr_is_terminal)]
+        {
+            let inner = std::mem::replace(writer, Box::new(io::sink()));
+            *writer = Box::new(Unread { inner, terminal, gone: false });
+        }
+    }
+
     /// Says whether progress may have colours.
     pub(crate) const fn colour(&self) -> bool {
         self.coloured(self.settings.stderr_is_terminal)
@@ -146,5 +156,48 @@ impl Ui {
             }
             None => write!(self.err, "{prose}"),
         }
+    }
+}
+
+/// Writes until nobody reads any more, and then nothing.
+struct Unread {
+    inner: Box<dyn Write + Send>,
+    terminal: bool,
+    gone: bool,
+}
+
+/// What a terminal answers that has gone away, where the system says it by a number alone.
+const GONE: i32 = 5;
+
+impl Unread {
+    fn heard<T>(&mut self, written: io::Result<T>, unread: T) -> io::Result<T> {
+        match written {
+            Err(error)
+                if error.kind() == io::ErrorKind::BrokenPipe
+                    || (self.terminal && error.raw_os_error() == Some(GONE)) =>
+            {
+                self.gone = true;
+                Ok(unread)
+            }
+            written => written,
+        }
+    }
+}
+
+impl Write for Unread {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gone {
+            return Ok(bytes.len());
+        }
+        let written = self.inner.write(bytes);
+        self.heard(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        let flushed = self.inner.flush();
+        self.heard(flushed, ())
     }
 }

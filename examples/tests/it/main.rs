@@ -12,3 +12,5 @@ mod nested;
 mod readme;
 mod release;
 mod support;
+#[cfg(unix)]
+mod terminal;

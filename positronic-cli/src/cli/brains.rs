@@ -57,7 +57,11 @@ Without a key and an address, the brain's own cassette is played.";
 /// What `run --help` says about runs that wait.
 const WAITING: &str = "\
 A run that waits for a person asks on a terminal: answer, or leave it for later. Elsewhere, and when it is left, the \
-command ends with code 3 and says how to answer; the run stays. Ctrl-C cancels the run.
+command ends with code 3 and says how to answer; the run stays.
+
+Ctrl-C cancels the run. The system's request to end (TERM), and a terminal that goes away (HUP), let go of it: what is \
+in flight runs to its end, the run stays, and `work` goes on with it; code 143. A reader of the output that goes away \
+changes nothing.
 
 A cassette that is played brings its options, and answers approvals and waits, too, unless --ask is said.";
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tests::{Outcome, call_with, desk, project, without_times};
+use super::tests::{Outcome, call_unread, call_with, desk, project, without_times};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -29,10 +29,13 @@ impl Desk {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
+    fn settings(&self) -> Settings {
         let store = Some(self.folder.path().join("runs.db"));
-        let mut outcome =
-            call_with(project, arguments, Settings { store, user: Some("ann".into()), ..Settings::default() });
+        Settings { store, user: Some("ann".into()), ..Settings::default() }
+    }
+
+    fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
+        let mut outcome = call_with(project, arguments, self.settings());
         let folder = self.folder.path().to_str().unwrap();
         for text in [&mut outcome.out, &mut outcome.err] {
             *text = text.replace(folder, "desk");
@@ -396,4 +399,26 @@ fn what_waits_in_all_runs_is_worked_off_at_once() {
     assert_eq!(worked.code, 0);
     assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
     assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
+}
+
+#[test]
+fn a_run_goes_on_when_nobody_reads_its_output_any_more() {
+    let desk = Desk::new();
+    let run = |id: &str, lines: [usize; 2], json: &[&str]| {
+        let arguments = [&["run", "help desk", "-o", "customer=ada", "--id", id][..], json].concat();
+        call_unread(&project(), &arguments, lines, desk.settings())
+    };
+
+    assert_eq!(run("no-progress", [99, 1], &[]), 0);
+    assert_eq!(run("half-way", [99, 5], &[]), 0);
+    assert_eq!(run("no-events", [1, 99], &["--json"]), 0);
+    for id in ["no-progress", "half-way", "no-events"] {
+        assert_eq!(desk.json(&["show", id])["run"]["status"], "completed", "{id}");
+    }
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    assert_eq!(call_unread(&scripted([Reply::text("Noted.")]), &["work", "--once"], [0, 0], desk.settings()), 0);
+    assert_eq!(desk.json(&["show", "one"])["run"]["status"], "completed");
+    // Whoever only looks looks away.
+    assert_eq!(call_unread(&Project::new(), &["events", "one", "--json"], [1, 9], desk.settings()), 0);
 }

@@ -1,6 +1,5 @@
 //! `positronic run`: a brain, from its options to its result.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
         let message = format!("a run in memory is not kept in {}", store.display());
         return Err(Failure::Misused { message, hint: "say --memory or --store FILE".to_owned() });
     }
+    ui.goes_on_unread();
     let entry = project.find(&args.brain)?;
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
@@ -58,14 +58,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     // A question that is still on the screen must not hold the process back.
     runtime.shutdown_timeout(Duration::from_secs(1));
     save(&models, args, ui)?;
-    let (run, ending) = match ending {
-        // The run stopped half-way, so this is no success, though nobody reads on.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ui.notice("whoever read the output has gone away, so the run was stopped")?;
-            return Ok(Exit::Cancelled);
-        }
-        ending => ending?,
-    };
+    let (run, ending) = ending?;
     // Where people answer, the cassette's answers of theirs stay.
     let tape = if args.ask { &Tape::None } else { &models.tape };
     ended(&kept, &run, ending, tape, args.json, ui)

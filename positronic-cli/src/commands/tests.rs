@@ -131,20 +131,42 @@ fn call(project: &Project, arguments: &[&str]) -> Outcome {
     call_with(project, &arguments, Settings::default())
 }
 
+/// Is read for some lines, as by `head`.
+struct Head(Paper, usize);
+
+impl Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.text().lines().count() >= self.1 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a command whose two outputs are read for some lines alone, and returns its exit code.
+pub(super) fn call_unread(project: &Project, arguments: &[&str], lines: [usize; 2], settings: Settings) -> u8 {
+    let mut ui = ui(Box::new(Head(Paper::default(), lines[0])), Box::new(Head(Paper::default(), lines[1])), settings);
+    in_project(project, &words(arguments), &mut ui)
+}
+
+fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
+    let settings = Settings { unicode: true, ..settings };
+    Ui { out, err, settings, color: Color::Auto, program: String::new(), place: Where::default() }
+}
+
+fn words(arguments: &[&str]) -> Vec<OsString> {
+    std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect()
+}
+
 /// Runs a command in an environment.
 pub(super) fn call_with(project: &Project, arguments: &[&str], settings: Settings) -> Outcome {
     let (out, err) = (Paper::default(), Paper::default());
-    let settings = Settings { unicode: true, ..settings };
-    let mut ui = Ui {
-        out: Box::new(out.clone()),
-        err: Box::new(err.clone()),
-        settings,
-        color: Color::Auto,
-        program: String::new(),
-        place: Where::default(),
-    };
-    let arguments: Vec<OsString> = std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect();
-    let code = in_project(project, &arguments, &mut ui);
+    let mut ui = ui(Box::new(out.clone()), Box::new(err.clone()), settings);
+    let code = in_project(project, &words(arguments), &mut ui);
     Outcome { code, out: out.text(), err: without_times(&err.text()) }
 }
 

@@ -21,6 +21,7 @@ use crate::session::{Role, Sitting, session};
 use crate::ui::Ui;
 
 pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    ui.goes_on_unread();
     let Some(written) = &args.run else { return serve(project, args, ui) };
     let kept = Kept::look(ui)?;
     let row = block_on(find(&kept, written, ui))?;
