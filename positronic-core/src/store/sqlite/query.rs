@@ -12,11 +12,11 @@ use crate::store::{Found, PendingFilter, RunFilter, Snapshot, Waiter};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Trouble> {
-    let key: Option<i64> = db
-        .prepare_cached("SELECT key FROM runs WHERE run = ?1")?
-        .query_row([run.as_str()], |row| row.get(0))
+    let known: Option<(i64, i64)> = db
+        .prepare_cached("SELECT key, next FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let key = key.ok_or_else(|| no_such(run))?;
+    let (key, whole) = known.ok_or_else(|| no_such(run))?;
     let sql = "SELECT line FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
     let mut statement = db.prepare_cached(sql)?;
     let start = key * EVENTS;
@@ -33,6 +33,13 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
         }
         next = next.next();
         events.push(Arc::new(event));
+    }
+    // An append is atomic, so a log that is shorter has lost something; whoever waited for the rest would wait forever.
+    if events.len() < most && next < seq(whole) {
+        let what = format!("the log of the run `{run}`");
+        let last = |next: Seq| next.0.checked_sub(1).map_or_else(|| "no event".to_owned(), |last| format!("event {last}"));
+        let reason = format!("it ends at {}, and its row says {}. It is damaged: restore the file from a backup", last(next), last(seq(whole)));
+        return Err(Trouble::unreadable(&what, reason));
     }
     Ok(events)
 }

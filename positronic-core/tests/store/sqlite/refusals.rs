@@ -163,6 +163,32 @@ async fn a_file_that_is_damaged() {
     );
 }
 
+/// Whoever appends to it is told so at once, and does not wait for events that never come.
+#[tokio::test]
+async fn a_log_that_has_lost_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
+    drop(store);
+    let other = Connection::open(&path).unwrap();
+    other.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)", []).unwrap();
+    drop(other);
+    let store = quick(&path);
+
+    let sentence = format!(
+        "the log of the run `run-1` in `{}` cannot be read: it ends at event 0, and its row says event 1. It is \
+         damaged: restore the file from a backup",
+        path.display()
+    );
+    let damaged = StoreError::Failed { message: sentence };
+    let control = positronic_core::runner::Control::new(store.clone());
+    let sent = control.signal(&run.run, positronic_core::record::SignalKind::Pause, Default::default()).await;
+    assert_eq!(sent, Err(damaged.clone().into()));
+    assert_eq!(store.read(&run.run, positronic_core::record::Seq(0), 9).await.map(|_| ()), Err(damaged));
+    assert_eq!(store.read(&run.run, positronic_core::record::Seq(0), 1).await.map(|log| log.len()), Ok(1), "the rest stays");
+}
+
 /// Workers cannot show that they are alive where their folder cannot be made.
 #[tokio::test]
 async fn a_file_where_the_folder_of_the_workers_should_be() {
