@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use positronic_core::record::SignalId;
 use positronic_core::runner::SignalError;
 use positronic_core::store::StoreError;
 
@@ -108,6 +109,10 @@ pub(crate) enum Failure {
     Build,
     #[error("cargo does not answer: {message}")]
     Cargo { message: String },
+    #[error("there is no store at {place}")]
+    NoStore { place: String },
+    #[error("{} is there already", file.display())]
+    Exists { file: PathBuf },
     #[error("{} {}: {source}", path.display(), doing)]
     File { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("the output could not be written: {0}")]
@@ -144,6 +149,14 @@ impl Failure {
         Self::Store { message: error.to_string(), hints: Vec::new() }
     }
 
+    /// Says that a signal's id was used before, for something else.
+    pub(crate) fn another(id: &SignalId) -> Self {
+        Self::Refused {
+            message: format!("the signal `{id}` was sent before with another content"),
+            hints: vec!["the same id is the same signal; give this one another id, or none".to_owned()],
+        }
+    }
+
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::UnknownBrain { .. }
@@ -151,6 +164,7 @@ impl Failure {
             | Self::NoPackageName { .. }
             | Self::NotEmpty { .. }
             | Self::NoFolder { .. }
+            | Self::Exists { .. }
             | Self::NoCheckout { .. }
             | Self::UnknownRun { .. }
             | Self::UnknownBrainOrRun { .. }
@@ -168,6 +182,7 @@ impl Failure {
             Self::Unanswered { .. } => Exit::Unanswered,
             Self::Refused { .. } => Exit::Refused,
             Self::NoProject { .. }
+            | Self::NoStore { .. }
             | Self::SeveralBinaries { .. }
             | Self::Build
             | Self::Cargo { .. }
@@ -201,6 +216,13 @@ impl Failure {
             Self::NotEmpty { .. } | Self::NoFolder { .. } => {
                 vec!["name a folder that does not exist yet, or an empty one".to_owned()]
             }
+            Self::NoStore { .. } => {
+                vec![
+                    "look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none"
+                        .to_owned(),
+                ]
+            }
+            Self::Exists { .. } => vec!["name another file, or say --force to replace it".to_owned()],
             Self::NoPackageName { .. } => vec!["name a folder with a letter in its name".to_owned()],
             Self::NoCheckout { .. } => vec!["--path takes the folder that holds positronic-core".to_owned()],
             Self::NoProject { from } => vec![

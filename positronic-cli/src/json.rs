@@ -1,11 +1,43 @@
 //! JSON that a person writes: on the command line, in a file, at a question.
 
+use std::io::Read as _;
+
+use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::display::text::{one_line, shorten};
+use crate::failure::Failure;
+use crate::ui::Ui;
 
 /// How much of a text is said back that is no JSON.
 const SHOWN: usize = 40;
+
+/// Reads the text of a flag, which stands there itself, in the file of `@FILE`, or comes from stdin with `-`.
+pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
+    match (given, given.strip_prefix('@')) {
+        ("-" | "@-", _) => {
+            let mut text = String::new();
+            let read = ui.input.read_to_string(&mut text);
+            read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot be read", source })?;
+            Ok(text)
+        }
+        (_, Some(path)) => std::fs::read_to_string(path).map_err(|source| Failure::File {
+            path: path.into(),
+            doing: "cannot be read",
+            source,
+        }),
+        (text, None) => Ok(text.to_owned()),
+    }
+}
+
+/// Reads the JSON of a flag, as [`text`] does.
+pub(crate) fn value(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
+    let text = text(given, ui)?;
+    serde_json::from_str(&text).map_err(|error| Failure::Misused {
+        message: format!("{flag}: {}", no_json(&text, &error)),
+        hint: r#"a text is written '"so"'; @FILE reads a file, and - reads stdin"#.to_owned(),
+    })
+}
 
 /// Says where a text stops being JSON.
 pub(crate) fn no_json(text: &str, error: &serde_json::Error) -> String {
@@ -26,8 +58,6 @@ pub(crate) fn no_json(text: &str, error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn said(text: &str) -> String {

@@ -29,6 +29,7 @@ mod json;
 mod kept;
 mod lists;
 mod models;
+mod names;
 pub mod options;
 mod place;
 mod project;
@@ -40,6 +41,7 @@ mod start;
 mod suggest;
 mod template;
 mod ui;
+mod whole;
 
 pub use project::Project;
 pub use start::positronic;

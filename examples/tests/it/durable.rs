@@ -17,7 +17,7 @@ impl Desk {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("positronic-examples"));
-        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "POSITRONIC_STORE"] {
+        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "POSITRONIC_STORE", "CARGO"] {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(self.0.path()).env("NO_COLOR", "1").env("USER", "ann").stdin(Stdio::null());

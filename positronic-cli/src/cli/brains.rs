@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
+use super::values::name;
+
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
 pub(crate) struct NewArgs {
@@ -94,7 +96,7 @@ pub(crate) struct RunArgs {
     /// An option, read as the brain's schema says; `a.b=1` reaches into an object, a repeated key fills a list
     #[arg(short = 'o', value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    /// All options as JSON, or @FILE with them; -o is laid over it
+    /// All options as JSON, @FILE with them, or - for stdin; -o is laid over it
     #[arg(long, value_name = "JSON")]
     pub(crate) options: Option<String>,
     #[command(flatten)]
@@ -112,10 +114,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) ask: bool,
     /// The run's id; the same id again is the same run, which then goes on
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) id: Option<String>,
     /// Whom the run belongs to
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
     /// Keeps the run in memory alone, so that it ends with this command
     #[arg(long, conflicts_with = "id")]

@@ -8,6 +8,7 @@ use super::block_on;
 use crate::cli::ForkArgs;
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
+use crate::json::value;
 use crate::kept::Kept;
 use crate::options::parse;
 use crate::project::Project;
@@ -15,6 +16,10 @@ use crate::suggest::nearest;
 use crate::ui::Ui;
 
 pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let mut results = Vec::new();
+    for (written, output) in &args.results {
+        results.push((call(written)?, value(&format!("--result {written}"), output, ui)?));
+    }
     let kept = Kept::look(ui)?;
     let (from, at, new, short) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
@@ -30,9 +35,7 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
         };
         let mut fork = Fork { options, actor: ui.actor(args.by.as_deref()), ..Fork::default() };
         fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
-        for (written, output) in &args.results {
-            fork.results.insert(call(written)?, ToolResult::Success { output: output.clone() });
-        }
+        fork.results = results.into_iter().map(|(call, output)| (call, ToolResult::Success { output })).collect();
         let new = control.fork(&row.run, at, fork).await.map_err(refused)?;
         // What was appended in one is not parted, so the fork may be a little later than asked for.
         let at = control.store().run(&new).await?.forked_from.map_or(at, |(_, at)| at);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tests::{Outcome, call_unread, call_with, desk, project, without_times};
+use super::tests::{Outcome, call_given, call_unread, call_with, desk, project, without_times};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -82,6 +82,18 @@ fn batch() -> Brain<(), Vec<String>> {
     })
 }
 
+#[test]
+fn a_list_without_a_run_says_so() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let nothing = desk.call(&Project::new(), &["runs", "--status", "failed"]);
+    assert_eq!(
+        (nothing.code, nothing.err.as_str()),
+        (0, "no run in desk/runs.db is like that; `desk runs` lists all\n")
+    );
+}
+
 fn begun(desk: &Desk, id: &str) {
     let outcome = desk.call(&scripted([refund(70)]), &["run", "help desk", "-o", "customer=ada", "--id", id]);
     assert_eq!(outcome.code, 3, "{}", outcome.err);
@@ -120,6 +132,9 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
         "{}",
         approved.err
     );
+
+    let listed = desk.call(&Project::new(), &["runs"]).out;
+    assert!(listed.contains("running (nobody)"), "{listed}");
 
     let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
     let worked = desk.call(&waits, &["work", "ticket-1"]);
@@ -234,8 +249,15 @@ fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
 fn what_only_looks_makes_no_store() {
     let desk = Desk::new();
 
-    assert_eq!(desk.call(&Project::new(), &["runs"]).err, "no run in desk/runs.db is listed by this\n");
-    assert_eq!(desk.call(&Project::new(), &["inbox"]).code, 0);
+    for arguments in [&["runs"][..], &["inbox"], &["inbox", "--mail"], &["show", "one"], &["prune", "--before", "1d"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(desk.refused(arguments), @r"
+            6
+            error: there is no store at desk/runs.db
+              look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none
+            ");
+        }
+    }
     assert!(!Path::new(&desk.path("runs.db")).exists());
 }
 
@@ -421,4 +443,167 @@ fn a_run_goes_on_when_nobody_reads_its_output_any_more() {
     assert_eq!(desk.json(&["show", "one"])["run"]["status"], "completed");
     // Whoever only looks looks away.
     assert_eq!(call_unread(&Project::new(), &["events", "one", "--json"], [1, 9], desk.settings()), 0);
+}
+
+/// Begins a run that waits for a webhook.
+fn begun_to_wait(desk: &Desk, id: &str) {
+    let letter = Reply::call("write", json!({"text": "Done."}));
+    let outcome = desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", id]);
+    assert_eq!(outcome.code, 3, "{}", outcome.err);
+}
+
+const POST: [&str; 4] = ["--webhook", "post", "--identifier", "ada"];
+
+#[test]
+fn a_webhook_that_came_again_is_told_and_can_be_thrown_away() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    let send = |more: &[&str]| desk.call(&Project::new(), &[&["send"][..], &POST, more].concat());
+
+    assert_eq!(send(&["--payload", r#"{"stars": 5}"#]).out, "delivered the webhook post ada (event 11 of ticket-1)\n");
+    insta::assert_snapshot!(send(&["--payload", r#"{"stars": 5}"#, "--id", "again"]).out, @"nobody waits for post ada: event 11 of ticket-1 took one already. This one is kept for 7d, and answers the next call that waits. Away with it: desk send --discard again");
+    let listed = without_times(&desk.call(&Project::new(), &["inbox", "--mail"]).out);
+    insta::assert_snapshot!(listed, @r"
+    post ada, for 0s; 6d left
+      with stars=5
+        desk send --discard again
+    ");
+    assert_eq!(desk.json(&["inbox", "--mail"])["payload"], json!({"stars": 5}));
+
+    assert_eq!(desk.call(&Project::new(), &["send", "--discard", "again"]).out, "threw the webhook post ada away\n");
+    assert_eq!(desk.json(&["inbox", "--mail"]), Value::Null);
+    assert!(desk.refused(&["send", "--discard", "again"]).starts_with("7\nerror: no webhook `again` is kept\n"));
+}
+
+#[test]
+fn the_same_id_with_another_payload_is_refused() {
+    let desk = Desk::new();
+    let send = |run: &[&'static str], payload: &str| {
+        let outcome =
+            desk.call(&Project::new(), &[&["send"], run, &POST, &["--id", "x", "--payload", payload]].concat());
+        (outcome.code, outcome.out + &outcome.err)
+    };
+    let other = "error: the signal `x` was sent before with another content\n";
+
+    assert_eq!(send(&[], r#"{"stars": 5}"#).0, 0);
+    let (code, told) = send(&[], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: nobody waits for post ada yet"), "{told}");
+    let (code, told) = send(&[], r#"{"stars": 1}"#);
+    assert!(code == 7 && told.starts_with(other), "{told}");
+
+    // It is taken as soon as a call waits.
+    let letter = Reply::call("write", json!({"text": "Done."}));
+    desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
+    let (code, told) = send(&[], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+    for run in [&[][..], &["ticket-1"]] {
+        let (code, told) = send(run, r#"{"stars": 1}"#);
+        assert!(code == 7 && told.starts_with(other), "{told}");
+    }
+    let (code, told) = send(&["ticket-1"], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+}
+
+#[test]
+fn what_does_not_fit_the_call_is_told_with_the_commands_that_do() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+
+    insta::assert_snapshot!(desk.refused(&["send", "ticket-1", "--reply", "Chat/0.0", "{}"]), @r#"
+    7
+    error: the call `Chat/0.0` waits for the webhook `post` with identifier `ada`, not for a reply
+      nothing was changed; `desk show ticket-1` says how the run stands
+      desk send ticket-1 --webhook post --identifier ada --payload '{"stars":1}'
+    "#);
+    let approved = desk.refused(&["approve", "ticket-1", "Chat/0.0"]);
+    assert!(
+        approved.contains("waits for the webhook `post` with identifier `ada`, not for a decision\n"),
+        "{approved}"
+    );
+    let replied = desk.refused(&["send", "ticket-2", "--reply", "Chat/0.0", "{}"]);
+    assert!(replied.contains("the call `Chat/0.0` waits for a decision, not for a reply\n"), "{replied}");
+    assert!(replied.contains("desk approve ticket-2 Chat/0.0\n"), "{replied}");
+    let misfit = desk.refused(&["approve", "ticket-2", "--args", r#"{"amount": "much"}"#]);
+    assert!(misfit.contains("the edited arguments of `Chat/0.0` do not fit: "), "{misfit}");
+}
+
+#[test]
+fn a_payload_comes_from_a_file_or_stdin_too_and_is_not_said_back_whole() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    std::fs::write(desk.path("args.json"), r#"{"amount": 60}"#).unwrap();
+
+    let file = format!("@{}", desk.path("args.json"));
+    assert_eq!(
+        desk.json(&["approve", "ticket-2", "--args", &file])["accepted"][0]["signal"]["arguments"]["amount"],
+        60
+    );
+    let send = |payload: &str| {
+        call_given(&Project::new(), &[&["send"], &POST[..], &["--payload", "-"]].concat(), payload, desk.settings())
+    };
+    let wrong = send(&format!("{{\"stars\": {}", "x".repeat(100_000)));
+    assert_eq!(wrong.code, 2);
+    assert!(
+        wrong.err.starts_with("error: --payload: it is no JSON from `xxxx") && wrong.err.len() < 300,
+        "{}",
+        wrong.err
+    );
+    assert_eq!(send("{\"stars\": 4}").code, 0);
+    assert_eq!(
+        desk.call(&Project::new(), &[&["send"], &POST[..]].concat()).code,
+        2,
+        "nothing is sent that was not said"
+    );
+}
+
+#[test]
+fn an_export_replaces_no_file_unasked_and_none_by_halves() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let file = desk.path("run.jsonl");
+    std::fs::write(&file, "mine").unwrap();
+
+    let refused = desk.refused(&["export", "ticket-1", &file]);
+    assert!(refused.starts_with("2\nerror: desk/run.jsonl is there already\n"), "{refused}");
+    assert_eq!(desk.refused(&["export", "ticket-9", &file, "--force"]).lines().next(), Some("2"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(desk.json(&["export", "ticket-1", &file, "--force"])["events"], 10);
+
+    let out = desk.call(&Project::new(), &["export", "ticket-1", "-"]).out;
+    assert_eq!(out, std::fs::read_to_string(&file).unwrap());
+    let other = Desk::new();
+    let taken = call_given(&Project::new(), &["import", "-"], &out, other.settings());
+    assert_eq!(
+        (taken.code, taken.out.as_str()),
+        (0, "took in the run ticket-1 of Help Desk, 10 events\n"),
+        "{}",
+        taken.err
+    );
+}
+
+#[test]
+fn a_file_that_says_strange_things_about_its_run_is_refused() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let text = desk.call(&Project::new(), &["export", "ticket-1"]).out;
+    let import = |text: &str| {
+        let outcome = call_given(&Project::new(), &["import", "-"], text, Desk::new().settings());
+        assert_eq!(outcome.code, 6);
+        outcome.err.lines().next().unwrap().to_owned()
+    };
+
+    let named = |run: &str| import(&text.replacen("\"run\":\"ticket-1\"", &format!("\"run\":\"{run}\""), 1));
+    assert_eq!(named(""), "error: stdin, line 1: the run's id is empty");
+    assert_eq!(named(&"x".repeat(5000)), "error: stdin, line 1: the run's id has 5000 characters, and may have 200");
+    let other = import(&text.replacen("Help Desk", "Help Dusk", 1));
+    assert_eq!(other, "error: stdin, line 1: the header says the brain `Help Dusk`, and the events say `Help Desk`");
+    let form = import("[]");
+    assert!(form.starts_with("error: stdin, line 1: it is no header of an exported run, which reads {"), "{form}");
+    let event = import(&text.replacen("\"LOOP_START\"", "\"LOOP_DANCE\"", 1));
+    assert_eq!(
+        event,
+        "error: stdin, line 6: it is no event that this release knows, or one with wrong fields: `LOOP_DANCE`"
+    );
 }

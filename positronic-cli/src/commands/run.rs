@@ -27,7 +27,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let entry = project.find(&args.brain)?;
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
-    let options = options(entry, args, playing.as_ref().and_then(Playing::options))?;
+    let options = options(entry, args, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
@@ -65,14 +65,9 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
 }
 
 /// Reads the options: what was given, laid over what the cassette was recorded with.
-fn options(entry: &Entry, args: &RunArgs, recorded: Option<&Value>) -> Result<Value, Failure> {
-    let document = match args.options.as_deref().map(|options| (options, options.strip_prefix('@'))) {
-        Some((_, Some(path))) => Some(std::fs::read_to_string(path).map_err(|source| Failure::File {
-            path: path.into(),
-            doing: "cannot be read",
-            source,
-        })?),
-        Some((document, None)) => Some(document.to_owned()),
+fn options(entry: &Entry, args: &RunArgs, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
+    let document = match &args.options {
+        Some(given) => Some(crate::json::text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
     let options = parse(entry.plan.options.json(), &args.pairs, document.as_deref());

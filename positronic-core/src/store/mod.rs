@@ -25,7 +25,7 @@ use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 
 pub use append::{Append, Index, Snapshot};
 pub use error::StoreError;
-pub use mail::{Mail, Posted};
+pub use mail::{Letter, Lies, Mail, Posted};
 pub use memory::MemoryStore;
 pub use query::{Found, PendingFilter, RunFilter, Waiter};
 #[cfg(feature = "sqlite")]
@@ -111,6 +111,14 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only those of the store itself.
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>>;
+
+    /// Lists what the mailbox knows: what nobody has taken yet, and what was taken and is not forgotten; the oldest
+    /// first.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn mailbox(&self) -> Answer<'_, Vec<Letter>>;
 
     /// Throws a mail away that nobody has taken, since it was refused.
     ///

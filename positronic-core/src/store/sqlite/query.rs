@@ -37,8 +37,13 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
     // An append is atomic, so a log that is shorter has lost something; whoever waited for the rest would wait forever.
     if events.len() < most && next < seq(whole) {
         let what = format!("the log of the run `{run}`");
-        let last = |next: Seq| next.0.checked_sub(1).map_or_else(|| "no event".to_owned(), |last| format!("event {last}"));
-        let reason = format!("it ends at {}, and its row says {}. It is damaged: restore the file from a backup", last(next), last(seq(whole)));
+        let last =
+            |next: Seq| next.0.checked_sub(1).map_or_else(|| "no event".to_owned(), |last| format!("event {last}"));
+        let reason = format!(
+            "it ends at {}, and its row says {}. It is damaged: restore the file from a backup",
+            last(next),
+            last(seq(whole))
+        );
         return Err(Trouble::unreadable(&what, reason));
     }
     Ok(events)

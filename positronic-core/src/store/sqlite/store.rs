@@ -14,8 +14,8 @@ use super::writer::{Unit, Writer};
 use super::{connection, mailbox, query, remove};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 use crate::store::{
-    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
-    Watcher,
+    Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
+    Waiter, Watcher,
 };
 
 /// How many threads read. Two, so that one long log does not keep everybody waiting.
@@ -233,6 +233,10 @@ impl EventStore for SqliteStore {
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier)))
+    }
+
+    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+        Box::pin(self.ask(mailbox::all))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

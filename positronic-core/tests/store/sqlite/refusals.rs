@@ -186,7 +186,11 @@ async fn a_log_that_has_lost_its_end() {
     let sent = control.signal(&run.run, positronic_core::record::SignalKind::Pause, Default::default()).await;
     assert_eq!(sent, Err(damaged.clone().into()));
     assert_eq!(store.read(&run.run, positronic_core::record::Seq(0), 9).await.map(|_| ()), Err(damaged));
-    assert_eq!(store.read(&run.run, positronic_core::record::Seq(0), 1).await.map(|log| log.len()), Ok(1), "the rest stays");
+    assert_eq!(
+        store.read(&run.run, positronic_core::record::Seq(0), 1).await.map(|log| log.len()),
+        Ok(1),
+        "the rest stays"
+    );
 }
 
 /// Workers cannot show that they are alive where their folder cannot be made.
