@@ -11,7 +11,7 @@ use super::values::name;
 pub(crate) struct NewArgs {
     /// The folder to make; its name becomes the package's name
     pub(crate) dir: PathBuf,
-    /// The framework's version; this command's own where nothing is said
+    /// The framework's version, once it is published
     #[arg(long)]
     pub(crate) version: Option<String>,
     /// The framework's git repository
@@ -75,7 +75,9 @@ at once. The work that follows is done by whoever has the brain's code and a mod
 
 Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a terminal, and ends \
 with the run or when nobody is here to answer. Ctrl-C cancels nothing: what is in flight \
-runs to its end, and the runs are released for another worker; Ctrl-C again ends at once.";
+runs to its end, and the runs are released for another worker; Ctrl-C again ends at once.
+
+A cassette answers for the model alone: its approvals and waits are left to people, as in `run --ask`.";
 
 /// Which model answers.
 #[derive(Debug, Clone, Default, Args)]

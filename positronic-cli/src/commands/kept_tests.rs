@@ -607,3 +607,34 @@ fn a_file_that_says_strange_things_about_its_run_is_refused() {
         "error: stdin, line 6: it is no event that this release knows, or one with wrong fields: `LOOP_DANCE`"
     );
 }
+
+#[test]
+fn a_row_that_cannot_be_read_hides_no_other_run() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("UPDATE runs SET summary = '{' WHERE run = 'ticket-1'", []).unwrap();
+
+    let listed = desk.call(&Project::new(), &["runs"]);
+
+    assert_eq!(listed.code, 0);
+    assert!(listed.out.contains("ticket-2") && !listed.out.contains("ticket-1"), "{}", listed.out);
+    let left_out = "ticket-1 is left out: the event store failed: the row about the run `ticket-1` in ";
+    assert!(listed.err.starts_with(left_out), "{}", listed.err);
+}
+
+#[test]
+fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)", []).unwrap();
+
+    for arguments in
+        [&["show", "ticket-1"][..], &["export", "ticket-1"], &["state", "ticket-1"], &["approve", "ticket-1"]]
+    {
+        let told = desk.refused(arguments);
+        assert!(told.starts_with("6\n") && told.contains("it ends at event 8, and its row says event 9"), "{told}");
+    }
+}

@@ -22,13 +22,17 @@ const FOUND: usize = 10_000;
 pub(crate) fn runs(args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let now = SystemClock.now();
-    let (rows, short, alone) = block_on(async {
+    let (rows, short, alone, unreadable) = block_on(async {
         let control = kept.control();
         let rows = listed(&control, args, now).await?;
         let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
         let alone = alone(&control, &rows).await?;
-        Ok::<_, StoreError>((rows, short, alone))
+        let unreadable = control.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
+        Ok::<_, StoreError>((rows, short, alone, unreadable))
     })?;
+    for (run, error) in unreadable {
+        ui.notice(&format!("{run} is left out: {error}"))?;
+    }
     if args.json {
         for row in &rows {
             ui.json_line(row)?;

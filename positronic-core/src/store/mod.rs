@@ -62,12 +62,23 @@ pub trait EventStore: Send + Sync + 'static {
     /// [`StoreError::NoSuchRun`] when there is no such log.
     fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary>;
 
-    /// Lists the rows about runs that pass a filter, the last started first.
+    /// Lists the rows about runs that pass a filter, the last started first. One that cannot be read is left out.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>>;
+
+    /// Lists the runs that [`EventStore::runs`] leaves out, with what is wrong with their rows.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+        // A store that keeps rows as they are has none.
+        _ = filter;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Lists what waits for somebody, over all runs, the oldest first.
     ///

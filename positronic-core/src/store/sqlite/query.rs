@@ -39,11 +39,7 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
         let what = format!("the log of the run `{run}`");
         let last =
             |next: Seq| next.0.checked_sub(1).map_or_else(|| "no event".to_owned(), |last| format!("event {last}"));
-        let reason = format!(
-            "it ends at {}, and its row says {}. It is damaged: restore the file from a backup",
-            last(next),
-            last(seq(whole))
-        );
+        let reason = format!("it ends at {}, and its row says {}; it is damaged", last(next), last(seq(whole)));
         return Err(Trouble::unreadable(&what, reason));
     }
     Ok(events)
@@ -56,9 +52,24 @@ pub(super) fn run(db: &Connection, run: &RunId) -> Result<RunSummary, Trouble> {
     decode(&format!("the row about the run `{run}`"), &summary.ok_or_else(|| no_such(run))?)
 }
 
-/// Lists the rows about runs.
+/// Lists the rows about runs; one that cannot be read is left out, since the others are still to be seen.
 pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
-    let mut select = Select::new("SELECT summary FROM runs");
+    let rows = select_runs(filter).list(db, |row| Ok(serde_json::from_str(text(row, 0)?).ok()))?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+/// Lists the rows about runs that cannot be read, with the run and what is wrong.
+pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(RunId, Trouble)>, Trouble> {
+    let rows = select_runs(filter).list(db, |row| {
+        let run = RunId::from(text(row, 1)?);
+        let read = decode::<RunSummary>(&format!("the row about the run `{run}`"), text(row, 0)?);
+        Ok(read.err().map(|trouble| (run, trouble)))
+    })?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+fn select_runs(filter: &RunFilter) -> Select {
+    let mut select = Select::new("SELECT summary, run FROM runs");
     if let Some(prefix) = &filter.prefix {
         select.and("run >= ?", [prefix.clone().into()]);
         select.and("run <= ?", [format!("{prefix}{}", char::MAX).into()]);
@@ -85,7 +96,7 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
         select.and("(status = ? OR (status = ? AND wake <= ?))", [running.into(), waiting.into(), due.0.into()]);
     }
     select.order("started DESC, run DESC", filter.most);
-    select.list(db, |row| decode("the row about a run", text(row, 0)?))
+    select
 }
 
 /// Lists what waits.

@@ -190,6 +190,15 @@ impl EventStore for SqliteStore {
         Box::pin(self.ask(move |db| query::runs(db, &filter)))
     }
 
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+        let filter = filter.clone();
+        Box::pin(async move {
+            let found = self.ask(move |db| query::unreadable(db, &filter)).await?;
+            let place = &self.shared.place;
+            Ok(found.into_iter().map(|(run, trouble)| (run, place.explain(trouble))).collect())
+        })
+    }
+
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| query::pending(db, &filter)))
