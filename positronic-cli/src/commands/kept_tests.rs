@@ -194,7 +194,10 @@ fn a_paused_run_goes_on_after_the_pause() {
     let why = "The run is paused since event 10, until a person lets it go on.";
     let stays = format!("{why} It stays; lift the pause with: desk resume one\nthen go on with: desk work one\n");
     assert!(held.err.ends_with(&stays), "{}", held.err);
-    assert!(done(&["show", "one"]).contains(&format!("{why}\nlift the pause with: desk resume one\n")));
+    let shown = done(&["show", "one"]);
+    assert!(shown.contains(&format!("{why}\nlift the pause with: desk resume one\n")));
+    assert!(!shown.contains(|sign: char| ('\u{2800}'..='\u{28ff}').contains(&sign)), "nothing turns: {shown}");
+    assert!(done(&["events", "one"]).contains("RUN_CLAIMED"), "a claim names its worker");
     assert_eq!(done(&["resume", "one"]), "lifted the pause (event 11 of one)\n");
     assert_eq!(done(&["cancel", "one", "--reason", "enough"]), "cancelled (event 12 of one)\n");
     assert_eq!(desk.call(&scripted([]), &["work", "one"]).code, 7);
@@ -275,9 +278,28 @@ fn a_run_is_forked_and_compared() {
     assert_eq!(worked.code, 0, "{}", worked.err);
     let diff = desk.json(&["diff", "ticket-1", &id]);
     assert_eq!(diff["status"], json!(["waiting", "completed"]));
-    assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "99"]).code, 7);
+    for command in ["fork", "state"] {
+        let beyond = desk.call(&fork, &[command, "ticket-1", "--at", "99"]);
+        assert!(beyond.code == 2 && beyond.err.contains("its last event is 9"), "{}", beyond.err);
+    }
     assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "7", "-o", "limit=x"]).code, 2);
     assert_eq!(desk.json(&["show", "ticket-1"])["run"]["status"], "waiting", "the original is as it was");
+}
+
+#[test]
+fn a_fork_is_a_run_of_now_and_over_where_the_original_is() {
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
+    begun(&desk, "later");
+    let last = desk.json(&["show", "over"])["run"]["next"].as_u64().unwrap() - 1;
+
+    let forked = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string(), "--json"]);
+    let id = serde_json::from_str::<Value>(&forked.out).unwrap()["run"].as_str().unwrap().to_owned();
+    let told = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string()]);
+    assert!(told.err.starts_with("it is over there, as the original is") && !told.err.contains("work"), "{}", told.err);
+
+    let started = |run: &str| desk.json(&["show", run])["run"]["started"].as_i64().unwrap();
+    assert!(started(&id) > started("later"), "lists have it where it was made");
 }
 
 #[test]
@@ -637,4 +659,38 @@ fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
         let told = desk.refused(arguments);
         assert!(told.starts_with("6\n") && told.contains("it ends at event 8, and its row says event 9"), "{told}");
     }
+}
+
+#[test]
+fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Longer {
+        text: String,
+        #[expect(dead_code, reason = "only the schema counts")]
+        author: String,
+    }
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    let changed = || {
+        brain("Batch").state(Vec::<String>::new()).r#loop("Work", |cx| {
+            cx.system("You note.").input("Note it.").tool("note", |t| {
+                t.description("Notes something")
+                    .approval(|args: &Longer, _| Some(format!("to note {}", args.text)))
+                    .execute(async |_: Longer, _| Ok("noted"))
+            })
+        })
+    };
+    let project =
+        |reply: Option<Reply>| Project::new().brain(changed()).model(Tier::Normal, Arc::new(ScriptedModel::new(reply)));
+
+    let refused = desk.call(&project(None), &["work", "one"]);
+
+    assert_eq!(refused.code, 7);
+    assert!(refused.err.contains("its tool `note` has other parameters now"), "{}", refused.err);
+    let (_, command) = refused.err.split_once("that round begins anew in a fork: desk ").unwrap();
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let forked = desk.json(&words);
+    let worked = desk.call(&project(Some(Reply::text("Nothing to note."))), &["work", forked["run"].as_str().unwrap()]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
 }
