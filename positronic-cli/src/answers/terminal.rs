@@ -1,6 +1,6 @@
 //! Puts questions to whoever sits at the terminal. A question can be taken back at any time, from another thread.
 
-use std::io::{self, Stderr, Write};
+use std::io::{self, Stderr, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -79,7 +79,7 @@ fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             format!("{again}delivered the webhook {name} {identifier} (event {seq} of {run})"),
         ),
         Delivered::Kept => {
-            let mut told = match taken {
+            let told = match taken {
                 // The next question may be another one than the one that this was meant for.
                 Some((run, seq)) => format!(
                     "nobody waits for {name} {identifier}: event {seq} of {run} took one already. This one is kept for {}, \
@@ -90,7 +90,7 @@ fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
                     format!("{again}nobody waits for {name} {identifier} yet; it is kept for {}", age(Control::KEEP))
                 }
             };
-            told.push_str(&format!(". Away with it: {}", ui.command(&["send", "--discard", id.as_str()])));
+            let told = format!("{told}. Away with it: {}", ui.command(&["send", "--discard", id.as_str()]));
             let taken = taken.map(|(run, seq)| json!({"run": run, "seq": seq}));
             (json!({"id": id, "known": known, "delivered": null, "taken_before": taken}), told)
         }

@@ -172,3 +172,19 @@ fn what_has_scrolled_away_costs_nothing_more() {
     let count = live.view().place(&stories::path("Count")).unwrap();
     assert!(live.view().children(count).len() < 20);
 }
+
+#[test]
+fn a_narrow_terminal_cuts_nothing_without_a_sign() {
+    for columns in [12, 20] {
+        for story in [stories::tools(), stories::pending(), stories::waiting(), stories::nested()] {
+            let mut terminal = Terminal::new(columns, 40);
+            let mut live = Live::new(&mut terminal, Style::default(), usize::from(columns), 40);
+            play(&mut live, &story, (usize::from(columns), 40));
+            live.finish().unwrap();
+            drop(live);
+
+            let full = terminal.all().lines().any(|line| super::text::width(line) >= usize::from(columns));
+            assert!(!full, "a line goes beyond {columns} columns:\n{}", terminal.all());
+        }
+    }
+}
