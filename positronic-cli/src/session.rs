@@ -377,7 +377,9 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         };
         recall.set();
         // A terminal that is gone never answers.
-        _ = tokio::time::timeout(PATIENCE, answer).await;
+        if let Ok(Ok(Ok(Answer::Signal(_)))) = tokio::time::timeout(PATIENCE, answer).await {
+            self.screen.say("the answer came too late, and decides nothing")?;
+        }
         if told.is_none() {
             let log = self.run.events(first.since).await?;
             let what = settled(log.iter().map(|event| &**event), &first.call);

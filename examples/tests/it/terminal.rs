@@ -17,8 +17,6 @@ struct Seat {
     keyboard: File,
     written: Receiver<Vec<u8>>,
     screen: vt100::Parser,
-    /// Everything that was written, for what has scrolled away or was cleared.
-    all: Vec<u8>,
 }
 
 impl Seat {
@@ -43,13 +41,12 @@ impl Seat {
                 }
             }
         });
-        Self { child, keyboard, written, screen: vt100::Parser::new(rows, columns, 1000), all: Vec::new() }
+        Self { child, keyboard, written, screen: vt100::Parser::new(rows, columns, 1000) }
     }
 
     fn look(&mut self) -> String {
         while let Ok(bytes) = self.written.try_recv() {
             self.screen.process(&bytes);
-            self.all.extend(bytes);
         }
         self.screen.screen().contents()
     }
@@ -74,7 +71,6 @@ impl Seat {
         until(|| match self.written.try_recv() {
             Ok(bytes) => {
                 self.screen.process(&bytes);
-                self.all.extend(bytes);
                 false
             }
             Err(error) => error == std::sync::mpsc::TryRecvError::Disconnected,
@@ -96,6 +92,7 @@ fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
         let mut seat = asked(&desk);
 
         signal(&seat.child, told);
+        until(|| !seat.look().contains("Enter to choose"));
         // Whoever sits there may press a key all the same.
         _ = seat.keyboard.write_all(b"\r");
         let (code, screen) = seat.end();
