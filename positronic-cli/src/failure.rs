@@ -10,12 +10,14 @@
 //! | 5 | there is no model: no key, no address, no cassette, or the cassette cannot be read |
 //! | 6 | the surroundings are not in order: no project, a build that fails, a file or a store that cannot be used |
 //! | 7 | the run refuses it: it is over, decided already, in another worker's hands, or what was sent does not fit |
-//! | 130 | the run was cancelled by Ctrl-C |
+//! | 130 | Ctrl-C: `run` has cancelled the run, every other command has left it as it is |
+//! | 143 | the system told the process to end, or the terminal went away: the run stays, for `work` |
 
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
+use positronic_core::record::SignalId;
 use positronic_core::runner::SignalError;
 use positronic_core::store::StoreError;
 
@@ -33,7 +35,8 @@ Exit codes:
   5    there is no model: no key, no address, no cassette
   6    the surroundings are not in order: no project, a failed build, the store
   7    the run refuses it: it is over or decided already, or it does not fit
-  130  the run was cancelled by Ctrl-C";
+  130  Ctrl-C: `run` has cancelled the run, every other command has left it
+  143  told to end by the system; the run stays, and `work` goes on with it";
 
 /// How a command ended, as its exit code says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub(crate) enum Exit {
     Surroundings,
     Refused,
     Interrupted,
+    /// The system told the process to end.
+    Told,
     /// As the project's own binary says it.
     #[cfg(not(unix))]
     Other(u8),
@@ -64,6 +69,7 @@ impl Exit {
             Self::Surroundings => 6,
             Self::Refused => 7,
             Self::Interrupted => 130,
+            Self::Told => 143,
             #[cfg(not(unix))]
             Self::Other(code) => code,
         }
@@ -103,6 +109,10 @@ pub(crate) enum Failure {
     Build,
     #[error("cargo does not answer: {message}")]
     Cargo { message: String },
+    #[error("there is no store at {place}")]
+    NoStore { place: String },
+    #[error("{} is there already", file.display())]
+    Exists { file: PathBuf },
     #[error("{} {}: {source}", path.display(), doing)]
     File { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("the output could not be written: {0}")]
@@ -139,6 +149,14 @@ impl Failure {
         Self::Store { message: error.to_string(), hints: Vec::new() }
     }
 
+    /// Says that a signal's id was used before, for something else.
+    pub(crate) fn another(id: &SignalId) -> Self {
+        Self::Refused {
+            message: format!("the signal `{id}` was sent before with another content"),
+            hints: vec!["the same id is the same signal; give this one another id, or none".to_owned()],
+        }
+    }
+
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::UnknownBrain { .. }
@@ -146,6 +164,7 @@ impl Failure {
             | Self::NoPackageName { .. }
             | Self::NotEmpty { .. }
             | Self::NoFolder { .. }
+            | Self::Exists { .. }
             | Self::NoCheckout { .. }
             | Self::UnknownRun { .. }
             | Self::UnknownBrainOrRun { .. }
@@ -163,6 +182,7 @@ impl Failure {
             Self::Unanswered { .. } => Exit::Unanswered,
             Self::Refused { .. } => Exit::Refused,
             Self::NoProject { .. }
+            | Self::NoStore { .. }
             | Self::SeveralBinaries { .. }
             | Self::Build
             | Self::Cargo { .. }
@@ -196,6 +216,13 @@ impl Failure {
             Self::NotEmpty { .. } | Self::NoFolder { .. } => {
                 vec!["name a folder that does not exist yet, or an empty one".to_owned()]
             }
+            Self::NoStore { .. } => {
+                vec![
+                    "look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none"
+                        .to_owned(),
+                ]
+            }
+            Self::Exists { .. } => vec!["name another file, or say --force to replace it".to_owned()],
             Self::NoPackageName { .. } => vec!["name a folder with a letter in its name".to_owned()],
             Self::NoCheckout { .. } => vec!["--path takes the folder that holds positronic-core".to_owned()],
             Self::NoProject { from } => vec![
@@ -300,6 +327,7 @@ mod tests {
             Exit::Surroundings,
             Exit::Refused,
             Exit::Interrupted,
+            Exit::Told,
         ];
         for exit in all {
             let start = format!("  {:<5}", exit.code());

@@ -15,8 +15,8 @@ use crate::ui::Ui;
 const CANDIDATES: usize = 8;
 const LOOKED_THROUGH: usize = 1000;
 
-/// How much of an id is shown at least.
-const SHORTEST: usize = 8;
+/// How much of an id is shown at least: the moment of its making, so that no run of another moment has the same.
+const SHORTEST: usize = 13;
 
 /// Finds the run whose id a person wrote, or its beginning.
 pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
@@ -25,10 +25,12 @@ pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSumma
         Err(StoreError::NoSuchRun { .. }) => {}
         found => return Ok(found?),
     }
-    let rows = match written {
-        "" => Vec::new(),
-        _ => control.store().runs(&RunFilter::builder().prefix(written).most(CANDIDATES + 1).build()).await?,
-    };
+    let mut rows = Vec::new();
+    for written in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
+        if rows.is_empty() && !written.is_empty() {
+            rows = control.store().runs(&RunFilter::builder().prefix(written).most(CANDIDATES + 1).build()).await?;
+        }
+    }
     match rows.as_slice() {
         [only] => Ok(only.clone()),
         [] => {
@@ -49,6 +51,26 @@ pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSumma
             Err(Failure::AmbiguousRun { written: written.to_owned(), candidates })
         }
     }
+}
+
+/// Where an id that the runtime made has its dashes.
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+
+/// Writes what a person wrote as the runtime writes its ids: in small letters, with its dashes.
+fn generated(written: &str) -> Option<String> {
+    let digits: String =
+        written.chars().filter(|letter| *letter != '-').map(|letter| letter.to_ascii_lowercase()).collect();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut id = String::new();
+    for digit in digits.chars() {
+        if DASHES.contains(&id.len()) {
+            id.push('-');
+        }
+        id.push(digit);
+    }
+    Some(id)
 }
 
 /// Reads the place of a call.
@@ -92,14 +114,25 @@ impl Short {
 /// Says whether an id is one that the runtime made.
 fn is_generated(run: &RunId) -> bool {
     let id = run.as_str();
-    let dashes = [8, 13, 18, 23];
     id.len() == 36
         && id
             .bytes()
             .enumerate()
-            .all(|(at, byte)| if dashes.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+            .all(|(at, byte)| if DASHES.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
 fn common(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_may_be_written_large_and_without_its_dashes() {
+        assert_eq!(generated("0193A1B2C3D47").unwrap(), "0193a1b2-c3d4-7");
+        assert_eq!(generated("0193-a1b2").unwrap(), "0193a1b2");
+        assert_eq!(generated("ticket-1"), None);
+    }
 }

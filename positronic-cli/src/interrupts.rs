@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 pub(crate) enum Interrupt {
     /// Ctrl-C.
     Person,
-    /// The system's request to end.
+    /// The system's request to end, or the terminal that has gone away.
     System,
 }
 
@@ -21,7 +21,8 @@ pub(crate) fn interrupts() -> mpsc::UnboundedReceiver<Interrupt> {
 #[cfg(unix)]
 async fn listen(sender: mpsc::UnboundedSender<Interrupt>) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut person), Ok(mut system)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let listeners = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+    let (Ok(mut person), Ok(mut system), Ok(mut terminal)) = listeners else {
         // Without a handler, the system ends the process itself.
         return;
     };
@@ -29,6 +30,7 @@ async fn listen(sender: mpsc::UnboundedSender<Interrupt>) {
         let told = tokio::select! {
             Some(()) = person.recv() => Interrupt::Person,
             Some(()) = system.recv() => Interrupt::System,
+            Some(()) = terminal.recv() => Interrupt::System,
             else => return,
         };
         if sender.send(told).is_err() {

@@ -1,7 +1,7 @@
 //! Where runs are kept: the file, found and opened.
 //!
 //! `--store` names it, else the environment, else it is `runs.db` in the project's own [folder]. Commands that only look
-//! do not make it: where there is none, there are no runs.
+//! do not make it: where the project has none, there are no runs, and one that is named has to be there.
 
 use std::fs;
 use std::io;
@@ -42,23 +42,27 @@ impl Kept {
         Self::file(&path, &here, false)
     }
 
-    /// Opens the store to write in it, or an empty one where there is none yet.
+    /// Opens the store to write in it, or an empty one where the project has none yet. One that was named has to be there.
     pub(crate) fn known(ui: &Ui) -> Result<Self, Failure> {
         Self::there(ui, false)
     }
 
-    /// Opens the store to read it alone, or an empty one where there is none yet.
+    /// Opens the store to read it alone; see [`Kept::known`].
     pub(crate) fn look(ui: &Ui) -> Result<Self, Failure> {
         Self::there(ui, true)
     }
 
     fn there(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
         let here = here()?;
-        let path = named(ui).unwrap_or_else(|| folder(&here).join(FILE));
-        if !path.exists() {
-            return Ok(Self { place: shown(&path, &here), ..Self::memory() });
+        let named = named(ui);
+        let path = named.clone().unwrap_or_else(|| folder(&here).join(FILE));
+        if path.exists() {
+            return Self::file(&path, &here, read_only);
         }
-        Self::file(&path, &here, read_only)
+        match named {
+            Some(path) => Err(Failure::NoStore { place: shown(&path, &here) }),
+            None => Ok(Self { place: shown(&path, &here), ..Self::memory() }),
+        }
     }
 
     /// Makes a store that ends with this process.

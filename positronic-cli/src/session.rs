@@ -1,18 +1,17 @@
 //! One run at the command line: its events to the screen, its questions to whoever answers, Ctrl-C to the run.
 
-use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use positronic_core::record::{Actor, Event, Pending, RunId, Seq, SignalKind, Status};
+use positronic_core::record::{Actor, Body, Decision, Event, Path, Pending, RunId, Seq, SignalKind, Status};
 use positronic_core::runner::{Clock as _, Run, Runner, Settled, SignalError, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
-use crate::answers::{Answer, ask, example_lines, from_cassette, prepare};
+use crate::answers::{Answer, Recall, ask, example_lines, from_cassette};
 use crate::failure::Failure;
 use crate::interrupts::{Interrupt, interrupts};
 use crate::lists::question;
@@ -29,8 +28,8 @@ pub(crate) enum Ending {
     Interrupted,
     /// It waits for these, or is paused, and goes on later.
     Left(Vec<Pending>),
-    /// Ctrl-C, and the run stays as it is.
-    LetGo,
+    /// The process was told to end, and the run stays as it is.
+    LetGo(Interrupt),
 }
 
 /// What is said where a worker is told to let go while something is in flight.
@@ -58,7 +57,7 @@ pub(crate) struct Sitting<'a> {
 /// What somebody who sits with a run is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// To run it: Ctrl-C cancels it.
+    /// To run it: Ctrl-C cancels it, and the system's request to end lets go of it.
     Runs,
     /// To go on with it: Ctrl-C lets go of it, once what is in flight has ended.
     Works,
@@ -79,7 +78,7 @@ pub(crate) async fn session(
 ) -> Result<(RunId, Ending), Failure> {
     let terminal = ui.settings.stdin_is_terminal && ui.settings.stderr_is_terminal && !ui.settings.dumb;
     let person = terminal && !matches!(sitting.role, Role::Watches { .. });
-    prepare(ui.colour());
+    let colour = ui.colour();
     let interrupts = interrupts();
     let (sink, stream) = ChannelSink::new(ROOM);
     let run = begin(runner.clone().sink(sink)).await?;
@@ -90,17 +89,52 @@ pub(crate) async fn session(
     let lift = ui.command(&["resume", id.as_str()]);
     let screen = Screen::new(ui, sitting.plain, sitting.json);
     let mut session =
-        Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, lift, sitting };
+        Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, colour, lift, sitting };
     let ending = session.work().await;
     session.screen.finish()?;
-    if let Err(Failure::Output(error)) = &ending
-        && error.kind() == io::ErrorKind::BrokenPipe
-        && sitting.role == Role::Runs
-    {
-        // Nobody sees what it does any more, and nobody can stop it from here.
-        _ = session.run.cancel("whoever read the output has gone away").await;
-    }
     Ok((id, ending?))
+}
+
+/// How it ended to watch a run.
+enum Watched {
+    /// It has ended, or waits.
+    Settled(Settled),
+    /// The process was told to end, and the run stays.
+    LetGo(Interrupt),
+    /// A person insists that it ends at once.
+    Insisted,
+}
+
+/// What came of a question.
+enum Asked {
+    Answered(Answer),
+    /// The process was told to end.
+    Told(Interrupt),
+    /// Somebody answered elsewhere, or the run waits no longer for another reason.
+    Settled,
+}
+
+/// How a call that waited came to wait no longer, from the events since.
+fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
+    let by = |actor: &Actor| {
+        let by = actor.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let over = actor.channel.as_ref().map(|channel| format!(" over {channel}")).unwrap_or_default();
+        format!("{by}{over}")
+    };
+    let mut found =
+        log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.body {
+            Body::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => {
+                Some(format!("it was approved{}", by(actor)))
+            }
+            Body::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => {
+                Some(format!("it was rejected{}", by(actor)))
+            }
+            Body::LoopApprovalExpired {} => Some("nobody decided in time".to_owned()),
+            Body::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
+            Body::BrainCancelled { actor, .. } => Some(format!("the run was cancelled{}", by(actor))),
+            _ => None,
+        });
+    found.next().unwrap_or_else(|| "it was settled elsewhere".to_owned())
 }
 
 struct Session<'a, S> {
@@ -114,6 +148,7 @@ struct Session<'a, S> {
     stopped: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
     person: bool,
+    colour: bool,
     /// The command that lifts a pause.
     lift: String,
     sitting: &'a Sitting<'a>,
@@ -125,63 +160,75 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         loop {
             let settled = self.watch().await?;
             self.catch_up().await?;
+            let settled = match settled {
+                Watched::Settled(settled) => settled,
+                Watched::LetGo(told) => return self.let_go(told).await,
+                Watched::Insisted => return Ok(Ending::Interrupted),
+            };
             match settled {
-                None if self.sitting.role != Role::Runs => return self.let_go().await,
-                None => return Ok(Ending::Interrupted),
-                Some(Settled::Completed(result)) => return Ok(Ending::Completed(result)),
-                Some(Settled::Failed(_)) => return Ok(Ending::Failed),
-                Some(Settled::Cancelled) => {
+                Settled::Completed(result) => return Ok(Ending::Completed(result)),
+                Settled::Failed(_) => return Ok(Ending::Failed),
+                Settled::Cancelled => {
                     return Ok(match self.stopped {
                         Some(Interrupt::Person) => Ending::Interrupted,
                         Some(Interrupt::System) | None => Ending::Cancelled,
                     });
                 }
-                Some(Settled::Waiting(_) | Settled::Paused)
+                Settled::Waiting(_) | Settled::Paused
                     if self.sitting.role == (Role::Watches { until_waiting: false }) =>
                 {
-                    if !self.idle().await? {
-                        return self.let_go().await;
+                    if let Some(told) = self.idle().await? {
+                        return self.let_go(told).await;
                     }
                 }
-                Some(Settled::Waiting(pending)) => {
+                Settled::Waiting(pending) => {
                     if let Some(ending) = self.answer(pending).await? {
                         return Ok(ending);
                     }
                 }
-                Some(Settled::Paused) if self.sitting.lasts && !self.person => return Ok(Ending::Left(Vec::new())),
+                Settled::Paused if self.sitting.lasts && !self.person => return Ok(Ending::Left(Vec::new())),
                 // Somebody paused it elsewhere, and lets it go on there.
-                Some(Settled::Paused) if self.sitting.lasts => {
+                Settled::Paused if self.sitting.lasts => {
                     let lift = format!("paused; it goes on when somebody lifts the pause with: {}", self.lift);
                     self.screen.say(&lift)?;
-                    if !self.idle().await? {
-                        return self.let_go().await;
+                    if let Some(told) = self.idle().await? {
+                        return self.let_go(told).await;
                     }
                 }
-                Some(Settled::Paused) => self.signal("", SignalKind::Resume).await?,
-                Some(Settled::Stopped(message)) if self.sitting.lasts => {
+                Settled::Paused => self.signal("", SignalKind::Resume).await?,
+                Settled::Stopped(message) if self.sitting.lasts => {
                     let message = format!("the run had to stop: {message}");
                     let hints = vec!["its log holds everything up to then; `work` goes on with it".to_owned()];
                     return Err(Failure::Store { message, hints });
                 }
-                Some(Settled::Stopped(message)) => return Err(Failure::Run { message }),
+                Settled::Stopped(message) => return Err(Failure::Run { message }),
             }
         }
     }
 
-    /// Shows what happens until the run has ended or waits; nothing where a person insists that it stops.
-    async fn watch(&mut self) -> Result<Option<Settled>, Failure> {
+    /// Says whether whoever tells the process to end means that the run stays: only Ctrl-C ends a run, and one that would
+    /// end with the process anyway.
+    fn lets_go(&self, told: Interrupt) -> bool {
+        self.sitting.role != Role::Runs || (told == Interrupt::System && self.sitting.lasts)
+    }
+
+    /// Shows what happens until the run has ended or waits, or the process is told to end.
+    async fn watch(&mut self) -> Result<Watched, Failure> {
         let run = self.run.clone();
         let mut settled = pin!(run.settled());
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             tokio::select! {
-                settled = &mut settled => return Ok(Some(settled)),
+                settled = &mut settled => return Ok(Watched::Settled(settled)),
                 Some(live) = self.stream.next() => self.show(live).await?,
                 _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
                 Some(told) = self.interrupts.recv() => {
-                    if self.stopped.is_some() || self.sitting.role != Role::Runs {
-                        return Ok(None);
+                    if self.lets_go(told) {
+                        return Ok(Watched::LetGo(told));
+                    }
+                    if self.stopped.is_some() {
+                        return Ok(Watched::Insisted);
                     }
                     self.stop(told).await?;
                 }
@@ -191,8 +238,8 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
 
     /// Lets go of the run: whoever has worked on it begins nothing new, shows how what is in flight ends, and releases
     /// it. A second request to end is followed at once.
-    async fn let_go(&mut self) -> Result<Ending, Failure> {
-        if self.sitting.role == Role::Works {
+    async fn let_go(&mut self, told: Interrupt) -> Result<Ending, Failure> {
+        if matches!(self.sitting.role, Role::Runs | Role::Works) {
             if self.run.status() == Status::Running {
                 self.screen.say(AT_ONCE)?;
             }
@@ -203,7 +250,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
             loop {
                 tokio::select! {
                     biased;
-                    Some(_) = self.interrupts.recv() => return Ok(Ending::LetGo),
+                    Some(_) = self.interrupts.recv() => return Ok(Ending::LetGo(told)),
                     () = &mut released => break,
                     Some(live) = self.stream.next() => self.show(live).await?,
                     _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
@@ -211,11 +258,11 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
             }
             self.catch_up().await?;
         }
-        Ok(Ending::LetGo)
+        Ok(Ending::LetGo(told))
     }
 
-    /// Waits until something happens in the run. Says no where the process is told to let go of it.
-    async fn idle(&mut self) -> Result<bool, Failure> {
+    /// Waits until something happens in the run, or the process is told to let go of it.
+    async fn idle(&mut self) -> Result<Option<Interrupt>, Failure> {
         let before = self.seen;
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -224,14 +271,15 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                 Some(live) = self.stream.next() => self.show(live).await?,
                 _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
                 Some(told) = self.interrupts.recv() => {
-                    if self.sitting.role == Role::Runs {
-                        self.stop(told).await?;
+                    if self.lets_go(told) {
+                        return Ok(Some(told));
                     }
-                    return Ok(self.sitting.role == Role::Runs);
+                    self.stop(told).await?;
+                    return Ok(None);
                 }
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
     async fn show(&mut self, live: Live) -> Result<(), Failure> {
@@ -291,18 +339,57 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                 lines: example_lines(&pending),
             });
         };
-        self.screen.suspend()?;
-        let (place, call, lasts) = (self.screen.trail(&first.call), first.call.clone(), self.sitting.lasts);
-        // The question blocks its thread; what others do meanwhile is told with the answer to it.
-        let answer = tokio::task::spawn_blocking(move || ask(&first, &place, lasts)).await;
-        let answer = answer.map_err(|error| Failure::Run { message: error.to_string() })??;
-        match answer {
-            Answer::Signal(kind) => self.signal(call.as_str(), kind).await?,
-            Answer::Later => return Ok(Some(Ending::Left(pending))),
-            Answer::Interrupted if self.sitting.role != Role::Runs => return Ok(Some(self.let_go().await?)),
-            Answer::Stop | Answer::Interrupted => self.stop(Interrupt::Person).await?,
+        match self.asked(&first).await? {
+            Asked::Answered(Answer::Signal(kind)) => self.signal(first.call.as_str(), kind).await?,
+            Asked::Answered(Answer::Later) => return Ok(Some(Ending::Left(pending))),
+            Asked::Answered(Answer::Stop) => self.stop(Interrupt::Person).await?,
+            Asked::Answered(Answer::Interrupted) if self.lets_go(Interrupt::Person) => {
+                return Ok(Some(self.let_go(Interrupt::Person).await?));
+            }
+            Asked::Answered(Answer::Interrupted) => self.stop(Interrupt::Person).await?,
+            Asked::Told(told) if self.lets_go(told) => return Ok(Some(self.let_go(told).await?)),
+            Asked::Told(told) => self.stop(told).await?,
+            Asked::Answered(Answer::Recalled) | Asked::Settled => {}
         }
         Ok(None)
+    }
+
+    /// Puts a question to the person, and takes it back where the process is told to end, or where the question is no
+    /// longer one; an answer that comes at the same moment does not count then.
+    async fn asked(&mut self, first: &Pending) -> Result<Asked, Failure> {
+        self.screen.suspend()?;
+        let (question, place) = (first.clone(), self.screen.trail(&first.call));
+        let (lasts, colour, recall) = (self.sitting.lasts, self.colour, Recall::default());
+        let taken_back = recall.clone();
+        let mut answer = tokio::task::spawn_blocking(move || ask(&question, &place, lasts, colour, taken_back));
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let told = loop {
+            tokio::select! {
+                biased;
+                Some(told) = self.interrupts.recv() => break Some(told),
+                _ = ticks.tick() => if !self.waits_for(first) { break None },
+                answer = &mut answer => {
+                    let answer = answer.map_err(|error| Failure::Run { message: error.to_string() })?;
+                    return Ok(Asked::Answered(answer?));
+                }
+            }
+        };
+        recall.set();
+        // A terminal that is gone never answers.
+        if let Ok(Ok(Ok(Answer::Signal(_)))) = tokio::time::timeout(PATIENCE, answer).await {
+            self.screen.say("the answer came too late, and decides nothing")?;
+        }
+        if told.is_none() {
+            let log = self.run.events(first.since).await?;
+            let what = settled(log.iter().map(|event| &**event), &first.call);
+            self.screen.say(&format!("`{}` waits no longer: {what}", first.call))?;
+        }
+        Ok(told.map_or(Asked::Settled, Asked::Told))
+    }
+
+    fn waits_for(&self, question: &Pending) -> bool {
+        self.run.pending().iter().any(|pending| pending.call == question.call && pending.since == question.since)
     }
 
     fn sentence(&self, pending: &Pending) -> String {

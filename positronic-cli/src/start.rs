@@ -12,6 +12,7 @@ use crate::cli::{Cli, Command};
 use crate::commands;
 use crate::display::text::sanitise;
 use crate::failure::{Exit, Failure};
+use crate::options::shell_word;
 use crate::project::Project;
 use crate::settings::Settings;
 use crate::ui::Ui;
@@ -97,16 +98,24 @@ fn with_command(
     };
     ui.color = cli.color;
     ui.place = cli.place.clone();
-    if let Some(name) = arguments.first().and_then(|path| name(path)) {
-        ui.program = name;
+    if let Some(called) = arguments.first().and_then(|path| called(path, ui.settings.cargo_package.as_deref())) {
+        ui.program = called;
     }
     run(&cli.command, ui).unwrap_or_else(|failure| told(&failure, ui)).code()
 }
 
-/// Returns the name of a program from the path that it was called by.
-fn name(path: &OsStr) -> Option<String> {
+/// Returns how a program was called, as a person would type it again: by its name where the shell finds it, else by its
+/// path, or through cargo where cargo has built and started it.
+fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
     let file = Path::new(path).file_name()?.to_string_lossy().into_owned();
-    Some(file.strip_suffix(EXE_SUFFIX).map(str::to_owned).unwrap_or(file))
+    let name = file.strip_suffix(EXE_SUFFIX).map(str::to_owned).unwrap_or(file);
+    let by_path = Path::new(path).components().count() > 1;
+    Some(match cargo_package.filter(|_| by_path) {
+        Some(package) if package == name => format!("cargo run -p {} --", shell_word(package)),
+        Some(package) => format!("cargo run -p {} --bin {} --", shell_word(package), shell_word(&name)),
+        None if by_path => shell_word(&path.to_string_lossy()),
+        None => shell_word(&name),
+    })
 }
 
 /// Says the error again of arguments that hold what a terminal would obey, with signs in its place.
@@ -139,8 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_called_by_its_files_name() {
-        assert_eq!(name(OsStr::new("target/debug/my.desk")), Some("my.desk".to_owned()));
-        assert_eq!(name(OsStr::new("..")), None);
+    fn a_program_is_called_again_as_it_was_called() {
+        let said = |path: &str, package| called(OsStr::new(path), package);
+
+        assert_eq!(said("my.desk", None).unwrap(), "my.desk");
+        assert_eq!(said("./target/debug/desk", None).unwrap(), "./target/debug/desk");
+        assert_eq!(said("/opt/my tools/desk", None).unwrap(), "'/opt/my tools/desk'");
+        assert_eq!(said("target/debug/desk", Some("desk")).unwrap(), "cargo run -p desk --");
+        assert_eq!(said("target/debug/desk", Some("shop")).unwrap(), "cargo run -p shop --bin desk --");
+        assert_eq!(said("positronic", Some("shop")).unwrap(), "positronic", "it was found on the path");
+        assert_eq!(said("..", None), None);
     }
 }

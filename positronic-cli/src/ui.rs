@@ -1,6 +1,6 @@
 //! Where a command writes: data to one writer, everything else to the other.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use anstyle::{AnsiColor, Style as Ansi};
 use positronic_core::record::Actor;
@@ -22,13 +22,15 @@ pub(crate) const PROGRAM: &str = "positronic";
 
 /// The writers of a command, and how they may look.
 pub(crate) struct Ui {
+    /// Gives data, where a command reads some.
+    pub(crate) input: Box<dyn Read + Send>,
     /// Takes data alone: results, lists, events.
     pub(crate) out: Box<dyn Write + Send>,
     /// Takes everything that is said to a person.
     pub(crate) err: Box<dyn Write + Send>,
     pub(crate) settings: Settings,
     pub(crate) color: Color,
-    /// What the command is called.
+    /// How the command is called, as a shell takes it.
     pub(crate) program: String,
     /// Where runs are kept, as the command line says it.
     pub(crate) place: Where,
@@ -38,12 +40,23 @@ impl Ui {
     /// Writes to the process's own streams.
     pub(crate) fn standard(settings: Settings) -> Self {
         Self {
+            input: Box::new(io::stdin()),
             out: Box::new(io::stdout()),
             err: Box::new(io::stderr()),
             settings,
             color: Color::Auto,
             program: PROGRAM.to_owned(),
             place: Where::default(),
+        }
+    }
+
+    /// Goes on without a word once nobody reads what is written: work is not given up because a pager was closed.
+    pub(crate) fn goes_on_unread(&mut self) {
+        for (writer, terminal) in
+            [(&mut self.out, self.settings.stdout_is_terminal), (&mut self.err, self.settings.stderr_is_terminal)]
+        {
+            let inner = std::mem::replace(writer, Box::new(io::sink()));
+            *writer = Box::new(Unread { inner, terminal, gone: false });
         }
     }
 
@@ -90,8 +103,8 @@ impl Ui {
     pub(crate) fn command(&self, words: &[&str]) -> String {
         let store = self.place.store.as_ref().map(|store| store.to_string_lossy().into_owned());
         let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
-        let all = std::iter::once(self.program.as_str()).chain(words.iter().copied()).chain(store);
-        all.map(shell_word).collect::<Vec<_>>().join(" ")
+        let words = words.iter().copied().chain(store).map(shell_word);
+        std::iter::once(self.program.clone()).chain(words).collect::<Vec<_>>().join(" ")
     }
 
     /// Writes text for people as data; nothing in it can speak to the terminal.
@@ -146,5 +159,48 @@ impl Ui {
             }
             None => write!(self.err, "{prose}"),
         }
+    }
+}
+
+/// Writes until nobody reads any more, and then nothing.
+struct Unread {
+    inner: Box<dyn Write + Send>,
+    terminal: bool,
+    gone: bool,
+}
+
+/// What a terminal answers that has gone away, where the system says it by a number alone.
+const GONE: i32 = 5;
+
+impl Unread {
+    fn heard<T>(&mut self, written: io::Result<T>, unread: T) -> io::Result<T> {
+        match written {
+            Err(error)
+                if error.kind() == io::ErrorKind::BrokenPipe
+                    || (self.terminal && error.raw_os_error() == Some(GONE)) =>
+            {
+                self.gone = true;
+                Ok(unread)
+            }
+            written => written,
+        }
+    }
+}
+
+impl Write for Unread {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gone {
+            return Ok(bytes.len());
+        }
+        let written = self.inner.write(bytes);
+        self.heard(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        let flushed = self.inner.flush();
+        self.heard(flushed, ())
     }
 }

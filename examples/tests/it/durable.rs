@@ -8,39 +8,39 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A folder with a store, and the command in it.
-struct Desk(TempDir);
+pub(crate) struct Desk(pub(crate) TempDir);
 
 impl Desk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("positronic-examples"));
-        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "POSITRONIC_STORE"] {
+        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "POSITRONIC_STORE", "CARGO"] {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(self.0.path()).env("NO_COLOR", "1").env("USER", "ann").stdin(Stdio::null());
         command
     }
 
-    fn call(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn call(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
-    fn expect(&self, arguments: &[&str], code: i32) -> String {
+    pub(crate) fn expect(&self, arguments: &[&str], code: i32) -> String {
         let output = self.call(arguments);
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
         said
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let output = self.call(&[arguments, &["--json"]].concat());
         serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
-    fn begin(&self, arguments: &[&str]) -> Child {
+    pub(crate) fn begin(&self, arguments: &[&str]) -> Child {
         self.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 }
@@ -111,10 +111,10 @@ fn a_process_that_was_killed_is_taken_over_and_nothing_is_done_twice() {
     assert!(in_the_middle > 0, "every run had ended before it was killed");
 }
 
-/// Sends a process what Ctrl-C sends.
+/// Sends a process a signal, such as `-INT`, which is what Ctrl-C sends.
 #[cfg(unix)]
-fn interrupt(child: &Child) {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+pub(crate) fn signal(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
 }
 
@@ -129,7 +129,7 @@ fn a_worker_that_is_told_to_end_releases_its_runs() {
     // It goes on up to the next question, and lingers there.
     until(|| desk.json(&["show", "C-7"])["waiting"][0]["pending"]["call"] == "Chat/3.0");
 
-    interrupt(&server);
+    signal(&server, "-INT");
     let mut said = String::new();
     std::io::Read::read_to_string(&mut server.stderr.take().unwrap(), &mut said).unwrap();
 
@@ -138,6 +138,27 @@ fn a_worker_that_is_told_to_end_releases_its_runs() {
     let log = desk.expect(&["events", "C-7", "--json"], 0);
     let last = log.lines().next_back().unwrap();
     assert!(last.contains("RUN_RELEASED") && last.contains("its worker lets go of its runs"), "{last}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_run_that_is_told_to_end_stays_for_another_process() {
+    let desk = Desk::new();
+    let child = desk.begin(&["run", "support", "--id", "C-7"]);
+    until(|| desk.json(&["show", "C-7"])["run"]["next"].as_u64().is_some_and(|next| next > 5));
+
+    signal(&child, "-TERM");
+    let code = { child }.wait().unwrap().code();
+
+    if code == Some(0) {
+        return; // It was faster than the signal.
+    }
+    assert_eq!(code, Some(143));
+    let log = desk.expect(&["events", "C-7", "--json"], 0);
+    assert!(!log.contains("BRAIN_CANCELLED"), "{log}");
+    assert!(log.lines().next_back().unwrap().contains("RUN_RELEASED"), "{log}");
+    let output = desk.call(&["run", "support", "--id", "C-7"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -163,7 +184,7 @@ fn every_command_says_what_is_wrong_with_a_run_or_its_file() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "another process is waited for, whose clock is the system's")]
-fn until(mut done: impl FnMut() -> bool) {
+pub(crate) fn until(mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(30), "it takes too long");

@@ -16,3 +16,5 @@ mod readme;
 mod release;
 mod skills;
 mod support;
+#[cfg(unix)]
+mod terminal;

@@ -3,14 +3,17 @@
 //! What a person is asked follows from the payload's schema: a text, the fields of a flat object one by one, or JSON.
 //! Everything that is shown comes from outside and is made harmless first.
 
+mod field;
 mod person;
+mod terminal;
 
 use positronic_core::model::cassette::{Cassette, Pending as Asked};
 use positronic_core::record::{Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};
 
-pub(crate) use person::{Answer, ask, prepare};
+pub(crate) use person::{Answer, ask};
+pub(crate) use terminal::Recall;
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
 pub(crate) const REPLY: &str = "reply";

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
+use super::values::name;
+
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
 pub(crate) struct NewArgs {
     /// The folder to make; its name becomes the package's name
     pub(crate) dir: PathBuf,
-    /// The framework's version; this command's own where nothing is said
+    /// The framework's version, once it is published
     #[arg(long)]
     pub(crate) version: Option<String>,
     /// The framework's git repository
@@ -57,7 +59,11 @@ Without a key and an address, the brain's own cassette is played.";
 /// What `run --help` says about runs that wait.
 const WAITING: &str = "\
 A run that waits for a person asks on a terminal: answer, or leave it for later. Elsewhere, and when it is left, the \
-command ends with code 3 and says how to answer; the run stays. Ctrl-C cancels the run.
+command ends with code 3 and says how to answer; the run stays.
+
+Ctrl-C cancels the run. The system's request to end (TERM), and a terminal that goes away (HUP), let go of it: what is \
+in flight runs to its end, the run stays, and `work` goes on with it; code 143. A reader of the output that goes away \
+changes nothing.
 
 A cassette that is played brings its options, and answers approvals and waits, too, unless --ask is said.";
 
@@ -69,7 +75,9 @@ at once. The work that follows is done by whoever has the brain's code and a mod
 
 Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a terminal, and ends \
 with the run or when nobody is here to answer. Ctrl-C cancels nothing: what is in flight \
-runs to its end, and the runs are released for another worker; Ctrl-C again ends at once.";
+runs to its end, and the runs are released for another worker; Ctrl-C again ends at once.
+
+A cassette answers for the model alone: its approvals and waits are left to people, as in `run --ask`.";
 
 /// Which model answers.
 #[derive(Debug, Clone, Default, Args)]
@@ -90,7 +98,7 @@ pub(crate) struct RunArgs {
     /// An option, read as the brain's schema says; `a.b=1` reaches into an object, a repeated key fills a list
     #[arg(short = 'o', value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    /// All options as JSON, or @FILE with them; -o is laid over it
+    /// All options as JSON, @FILE with them, or - for stdin; -o is laid over it
     #[arg(long, value_name = "JSON")]
     pub(crate) options: Option<String>,
     #[command(flatten)]
@@ -108,10 +116,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) ask: bool,
     /// The run's id; the same id again is the same run, which then goes on
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) id: Option<String>,
     /// Whom the run belongs to
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
     /// Keeps the run in memory alone, so that it ends with this command
     #[arg(long, conflicts_with = "id")]

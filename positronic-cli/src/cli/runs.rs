@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
-use serde_json::Value;
 
-use super::values::{age, json, status};
+use super::values::{age, count, number, over, status};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
@@ -30,21 +29,37 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
     /// No more than so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = count, allow_negative_numbers = true)]
     pub(crate) limit: usize,
     /// Writes JSON, a line a run
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+impl RunsArgs {
+    /// Says whether some runs are left out.
+    pub(crate) const fn is_narrowed(&self) -> bool {
+        !self.status.is_empty()
+            || self.brain.is_some()
+            || self.user.is_some()
+            || self.since.is_some()
+            || self.before.is_some()
+            || self.search.is_some()
+            || self.limit == 0
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     /// No more than so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = count, allow_negative_numbers = true)]
     pub(crate) limit: usize,
     /// Also what waits for machines: webhooks
     #[arg(long)]
     pub(crate) all: bool,
+    /// What waits the other way round: webhooks that came early, and are kept until a call waits for them
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) mail: bool,
     /// Writes JSON, a line for each that waits
     #[arg(long)]
     pub(crate) json: bool,
@@ -70,7 +85,7 @@ pub(crate) struct EventsArgs {
     /// The run
     pub(crate) run: String,
     /// From this number on
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = number, allow_negative_numbers = true)]
     pub(crate) from: u64,
     /// Writes JSON, a line an event
     #[arg(long)]
@@ -82,7 +97,7 @@ pub(crate) struct StateArgs {
     /// The run
     pub(crate) run: String,
     /// As of this event; as of the last one where nothing is said
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number, allow_negative_numbers = true)]
     pub(crate) at: Option<u64>,
     /// Shows the next request to the model, as it was sent
     #[arg(long)]
@@ -98,7 +113,7 @@ pub(crate) struct ForkArgs {
     /// The run
     pub(crate) run: String,
     /// The last event that both have in common
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number, allow_negative_numbers = true)]
     pub(crate) at: Option<u64>,
     /// Runs this stage again, and what comes after it; one of a nested brain is written Survey/Ask
     #[arg(long, value_name = "NAME")]
@@ -112,9 +127,9 @@ pub(crate) struct ForkArgs {
     /// Another option; what is done already has read the old one
     #[arg(short = 'o', value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    /// The result of a call that is open at the fork
+    /// The result of a call that is open at the fork; @FILE and - are read
     #[arg(long = "result", value_name = "CALL=JSON", value_parser = result)]
-    pub(crate) results: Vec<(String, Value)>,
+    pub(crate) results: Vec<(String, String)>,
     /// Who forks; the user of the environment where nothing is said
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
@@ -140,7 +155,7 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) before: Duration,
     /// Only runs that ended so: completed, failed or cancelled
-    #[arg(long, value_parser = status(), value_delimiter = ',')]
+    #[arg(long, value_parser = over(), value_delimiter = ',')]
     pub(crate) status: Vec<Status>,
     /// Only says which runs those are
     #[arg(long)]
@@ -154,8 +169,11 @@ pub(crate) struct PruneArgs {
 pub(crate) struct ExportArgs {
     /// The run
     pub(crate) run: String,
-    /// The file; stdout where none is named
+    /// The file; stdout where none is named, and for `-`
     pub(crate) file: Option<PathBuf>,
+    /// Replaces the file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Writes what was done as JSON, where a file is named
     #[arg(long)]
     pub(crate) json: bool,
@@ -163,7 +181,7 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// The file that `export` has written
+    /// The file that `export` has written; `-` for stdin
     pub(crate) file: PathBuf,
     /// Writes JSON
     #[arg(long)]
@@ -171,7 +189,7 @@ pub(crate) struct ImportArgs {
 }
 
 /// Reads a call with its result.
-fn result(text: &str) -> Result<(String, Value), String> {
+fn result(text: &str) -> Result<(String, String), String> {
     let (call, value) = text.split_once('=').ok_or("expected CALL=JSON, such as Chat/0.0=12")?;
-    Ok((call.to_owned(), json(value)?))
+    Ok((call.to_owned(), value.to_owned()))
 }

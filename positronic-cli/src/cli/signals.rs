@@ -1,9 +1,8 @@
 //! Commands that say something to a run.
 
 use clap::{ArgGroup, Args};
-use serde_json::Value;
 
-use super::values::json;
+use super::values::name;
 
 /// Who says it, and how it is answered.
 #[derive(Debug, Clone, Default, Args)]
@@ -22,9 +21,9 @@ pub(crate) struct ApproveArgs {
     pub(crate) run: String,
     /// The calls, such as Chat/0.1; the only one that waits where none is named
     pub(crate) calls: Vec<String>,
-    /// Other arguments to run the call with
-    #[arg(long, value_name = "JSON", value_parser = json, conflicts_with = "all")]
-    pub(crate) args: Option<Value>,
+    /// Other arguments to run the call with; @FILE reads a file, and - reads stdin
+    #[arg(long, value_name = "JSON", conflicts_with = "all")]
+    pub(crate) args: Option<String>,
     /// All calls of the run that wait for approval
     #[arg(long, conflicts_with = "calls")]
     pub(crate) all: bool,
@@ -50,31 +49,48 @@ pub(crate) struct RejectArgs {
 
 /// What `send --help` says.
 const SEND: &str = "\
-A webhook needs no run: it goes to the one that waits for it, or is kept for seven days until one does.";
+A webhook needs no run: it goes to the one that waits for it, or is kept for seven days until one does. `inbox --mail` \
+lists what is kept, and `send --discard ID` throws it away.
+
+A payload is JSON; @FILE reads a file, and - reads stdin.";
+
+/// The ways to say it.
+const SEND_USAGE: &str = "\
+positronic send <RUN> --message <TEXT>
+       positronic send <RUN> --reply <CALL> <JSON>
+       positronic send [RUN] --webhook <NAME> --identifier <ID> --payload <JSON>
+       positronic send --discard <ID>";
 
 #[derive(Debug, Args)]
-#[command(after_help = SEND, group = ArgGroup::new("what").required(true).args(["message", "webhook", "reply"]))]
+#[command(
+    after_help = SEND,
+    override_usage = SEND_USAGE,
+    group = ArgGroup::new("what").required(true).args(["message", "webhook", "reply", "discard"])
+)]
 pub(crate) struct SendArgs {
     /// The run; a webhook needs none
-    #[arg(required_unless_present = "webhook")]
+    #[arg(required_unless_present_any = ["webhook", "discard"])]
     pub(crate) run: Option<String>,
     /// Says this to the open loop
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     /// Delivers a webhook of this name
-    #[arg(long, value_name = "NAME", requires = "identifier")]
+    #[arg(long, value_name = "NAME", requires = "identifier", requires = "payload", value_parser = name)]
     pub(crate) webhook: Option<String>,
     /// What tells this wait from others for the same webhook
-    #[arg(long, value_name = "ID", requires = "webhook")]
+    #[arg(long, value_name = "ID", requires = "webhook", value_parser = name)]
     pub(crate) identifier: Option<String>,
-    /// What the webhook carries
-    #[arg(long, value_name = "JSON", value_parser = json, requires = "webhook")]
-    pub(crate) payload: Option<Value>,
+    /// What the webhook carries; `null` for nothing
+    #[arg(long, value_name = "JSON", requires = "webhook")]
+    pub(crate) payload: Option<String>,
     /// Answers a call that waits for a reply
     #[arg(long, value_names = ["CALL", "JSON"], num_args = 2)]
     pub(crate) reply: Option<Vec<String>>,
+    /// Throws a webhook away that is kept
+    #[arg(long, value_name = "ID", conflicts_with_all = ["run", "id"])]
+    pub(crate) discard: Option<String>,
     /// The signal's own id; the same id again is the same signal
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) by: By,

@@ -4,11 +4,19 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use positronic_core::record::Status;
-use serde_json::Value;
+
+/// Reads how a run ended.
+pub(super) fn over() -> impl TypedValueParser<Value = Status> {
+    statuses(Status::ALL.into_iter().filter(|status| status.is_over()).collect())
+}
 
 /// Reads a run's status.
 pub(super) fn status() -> impl TypedValueParser<Value = Status> {
-    let words = PossibleValuesParser::new(Status::ALL.map(Status::as_str));
+    statuses(Status::ALL.into())
+}
+
+fn statuses(known: Vec<Status>) -> impl TypedValueParser<Value = Status> {
+    let words = PossibleValuesParser::new(known.into_iter().map(Status::as_str));
     words.map(|word| Status::ALL.into_iter().find(|status| status.as_str() == word).unwrap_or(Status::Running))
 }
 
@@ -29,9 +37,20 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
 }
 
-/// Reads JSON.
-pub(super) fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))
+/// Reads a number; one below zero is told what is expected.
+pub(super) fn number(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| "expected a whole number, at least 0".to_owned())
+}
+
+/// Reads how many are wanted at most.
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    let count = number(text)?;
+    usize::try_from(count).map_err(|_| "expected a smaller number".to_owned())
+}
+
+/// Reads a name that is not empty, and one line.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    crate::names::sound("it", text).map(|()| text.to_owned())
 }
 
 #[cfg(test)]

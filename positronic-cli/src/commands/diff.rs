@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::block_on;
 use crate::cli::DiffArgs;
 use crate::display::figures::{many, tokens};
-use crate::display::text::{one_line, shorten};
+use crate::display::text::{one_line, shorten, wrap};
 use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
@@ -33,10 +33,16 @@ pub(crate) fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// How many lines something takes at most that is said of a run; --json says all.
+const LINES: usize = 4;
+
 fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -> String {
     let mut text = String::new();
     let mut line = |sign: &str, said: &str| {
-        _ = writeln!(text, "{}", shorten(&format!("{sign} {}", one_line(said, unicode)), columns, unicode));
+        let said = shorten(&one_line(said, unicode), LINES * columns, unicode);
+        for (index, part) in wrap(&said, columns.saturating_sub(2)).iter().enumerate() {
+            _ = writeln!(text, "{} {part}", if index == 0 { sign } else { " " });
+        }
     };
     for ((sign, run), (status, usage)) in ["-", "+"].into_iter().zip(runs).zip(diff.status.iter().zip(&diff.usage)) {
         line(sign, &format!("{} {}, {}, {}", run.run, run.brain, status.as_str(), tokens(usage)));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use positronic_core::record::{Event, Seq};
+use positronic_core::record::{Body, Event, Seq};
 
 use super::block_on;
 use crate::cli::EventsArgs;
@@ -45,7 +45,7 @@ fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String
     let names = log.iter().filter(|event| event.seq >= from).map(|event| event.body.name().len());
     let widest = names.max().unwrap_or(0);
     for event in log {
-        let said = told.told(event).unwrap_or_default();
+        let said = told.told(event).or_else(|| named(event, unicode)).unwrap_or_default();
         if event.seq < from {
             continue;
         }
@@ -57,6 +57,19 @@ fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String
         _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
     }
     text
+}
+
+/// Says what an event is about that no progress tells of.
+fn named(event: &Event, unicode: bool) -> Option<String> {
+    Some(one_line(
+        match &event.body {
+            Body::ValueRecorded { name, .. } => name,
+            Body::RunClaimed { holder, .. } => holder,
+            Body::RunReleased { reason } => reason,
+            _ => return None,
+        },
+        unicode,
+    ))
 }
 
 #[cfg(test)]

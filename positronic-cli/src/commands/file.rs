@@ -4,24 +4,27 @@
 //! event as the log has it. The header says how many there are, so that a file that was cut is told from a whole one.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
-use positronic_core::record::{Event, RunId, Seq};
+use positronic_core::record::{Event, EventError, RunId, Seq};
 use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::block_on;
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::display::figures::many;
-use crate::display::text::harmless_json;
+use crate::display::text::{harmless_json, shorten};
 use crate::failure::{Exit, Failure};
 use crate::find::find;
+use crate::json::no_json;
 use crate::kept::Kept;
+use crate::names::sound;
 use crate::ui::Ui;
+use crate::whole::replace;
 
 /// The version of the file's format.
 const VERSION: u32 = 1;
@@ -35,6 +38,10 @@ struct Header {
 }
 
 pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let to_file = args.file.as_ref().filter(|file| file.as_os_str() != "-");
+    if let Some(file) = to_file.filter(|file| !args.force && file.symlink_metadata().is_ok()) {
+        return Err(Failure::Exists { file: file.clone() });
+    }
     let kept = Kept::look(ui)?;
     let (row, log) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
@@ -50,18 +57,20 @@ pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         text.push_str(&event.to_json().map_err(|error| unreadable(&error))?);
     }
     text.push('\n');
-    let Some(file) = &args.file else {
+    let Some(file) = to_file else {
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
     };
-    fs::write(file, text).map_err(|source| Failure::File { path: file.clone(), doing: "cannot be written", source })?;
+    replace(file, &text).map_err(|source| Failure::File { path: file.clone(), doing: "cannot be written", source })?;
     told(&header, args.json, &format!("wrote the run {} to {}", header.run, file.display()), ui)
 }
 
 pub(crate) fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let file = &args.file;
-    let bytes =
-        fs::read(file).map_err(|source| Failure::File { path: file.clone(), doing: "cannot be read", source })?;
+    let (file, bytes) = match args.file.as_os_str() == "-" {
+        true => (Path::new("stdin"), stdin(ui)),
+        false => (args.file.as_path(), fs::read(&args.file)),
+    };
+    let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be read", source })?;
     let (header, log) = read(file, &bytes)?;
     let kept = Kept::open(ui)?;
     block_on(async {
@@ -74,6 +83,12 @@ pub(crate) fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         })
     })?;
     told(&header, args.json, &format!("took in the run {} of {}", header.run, header.brain), ui)
+}
+
+fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    ui.input.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn told(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -94,16 +109,19 @@ fn read(file: &Path, bytes: &[u8]) -> Result<(Header, Vec<Arc<Event>>), Failure>
     })?;
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, first) = lines.next().ok_or_else(|| broken(1, "the file is empty".to_owned()))?;
-    let header: Header = serde_json::from_str(first)
-        .map_err(|error| broken(1, format!("it is no header of an exported run: {error}")))?;
+    let header: Header = serde_json::from_str(first).map_err(|_| {
+        let form = r#"{"positronic_run": 1, "run": …, "brain": …, "events": …}"#;
+        broken(1, format!("it is no header of an exported run, which reads {form}"))
+    })?;
     if header.positronic_run > VERSION {
         let version = header.positronic_run;
         return Err(broken(1, format!("a newer release wrote it (format {version}); this one reads format {VERSION}")));
     }
+    sound("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
     let (mut state, mut log, mut last) = (RunState::default(), Vec::new(), 1);
     for (index, line) in lines {
         last = index + 1;
-        let event = Event::from_json(line).map_err(|error| broken(last, error.to_string()))?;
+        let event = Event::from_json(line).map_err(|error| broken(last, no_event(line, &error)))?;
         state.apply(&event).map_err(|error| broken(last, error.to_string()))?;
         log.push(Arc::new(event));
     }
@@ -111,5 +129,25 @@ fn read(file: &Path, bytes: &[u8]) -> Result<(Header, Vec<Arc<Event>>), Failure>
         let reason = format!("the file ends after {} of {}", log.len(), many(header.events, "event"));
         return Err(broken(last, reason));
     }
+    let brain = state.root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
+    if brain != header.brain {
+        let reason = format!("the header says the brain `{}`, and the events say `{brain}`", header.brain);
+        return Err(broken(1, reason));
+    }
     Ok((header, log))
+}
+
+/// Says why a line is no event.
+fn no_event(line: &str, error: &EventError) -> String {
+    let document: Value = match (error, serde_json::from_str(line)) {
+        (EventError::Version { .. }, _) => return error.to_string(),
+        (_, Err(error)) => return no_json(line, &error),
+        (_, Ok(document)) => document,
+    };
+    match document.get("type").and_then(Value::as_str) {
+        Some(name) => {
+            format!("it is no event that this release knows, or one with wrong fields: `{}`", shorten(name, 40, true))
+        }
+        None => "it is no event: it does not say its type".to_owned(),
+    }
 }

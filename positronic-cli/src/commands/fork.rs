@@ -8,6 +8,7 @@ use super::block_on;
 use crate::cli::ForkArgs;
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
+use crate::json::value;
 use crate::kept::Kept;
 use crate::options::parse;
 use crate::project::Project;
@@ -15,8 +16,12 @@ use crate::suggest::nearest;
 use crate::ui::Ui;
 
 pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let mut results = Vec::new();
+    for (written, output) in &args.results {
+        results.push((call(written)?, value(&format!("--result {written}"), output, ui)?));
+    }
     let kept = Kept::known(ui)?;
-    let (from, at, new, short) = block_on(async {
+    let (from, at, new, short, over) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let control = kept.control();
         let at = match &args.stage {
@@ -30,14 +35,13 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
         };
         let mut fork = Fork { options, actor: ui.actor(args.by.as_deref()), ..Fork::default() };
         fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
-        for (written, output) in &args.results {
-            fork.results.insert(call(written)?, ToolResult::success(output.clone()));
-        }
+        fork.results = results.into_iter().map(|(call, output)| (call, ToolResult::success(output))).collect();
         let new = control.fork(&row.run, at, fork).await.map_err(refused)?;
         // What was appended in one is not parted, so the fork may be a little later than asked for.
-        let at = control.store().run(&new).await?.forked_from.map_or(at, |(_, at)| at);
+        let forked = control.store().run(&new).await?;
+        let at = forked.forked_from.as_ref().map_or(at, |(_, at)| *at);
         let short = Short::of(&control, [&new]).await?;
-        Ok::<_, Failure>((row.run, at, new, short))
+        Ok::<_, Failure>((row.run, at, new, short, forked.status.is_over()))
     })?;
     if args.json {
         ui.json_line(&json!({"run": new, "forked_from": [from, at]}))?;
@@ -46,7 +50,11 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
     let place = args.stage.as_ref().map_or_else(String::new, |stage| format!(", before `{stage}`,"));
     ui.tell(&format!("forked {from} after event {at}{place} into {new}"))?;
     let id = short.get(&new);
-    ui.notice(&format!("go on with: {}", ui.command(&["work", id])))?;
+    if over {
+        ui.notice("it is over there, as the original is; a fork after an earlier event, or with --stage, goes on")?;
+    } else {
+        ui.notice(&format!("go on with: {}", ui.command(&["work", id])))?;
+    }
     ui.notice(&format!("then compare: {}", ui.command(&["diff", from.as_str(), id])))?;
     Ok(Exit::Done)
 }
@@ -96,6 +104,10 @@ fn options(project: Option<&Project>, args: &ForkArgs, brain: &str, before: &Val
 fn refused(error: ForkError) -> Failure {
     match error {
         ForkError::Store(error) => error.into(),
+        ForkError::NoSuchEvent { at, last } => Failure::Misused {
+            message: format!("the run has no event {at}"),
+            hint: format!("its last event is {last}"),
+        },
         other => Failure::Refused { message: other.to_string(), hints: Vec::new() },
     }
 }

@@ -1,11 +1,13 @@
 //! `positronic inbox`: what waits for a person, over all runs.
 
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::{PendingFilter, StoreError};
+use positronic_core::store::{Lies, PendingFilter, StoreError};
 use serde_json::json;
 
 use super::block_on;
 use crate::cli::InboxArgs;
+use crate::display::figures::age;
+use crate::display::text::{arguments, one_line, shorten};
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::kept::Kept;
@@ -13,6 +15,9 @@ use crate::lists::{answers, entry};
 use crate::ui::Ui;
 
 pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    if args.mail {
+        return mail(args, ui);
+    }
     let kept = Kept::look(ui)?;
     let filter = PendingFilter { person: !args.all, most: Some(args.limit), ..PendingFilter::default() };
     let (waiters, short) = block_on(async {
@@ -42,6 +47,41 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     if waiters.len() == args.limit {
         ui.notice(&format!("the first {} are shown; --limit shows more", args.limit))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Lists the webhooks that came before anybody waited for them.
+fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    let letters = block_on(async { kept.control().store().mailbox().await })?;
+    let now = SystemClock.now();
+    let mails: Vec<_> = letters
+        .iter()
+        .filter_map(|letter| match &letter.lies {
+            Lies::Here(mail) if mail.expires > now => Some(mail),
+            _ => None,
+        })
+        .take(args.limit)
+        .collect();
+    if args.json {
+        for mail in &mails {
+            ui.json_line(mail)?;
+        }
+        return Ok(Exit::Done);
+    }
+    if mails.is_empty() {
+        ui.notice(&format!("no webhook in {} waits for a call", kept.place))?;
+    }
+    for mail in mails {
+        let (since, left) = (age(now.since(mail.at)), age(mail.expires.since(now)));
+        let head = format!("{} {}, for {since}; {left} left", mail.webhook, mail.identifier);
+        let payload = arguments(&mail.payload, ui.settings.unicode);
+        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
+        ui.tell(&shorten(&one_line(&head, unicode), columns, unicode))?;
+        ui.tell(&shorten(&format!("  with {payload}"), columns, unicode))?;
+        let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
+        ui.tell(&format!("    {}", one_line(&discard, unicode)))?;
     }
     Ok(Exit::Done)
 }

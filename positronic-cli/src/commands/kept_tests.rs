@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tests::{Outcome, call_with, desk, project, without_times};
+use super::tests::{Outcome, call_given, call_unread, call_with, desk, project, without_times};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -29,10 +29,13 @@ impl Desk {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
+    fn settings(&self) -> Settings {
         let store = Some(self.folder.path().join("runs.db"));
-        let mut outcome =
-            call_with(project, arguments, Settings { store, user: Some("ann".into()), ..Settings::default() });
+        Settings { store, user: Some("ann".into()), ..Settings::default() }
+    }
+
+    fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
+        let mut outcome = call_with(project, arguments, self.settings());
         let folder = self.folder.path().to_str().unwrap();
         for text in [&mut outcome.out, &mut outcome.err] {
             *text = text.replace(folder, "desk");
@@ -79,6 +82,18 @@ fn batch() -> Brain<(), Vec<String>> {
     })
 }
 
+#[test]
+fn a_list_without_a_run_says_so() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let nothing = desk.call(&Project::new(), &["runs", "--status", "failed"]);
+    assert_eq!(
+        (nothing.code, nothing.err.as_str()),
+        (0, "no run in desk/runs.db is like that; `desk runs` lists all\n")
+    );
+}
+
 fn begun(desk: &Desk, id: &str) {
     let outcome = desk.call(&scripted([refund(70)]), &["run", "help desk", "-o", "customer=ada", "--id", id]);
     assert_eq!(outcome.code, 3, "{}", outcome.err);
@@ -117,6 +132,9 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
         "{}",
         approved.err
     );
+
+    let listed = desk.call(&Project::new(), &["runs"]).out;
+    assert!(listed.contains("running (nobody)"), "{listed}");
 
     let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
     let worked = desk.call(&waits, &["work", "ticket-1"]);
@@ -176,7 +194,10 @@ fn a_paused_run_goes_on_after_the_pause() {
     let why = "The run is paused since event 10, until a person lets it go on.";
     let stays = format!("{why} It stays; lift the pause with: desk resume one\nthen go on with: desk work one\n");
     assert!(held.err.ends_with(&stays), "{}", held.err);
-    assert!(done(&["show", "one"]).contains(&format!("{why}\nlift the pause with: desk resume one\n")));
+    let shown = done(&["show", "one"]);
+    assert!(shown.contains(&format!("{why}\nlift the pause with: desk resume one\n")));
+    assert!(!shown.contains(|sign: char| ('\u{2800}'..='\u{28ff}').contains(&sign)), "nothing turns: {shown}");
+    assert!(done(&["events", "one"]).contains("RUN_CLAIMED"), "a claim names its worker");
     assert_eq!(done(&["resume", "one"]), "lifted the pause (event 11 of one)\n");
     assert_eq!(done(&["cancel", "one", "--reason", "enough"]), "cancelled (event 12 of one)\n");
     assert_eq!(desk.call(&scripted([]), &["work", "one"]).code, 7);
@@ -231,8 +252,15 @@ fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
 fn what_only_looks_makes_no_store() {
     let desk = Desk::new();
 
-    assert_eq!(desk.call(&Project::new(), &["runs"]).err, "no run in desk/runs.db is listed by this\n");
-    assert_eq!(desk.call(&Project::new(), &["inbox"]).code, 0);
+    for arguments in [&["runs"][..], &["inbox"], &["inbox", "--mail"], &["show", "one"], &["prune", "--before", "1d"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(desk.refused(arguments), @r"
+            6
+            error: there is no store at desk/runs.db
+              look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none
+            ");
+        }
+    }
     assert!(!Path::new(&desk.path("runs.db")).exists());
 }
 
@@ -250,9 +278,28 @@ fn a_run_is_forked_and_compared() {
     assert_eq!(worked.code, 0, "{}", worked.err);
     let diff = desk.json(&["diff", "ticket-1", &id]);
     assert_eq!(diff["status"], json!(["waiting", "completed"]));
-    assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "99"]).code, 7);
+    for command in ["fork", "state"] {
+        let beyond = desk.call(&fork, &[command, "ticket-1", "--at", "99"]);
+        assert!(beyond.code == 2 && beyond.err.contains("its last event is 9"), "{}", beyond.err);
+    }
     assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "7", "-o", "limit=x"]).code, 2);
     assert_eq!(desk.json(&["show", "ticket-1"])["run"]["status"], "waiting", "the original is as it was");
+}
+
+#[test]
+fn a_fork_is_a_run_of_now_and_over_where_the_original_is() {
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
+    begun(&desk, "later");
+    let last = desk.json(&["show", "over"])["run"]["next"].as_u64().unwrap() - 1;
+
+    let forked = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string(), "--json"]);
+    let id = serde_json::from_str::<Value>(&forked.out).unwrap()["run"].as_str().unwrap().to_owned();
+    let told = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string()]);
+    assert!(told.err.starts_with("it is over there, as the original is") && !told.err.contains("work"), "{}", told.err);
+
+    let started = |run: &str| desk.json(&["show", run])["run"]["started"].as_i64().unwrap();
+    assert!(started(&id) > started("later"), "lists have it where it was made");
 }
 
 #[test]
@@ -411,4 +458,254 @@ fn whoever_only_looks_writes_nothing() {
     }
     begun(&desk, "one");
     assert_eq!(desk.call(&Project::new(), &["runs", "--json"]).out.lines().count(), 1);
+}
+
+#[test]
+fn a_run_goes_on_when_nobody_reads_its_output_any_more() {
+    let desk = Desk::new();
+    let run = |id: &str, lines: [usize; 2], json: &[&str]| {
+        let arguments = [&["run", "help desk", "-o", "customer=ada", "--id", id][..], json].concat();
+        call_unread(&project(), &arguments, lines, desk.settings())
+    };
+
+    assert_eq!(run("no-progress", [99, 1], &[]), 0);
+    assert_eq!(run("half-way", [99, 5], &[]), 0);
+    assert_eq!(run("no-events", [1, 99], &["--json"]), 0);
+    for id in ["no-progress", "half-way", "no-events"] {
+        assert_eq!(desk.json(&["show", id])["run"]["status"], "completed", "{id}");
+    }
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    assert_eq!(call_unread(&scripted([Reply::text("Noted.")]), &["work", "--once"], [0, 0], desk.settings()), 0);
+    assert_eq!(desk.json(&["show", "one"])["run"]["status"], "completed");
+    // Whoever only looks looks away.
+    assert_eq!(call_unread(&Project::new(), &["events", "one", "--json"], [1, 9], desk.settings()), 0);
+}
+
+/// Begins a run that waits for a webhook.
+fn begun_to_wait(desk: &Desk, id: &str) {
+    let letter = Reply::call("write", json!({"text": "Done."}));
+    let outcome = desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", id]);
+    assert_eq!(outcome.code, 3, "{}", outcome.err);
+}
+
+const POST: [&str; 4] = ["--webhook", "post", "--identifier", "ada"];
+
+#[test]
+fn a_webhook_that_came_again_is_told_and_can_be_thrown_away() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    let send = |more: &[&str]| desk.call(&Project::new(), &[&["send"][..], &POST, more].concat());
+
+    assert_eq!(send(&["--payload", r#"{"stars": 5}"#]).out, "delivered the webhook post ada (event 11 of ticket-1)\n");
+    insta::assert_snapshot!(send(&["--payload", r#"{"stars": 5}"#, "--id", "again"]).out, @"nobody waits for post ada: event 11 of ticket-1 took one already. This one is kept for 7d, and answers the next call that waits. Away with it: desk send --discard again");
+    let listed = without_times(&desk.call(&Project::new(), &["inbox", "--mail"]).out);
+    insta::assert_snapshot!(listed, @r"
+    post ada, for 0s; 6d left
+      with stars=5
+        desk send --discard again
+    ");
+    assert_eq!(desk.json(&["inbox", "--mail"])["payload"], json!({"stars": 5}));
+
+    assert_eq!(desk.call(&Project::new(), &["send", "--discard", "again"]).out, "threw the webhook post ada away\n");
+    assert_eq!(desk.json(&["inbox", "--mail"]), Value::Null);
+    assert!(desk.refused(&["send", "--discard", "again"]).starts_with("7\nerror: no webhook `again` is kept\n"));
+}
+
+#[test]
+fn the_same_id_with_another_payload_is_refused() {
+    let desk = Desk::new();
+    let send = |run: &[&'static str], payload: &str| {
+        let outcome =
+            desk.call(&Project::new(), &[&["send"], run, &POST, &["--id", "x", "--payload", payload]].concat());
+        (outcome.code, outcome.out + &outcome.err)
+    };
+    let other = "error: the signal `x` was sent before with another content\n";
+
+    assert_eq!(send(&[], r#"{"stars": 5}"#).0, 0);
+    let (code, told) = send(&[], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: nobody waits for post ada yet"), "{told}");
+    let (code, told) = send(&[], r#"{"stars": 1}"#);
+    assert!(code == 7 && told.starts_with(other), "{told}");
+
+    // It is taken as soon as a call waits.
+    let letter = Reply::call("write", json!({"text": "Done."}));
+    desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
+    let (code, told) = send(&[], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+    for run in [&[][..], &["ticket-1"]] {
+        let (code, told) = send(run, r#"{"stars": 1}"#);
+        assert!(code == 7 && told.starts_with(other), "{told}");
+    }
+    let (code, told) = send(&["ticket-1"], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+}
+
+#[test]
+fn what_does_not_fit_the_call_is_told_with_the_commands_that_do() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+
+    insta::assert_snapshot!(desk.refused(&["send", "ticket-1", "--reply", "Chat/0.0", "{}"]), @r#"
+    7
+    error: the call `Chat/0.0` waits for the webhook `post` with identifier `ada`, not for a reply
+      nothing was changed; `desk show ticket-1` says how the run stands
+      desk send ticket-1 --webhook post --identifier ada --payload '{"stars":1}'
+    "#);
+    let approved = desk.refused(&["approve", "ticket-1", "Chat/0.0"]);
+    assert!(
+        approved.contains("waits for the webhook `post` with identifier `ada`, not for a decision\n"),
+        "{approved}"
+    );
+    let replied = desk.refused(&["send", "ticket-2", "--reply", "Chat/0.0", "{}"]);
+    assert!(replied.contains("the call `Chat/0.0` waits for a decision, not for a reply\n"), "{replied}");
+    assert!(replied.contains("desk approve ticket-2 Chat/0.0\n"), "{replied}");
+    let misfit = desk.refused(&["approve", "ticket-2", "--args", r#"{"amount": "much"}"#]);
+    assert!(misfit.contains("the edited arguments of `Chat/0.0` do not fit: "), "{misfit}");
+}
+
+#[test]
+fn a_payload_comes_from_a_file_or_stdin_too_and_is_not_said_back_whole() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    std::fs::write(desk.path("args.json"), r#"{"amount": 60}"#).unwrap();
+
+    let file = format!("@{}", desk.path("args.json"));
+    assert_eq!(
+        desk.json(&["approve", "ticket-2", "--args", &file])["accepted"][0]["signal"]["arguments"]["amount"],
+        60
+    );
+    let send = |payload: &str| {
+        call_given(&Project::new(), &[&["send"], &POST[..], &["--payload", "-"]].concat(), payload, desk.settings())
+    };
+    let wrong = send(&format!("{{\"stars\": {}", "x".repeat(100_000)));
+    assert_eq!(wrong.code, 2);
+    assert!(
+        wrong.err.starts_with("error: --payload: it is no JSON from `xxxx") && wrong.err.len() < 300,
+        "{}",
+        wrong.err
+    );
+    assert_eq!(send("{\"stars\": 4}").code, 0);
+    assert_eq!(
+        desk.call(&Project::new(), &[&["send"], &POST[..]].concat()).code,
+        2,
+        "nothing is sent that was not said"
+    );
+}
+
+#[test]
+fn an_export_replaces_no_file_unasked_and_none_by_halves() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let file = desk.path("run.jsonl");
+    std::fs::write(&file, "mine").unwrap();
+
+    let refused = desk.refused(&["export", "ticket-1", &file]);
+    assert!(refused.starts_with("2\nerror: desk/run.jsonl is there already\n"), "{refused}");
+    assert_eq!(desk.refused(&["export", "ticket-9", &file, "--force"]).lines().next(), Some("2"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    assert_eq!(desk.json(&["export", "ticket-1", &file, "--force"])["events"], 10);
+
+    let out = desk.call(&Project::new(), &["export", "ticket-1", "-"]).out;
+    assert_eq!(out, std::fs::read_to_string(&file).unwrap());
+    let other = Desk::new();
+    let taken = call_given(&Project::new(), &["import", "-"], &out, other.settings());
+    assert_eq!(
+        (taken.code, taken.out.as_str()),
+        (0, "took in the run ticket-1 of Help Desk, 10 events\n"),
+        "{}",
+        taken.err
+    );
+}
+
+#[test]
+fn a_file_that_says_strange_things_about_its_run_is_refused() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let text = desk.call(&Project::new(), &["export", "ticket-1"]).out;
+    let import = |text: &str| {
+        let outcome = call_given(&Project::new(), &["import", "-"], text, Desk::new().settings());
+        assert_eq!(outcome.code, 6);
+        outcome.err.lines().next().unwrap().to_owned()
+    };
+
+    let named = |run: &str| import(&text.replacen("\"run\":\"ticket-1\"", &format!("\"run\":\"{run}\""), 1));
+    assert_eq!(named(""), "error: stdin, line 1: the run's id is empty");
+    assert_eq!(named(&"x".repeat(5000)), "error: stdin, line 1: the run's id has 5000 characters, and may have 200");
+    let other = import(&text.replacen("Help Desk", "Help Dusk", 1));
+    assert_eq!(other, "error: stdin, line 1: the header says the brain `Help Dusk`, and the events say `Help Desk`");
+    let form = import("[]");
+    assert!(form.starts_with("error: stdin, line 1: it is no header of an exported run, which reads {"), "{form}");
+    let event = import(&text.replacen("\"LOOP_START\"", "\"LOOP_DANCE\"", 1));
+    assert_eq!(
+        event,
+        "error: stdin, line 6: it is no event that this release knows, or one with wrong fields: `LOOP_DANCE`"
+    );
+}
+
+#[test]
+fn a_row_that_cannot_be_read_hides_no_other_run() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("UPDATE runs SET summary = '{' WHERE run = 'ticket-1'", []).unwrap();
+
+    let listed = desk.call(&Project::new(), &["runs"]);
+
+    assert_eq!(listed.code, 0);
+    assert!(listed.out.contains("ticket-2") && !listed.out.contains("ticket-1"), "{}", listed.out);
+    let left_out = "ticket-1 is left out: the event store failed: the row about the run `ticket-1` in ";
+    assert!(listed.err.starts_with(left_out), "{}", listed.err);
+}
+
+#[test]
+fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)", []).unwrap();
+
+    for arguments in
+        [&["show", "ticket-1"][..], &["export", "ticket-1"], &["state", "ticket-1"], &["approve", "ticket-1"]]
+    {
+        let told = desk.refused(arguments);
+        assert!(told.starts_with("6\n") && told.contains("it ends at event 8, and its row says event 9"), "{told}");
+    }
+}
+
+#[test]
+fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Longer {
+        text: String,
+        #[expect(dead_code, reason = "only the schema counts")]
+        author: String,
+    }
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    let changed = || {
+        brain("Batch").state(Vec::<String>::new()).r#loop("Work", |cx| {
+            cx.system("You note.").input("Note it.").tool("note", |t| {
+                t.description("Notes something")
+                    .approval(|args: &Longer, _| Some(format!("to note {}", args.text)))
+                    .execute(async |_: Longer, _| Ok("noted"))
+            })
+        })
+    };
+    let project =
+        |reply: Option<Reply>| Project::new().brain(changed()).model(Tier::Normal, Arc::new(ScriptedModel::new(reply)));
+
+    let refused = desk.call(&project(None), &["work", "one"]);
+
+    assert_eq!(refused.code, 7);
+    assert!(refused.err.contains("its tool `note` has other parameters now"), "{}", refused.err);
+    let (_, command) = refused.err.split_once("that round begins anew in a fork: desk ").unwrap();
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let forked = desk.json(&words);
+    let worked = desk.call(&project(Some(Reply::text("Nothing to note."))), &["work", forked["run"].as_str().unwrap()]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
 }

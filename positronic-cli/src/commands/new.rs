@@ -16,10 +16,10 @@ pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot be named", source))?;
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let package = package_name(&folder).ok_or(Failure::NoPackageName { name: folder })?;
-    let source = source(args)?;
     if !is_free(&dir)? {
         return Err(Failure::NotEmpty { dir: args.dir.clone() });
     }
+    let source = source(args)?;
     for (path, text) in FILES {
         let path = dir.join(path);
         if let Some(folder) = path.parent() {
@@ -50,7 +50,13 @@ fn source(args: &NewArgs) -> Result<Source, Failure> {
         let absolute = std::path::absolute(checkout).map_err(|source| file(checkout, "cannot be named", source))?;
         return Ok(Source::Path(absolute));
     }
-    Ok(Source::Version(args.version.clone().unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned())))
+    match &args.version {
+        Some(version) => Ok(Source::Version(version.clone())),
+        None => Err(Failure::Misused {
+            message: "the framework is not published yet, so the project has to know where it is".to_owned(),
+            hint: "say --path CHECKOUT, the folder that holds positronic-core, or --git URL".to_owned(),
+        }),
+    }
 }
 
 /// Says whether a folder does not exist yet, or is empty.

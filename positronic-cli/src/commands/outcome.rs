@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::block_on;
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
+use crate::interrupts::Interrupt;
 use crate::kept::Kept;
 use crate::lists::entry;
 use crate::models::Tape;
@@ -35,12 +36,20 @@ pub(super) fn ended(
             left(kept, run, &pending, ui)?;
             Ok(Exit::Unanswered)
         }
-        Ending::LetGo => {
+        Ending::LetGo(told) => {
             let short = block_on(async { Short::of(&kept.control(), [run]).await })?;
             let command = ui.command(&["work", short.get(run)]);
             ui.notice(&format!("the run stays as it is; go on with: {command}"))?;
-            Ok(Exit::Interrupted)
+            Ok(left_by(told))
         }
+    }
+}
+
+/// Returns the exit code of a command that was told to end and has left the run as it is.
+pub(super) const fn left_by(told: Interrupt) -> Exit {
+    match told {
+        Interrupt::Person => Exit::Interrupted,
+        Interrupt::System => Exit::Told,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `positronic prune`: removes runs that are over.
 
+use std::collections::HashSet;
+
 use positronic_core::record::Status;
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
@@ -16,11 +18,6 @@ use crate::lists::table;
 use crate::ui::Ui;
 
 pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    if let Some(open) = args.status.iter().find(|status| !status.is_over()) {
-        let message = format!("a run that is {} is not over, so it is not removed", open.as_str());
-        let hint = "name completed, failed or cancelled; `cancel` ends a run".to_owned();
-        return Err(Failure::Misused { message, hint });
-    }
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
     let kept = Kept::known(ui)?;
@@ -42,7 +39,7 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let found = many(u64::try_from(rows.len()).unwrap_or(u64::MAX), "run");
     if !rows.is_empty() {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&table(&rows, &short, now, columns, unicode))?;
+        ui.tell(&table(&rows, &short, &HashSet::new(), now, columns, unicode))?;
     }
     ui.notice(&if args.dry_run { format!("{found} would be removed") } else { format!("removed {found}") })?;
     Ok(Exit::Done)

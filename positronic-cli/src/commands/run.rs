@@ -1,6 +1,5 @@
 //! `positronic run`: a brain, from its options to its result.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +23,11 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
         let message = format!("a run in memory is not kept in {}", store.display());
         return Err(Failure::Misused { message, hint: "say --memory or --store FILE".to_owned() });
     }
+    ui.goes_on_unread();
     let entry = project.find(&args.brain)?;
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
-    let options = options(entry, args, playing.as_ref().and_then(Playing::options))?;
+    let options = options(entry, args, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
@@ -58,28 +58,16 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     // A question that is still on the screen must not hold the process back.
     runtime.shutdown_timeout(Duration::from_secs(1));
     save(&models, args, ui)?;
-    let (run, ending) = match ending {
-        // The run stopped half-way, so this is no success, though nobody reads on.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ui.notice("whoever read the output has gone away, so the run was stopped")?;
-            return Ok(Exit::Cancelled);
-        }
-        ending => ending?,
-    };
+    let (run, ending) = ending?;
     // Where people answer, the cassette's answers of theirs stay.
     let tape = if args.ask { &Tape::None } else { &models.tape };
     ended(&kept, &run, ending, tape, args.json, ui)
 }
 
 /// Reads the options: what was given, laid over what the cassette was recorded with.
-fn options(entry: &Entry, args: &RunArgs, recorded: Option<&Value>) -> Result<Value, Failure> {
-    let document = match args.options.as_deref().map(|options| (options, options.strip_prefix('@'))) {
-        Some((_, Some(path))) => Some(std::fs::read_to_string(path).map_err(|source| Failure::File {
-            path: path.into(),
-            doing: "cannot be read",
-            source,
-        })?),
-        Some((document, None)) => Some(document.to_owned()),
+fn options(entry: &Entry, args: &RunArgs, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
+    let document = match &args.options {
+        Some(given) => Some(crate::json::text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
     let options = parse(entry.plan.options.json(), &args.pairs, document.as_deref());

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use positronic_core::record::{RunSummary, Timestamp};
+use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::runner::{Clock as _, Control, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
 
@@ -21,26 +21,46 @@ const FOUND: usize = 10_000;
 pub(crate) fn runs(args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let now = SystemClock.now();
-    let (rows, short) = block_on(async {
+    let (rows, short, alone, unreadable) = block_on(async {
         let control = kept.control();
         let rows = listed(&control, args, now).await?;
         let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
-        Ok::<_, StoreError>((rows, short))
+        let alone = alone(&control, &rows).await?;
+        let unreadable = control.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
+        Ok::<_, StoreError>((rows, short, alone, unreadable))
     })?;
+    for (run, error) in unreadable {
+        ui.notice(&format!("{run} is left out: {error}"))?;
+    }
     if args.json {
         for row in &rows {
             ui.json_line(row)?;
         }
     } else if rows.is_empty() {
-        ui.notice(&format!("no run in {} is listed by this", kept.place))?;
+        ui.notice(&if args.is_narrowed() {
+            format!("no run in {} is like that; `{}` lists all", kept.place, ui.command(&["runs"]))
+        } else {
+            format!("there are no runs in {} yet", kept.place)
+        })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&table(&rows, &short, now, columns, unicode))?;
+        ui.tell(&table(&rows, &short, &alone, now, columns, unicode))?;
         if rows.len() == args.limit {
             ui.notice(&format!("the last {} are shown; --limit shows more", args.limit))?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// Finds the runs that have work, and that nobody works on.
+async fn alone(control: &Control, rows: &[RunSummary]) -> Result<HashSet<RunId>, StoreError> {
+    let mut alone = HashSet::new();
+    for row in rows.iter().filter(|row| row.status == Status::Running) {
+        if control.worker(row).await?.is_none() {
+            alone.insert(row.run.clone());
+        }
+    }
+    Ok(alone)
 }
 
 async fn listed(control: &Control, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {

@@ -1,7 +1,8 @@
-//! `positronic send`: a message, an answer to a call, a webhook.
+//! `positronic send`: a message, an answer to a call, a webhook; and away with a webhook that is kept.
 
-use positronic_core::record::{SignalId, SignalKind};
+use positronic_core::record::{Body, SignalId, SignalKind};
 use positronic_core::runner::{Control, Delivered, Ids as _, UuidIds};
+use positronic_core::store::{Letter, Lies, StoreError};
 use serde_json::{Value, json};
 
 use super::block_on;
@@ -10,56 +11,89 @@ use crate::cli::SendArgs;
 use crate::display::figures::age;
 use crate::failure::{Exit, Failure};
 use crate::find::call;
+use crate::json::value;
 use crate::kept::Kept;
 use crate::ui::Ui;
 
 pub(crate) fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    match &args.run {
-        Some(run) => say(run, args.id.as_deref(), &[kind(args)?], &args.by, ui),
-        None => deliver(args, ui),
+    match (&args.run, &args.discard) {
+        (_, Some(id)) => discard(id, args.by.json, ui),
+        (Some(run), None) => {
+            let said = kind(args, ui)?;
+            say(run, args.id.as_deref(), &[said], &args.by, ui)
+        }
+        (None, None) => deliver(args, ui),
     }
 }
 
-fn kind(args: &SendArgs) -> Result<(SignalKind, String), Failure> {
+fn kind(args: &SendArgs, ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
     if let Some(text) = &args.message {
         let kind = SignalKind::Message { to: None, text: text.clone(), message_id: args.id.clone() };
         return Ok((kind, "sent the message".to_owned()));
     }
     if let Some([written, payload]) = args.reply.as_deref() {
         let call = call(written)?;
-        let payload: Value = serde_json::from_str(payload).map_err(|error| Failure::Misused {
-            message: format!("the answer to `{call}` is no JSON: {error}"),
-            hint: "a text is written '\"so\"'".to_owned(),
-        })?;
+        let payload = value("--reply", payload, ui)?;
         let done = format!("answered {call}");
         return Ok((SignalKind::Reply { call, payload }, done));
     }
-    let (name, identifier, payload) = webhook(args);
+    let (name, identifier, payload) = webhook(args, ui)?;
     let done = format!("delivered the webhook {name} {identifier}");
     Ok((SignalKind::Webhook { name, identifier, payload }, done))
 }
 
-fn webhook(args: &SendArgs) -> (String, String, Value) {
+fn webhook(args: &SendArgs, ui: &mut Ui) -> Result<(String, String, Value), Failure> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    (text(&args.webhook), text(&args.identifier), args.payload.clone().unwrap_or_default())
+    let payload = args.payload.as_ref().map(|given| value("--payload", given, ui)).transpose()?;
+    Ok((text(&args.webhook), text(&args.identifier), payload.unwrap_or_default()))
 }
 
 /// Delivers a webhook to whichever run waits for it.
 fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let (name, identifier, payload) = webhook(args, ui)?;
     let kept = Kept::open(ui)?;
-    let (name, identifier, payload) = webhook(args);
     let id = args.id.as_deref().map_or_else(|| UuidIds.signal(), SignalId::new);
     let actor = ui.actor(args.by.by.as_deref());
-    let delivered = block_on(async { kept.control().deliver(id.clone(), &name, &identifier, payload, actor).await })?;
+    let (delivered, mut before) = block_on(async {
+        let control = kept.control();
+        let before = control.store().mailbox().await?;
+        if let Some(letter) = before.iter().find(|letter| letter.id == id) {
+            let sent = (name.as_str(), identifier.as_str(), &payload);
+            if !is_same(&control, letter, sent).await? {
+                return Err(Failure::another(&id));
+            }
+        }
+        let delivered = control.deliver(id.clone(), &name, &identifier, payload, actor).await?;
+        Ok::<_, Failure>((delivered, before))
+    })?;
+    let known = before.iter().any(|letter| letter.id == id);
+    before.retain(|letter| letter.webhook == name && letter.identifier == identifier);
+    let taken = before.iter().rev().find_map(|letter| match &letter.lies {
+        Lies::Taken { run, seq } => Some((run, seq)),
+        Lies::Here(_) => None,
+    });
+    let again = if known { "known already: " } else { "" };
     let (document, told) = match &delivered {
         Delivered::To { run, seq } => (
-            json!({"id": id, "delivered": {"run": run, "seq": seq}}),
-            format!("delivered the webhook {name} {identifier} (event {seq} of {run})"),
+            json!({"id": id, "known": known, "delivered": {"run": run, "seq": seq}}),
+            format!("{again}delivered the webhook {name} {identifier} (event {seq} of {run})"),
         ),
-        Delivered::Kept => (
-            json!({"id": id, "delivered": null}),
-            format!("nobody waits for {name} {identifier} yet; it is kept for {}", age(Control::KEEP)),
-        ),
+        Delivered::Kept => {
+            let told = match taken {
+                // The next question may be another one than the one that this was meant for.
+                Some((run, seq)) => format!(
+                    "nobody waits for {name} {identifier}: event {seq} of {run} took one already. This one is kept for {}, \
+                     and answers the next call that waits",
+                    age(Control::KEEP)
+                ),
+                None => {
+                    format!("{again}nobody waits for {name} {identifier} yet; it is kept for {}", age(Control::KEEP))
+                }
+            };
+            let told = format!("{told}. Away with it: {}", ui.command(&["send", "--discard", id.as_str()]));
+            let taken = taken.map(|(run, seq)| json!({"run": run, "seq": seq}));
+            (json!({"id": id, "known": known, "delivered": null, "taken_before": taken}), told)
+        }
     };
     if args.by.json {
         ui.json_line(&document)?;
@@ -67,4 +101,49 @@ fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         ui.tell(&told)?;
     }
     Ok(Exit::Done)
+}
+
+/// Says whether a webhook that is known is the one that is sent now; where its run is gone, nobody can tell.
+async fn is_same(control: &Control, letter: &Letter, sent: (&str, &str, &Value)) -> Result<bool, Failure> {
+    let payload = match &letter.lies {
+        Lies::Here(mail) => Some(mail.payload.clone()),
+        Lies::Taken { run, seq } => match control.store().read(run, *seq, 1).await {
+            Err(StoreError::NoSuchRun { .. }) => None,
+            log => log?.first().and_then(|event| match &event.body {
+                Body::LoopResume { payload, .. } => Some(payload.clone()),
+                _ => None,
+            }),
+        },
+    };
+    let payload = payload.as_ref().unwrap_or(sent.2);
+    Ok((letter.webhook.as_str(), letter.identifier.as_str(), payload) == sent)
+}
+
+/// Throws a webhook away that is kept.
+fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::known(ui)?;
+    let letter = block_on(async {
+        let control = kept.control();
+        let letter = control.store().mailbox().await?.into_iter().find(|letter| letter.id.as_str() == id);
+        if let Some(Letter { lies: Lies::Here(mail), .. }) = &letter {
+            control.store().discard(&mail.id).await?;
+        }
+        Ok::<_, Failure>(letter)
+    })?;
+    let hints = vec![format!("`{}` lists what is kept", ui.command(&["inbox", "--mail"]))];
+    match letter {
+        Some(Letter { lies: Lies::Here(mail), .. }) if json => {
+            ui.json_line(&json!({"discarded": mail.id}))?;
+            Ok(Exit::Done)
+        }
+        Some(Letter { lies: Lies::Here(mail), .. }) => {
+            ui.tell(&format!("threw the webhook {} {} away", mail.webhook, mail.identifier))?;
+            Ok(Exit::Done)
+        }
+        Some(Letter { lies: Lies::Taken { run, seq }, .. }) => {
+            let message = format!("the webhook `{id}` is not kept any more: event {seq} of {run} has it");
+            Err(Failure::Refused { message, hints })
+        }
+        None => Err(Failure::Refused { message: format!("no webhook `{id}` is kept"), hints }),
+    }
 }

@@ -299,7 +299,7 @@ mod tests {
         let args = WorkArgs { run: None, model, once: true, json: true, plain: false };
         let (sink, _stream) = ChannelSink::new(ROOM);
         let mut server = Server::new(&project, &args, &kept, sink, mpsc::unbounded_channel().0);
-        let (mut ui, out, _err) = paper_ui();
+        let (mut ui, out, _err) = paper_ui(crate::settings::Settings::default());
 
         for place in [2, 2, 3, log.len() - 2, 3, log.len() - 1] {
             server.show(Live::Event(run.id().clone(), Arc::clone(&log[place])), &mut ui).await.unwrap();

@@ -3,7 +3,8 @@
 //! What is said is checked and written down at once, whether somebody works on the run or not; several decisions are
 //! taken together, or none of them.
 
-use positronic_core::record::{Path, PendingKind, RunSummary, Seq, Signal, SignalId, SignalKind};
+use positronic_core::machine::Refusal;
+use positronic_core::record::{Body, Path, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind};
 use positronic_core::runner::{Clock as _, Control, Ids as _, SignalError, SystemClock, UuidIds};
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
@@ -12,8 +13,9 @@ use super::block_on;
 use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
+use crate::json::value;
 use crate::kept::Kept;
-use crate::lists::question;
+use crate::lists::{answers, question};
 use crate::ui::Ui;
 
 pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -22,7 +24,8 @@ pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> 
         let hint = "approve that call alone, and the others after it".to_owned();
         return Err(Failure::Misused { message, hint });
     }
-    let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: args.args.clone() };
+    let arguments = args.args.as_ref().map(|given| value("--args", given, ui)).transpose()?;
+    let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: arguments.clone() };
     decide(&args.run, &args.calls, args.all, &args.by, kind, "approved", ui)
 }
 
@@ -104,7 +107,15 @@ pub(super) fn say(
             kind: kind.clone(),
         };
         let signals: Vec<Signal> = said.iter().map(signal).collect();
-        let accepted = control.send(&row.run, &signals).await.map_err(|error| refused(error, &row, ui))?;
+        if id.is_some() {
+            for signal in &signals {
+                said_before(&control, &row.run, signal).await?;
+            }
+        }
+        let accepted = match control.send(&row.run, &signals).await {
+            Ok(accepted) => accepted,
+            Err(error) => return Err(refused(error, &control, &row, ui).await?),
+        };
         let rest = rest(&control, &row, ui).await?;
         Ok::<_, Failure>((row, accepted, rest))
     })?;
@@ -127,20 +138,43 @@ fn told(
         return Ok(());
     }
     for ((_, done), seq) in said.iter().zip(accepted) {
-        ui.tell(&format!("{done} (event {seq} of {})", row.run))?;
+        let before = if *seq < row.next { "known already: " } else { "" };
+        ui.tell(&format!("{before}{done} (event {seq} of {})", row.run))?;
     }
     rest.map_or(Ok(()), |rest| ui.notice(&rest))?;
     Ok(())
 }
 
-fn refused(error: SignalError, row: &RunSummary, ui: &Ui) -> Failure {
-    match Failure::from(error) {
-        Failure::Refused { message, .. } => {
-            let show = ui.command(&["show", row.run.as_str()]);
-            Failure::Refused { message, hints: vec![format!("nothing was changed; `{show}` says how the run stands")] }
-        }
-        other => other,
+/// Refuses a signal whose id the run has accepted with another content: it would be dropped without a word.
+async fn said_before(control: &Control, run: &RunId, signal: &Signal) -> Result<(), Failure> {
+    let Some(seq) = control.state(run).await?.signals.get(&signal.id).copied() else { return Ok(()) };
+    let event = control.store().read(run, seq, 1).await?;
+    let same = match (event.first().map(|event| &event.body), &signal.kind) {
+        (
+            Some(Body::LoopResume { payload: before, .. }),
+            SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. },
+        ) => before == payload,
+        (Some(Body::LoopMessage { text: before, .. }), SignalKind::Message { text, .. }) => before == text,
+        _ => false,
+    };
+    if same { Ok(()) } else { Err(Failure::another(&signal.id)) }
+}
+
+async fn refused(error: SignalError, control: &Control, row: &RunSummary, ui: &Ui) -> Result<Failure, Failure> {
+    let call = match &error {
+        SignalError::Refused(Refusal::Unasked { call, .. }) => Some(call.clone()),
+        _ => None,
+    };
+    let Failure::Refused { message, .. } = Failure::from(error.clone()) else { return Ok(error.into()) };
+    let show = ui.command(&["show", row.run.as_str()]);
+    let mut hints = vec![format!("nothing was changed; `{show}` says how the run stands")];
+    if let Some(call) = call {
+        let filter = PendingFilter::builder().run(row.run.clone()).build();
+        let waiters = control.store().pending(&filter).await?;
+        let waits = waiters.iter().filter(|waiter| waiter.pending.call == call);
+        hints.extend(waits.flat_map(|waiter| answers(row.run.as_str(), &waiter.pending, ui)));
     }
+    Ok(Failure::Refused { message, hints })
 }
 
 /// Says what is left to do for a run: work that nobody does.

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use clap::Parser as _;
+
 use crate::cli::{Color, Where};
 use crate::project::Project;
 use crate::settings::Settings;
@@ -131,26 +133,54 @@ fn call(project: &Project, arguments: &[&str]) -> Outcome {
     call_with(project, &arguments, Settings::default())
 }
 
-/// Runs a command in an environment.
-/// Makes writers that can be read: for data, and for people.
-pub(super) fn paper_ui() -> (Ui, Paper, Paper) {
-    let (out, err) = (Paper::default(), Paper::default());
-    let ui = Ui {
-        out: Box::new(out.clone()),
-        err: Box::new(err.clone()),
-        settings: Settings { unicode: true, ..Settings::default() },
-        color: Color::Auto,
-        program: String::new(),
-        place: Where::default(),
-    };
-    (ui, out, err)
+/// Is read for some lines, as by `head`.
+struct Head(Paper, usize);
+
+impl Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.text().lines().count() >= self.1 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
+/// Runs a command whose two outputs are read for some lines alone, and returns its exit code.
+pub(super) fn call_unread(project: &Project, arguments: &[&str], lines: [usize; 2], settings: Settings) -> u8 {
+    let mut ui = ui(Box::new(Head(Paper::default(), lines[0])), Box::new(Head(Paper::default(), lines[1])), settings);
+    in_project(project, &words(arguments), &mut ui)
+}
+
+fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
+    let settings = Settings { unicode: true, ..settings };
+    let input = Box::new(io::empty());
+    Ui { input, out, err, settings, color: Color::Auto, program: String::new(), place: Where::default() }
+}
+
+fn words(arguments: &[&str]) -> Vec<OsString> {
+    std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect()
+}
+
+/// Runs a command in an environment.
 pub(super) fn call_with(project: &Project, arguments: &[&str], settings: Settings) -> Outcome {
-    let (mut ui, out, err) = paper_ui();
-    ui.settings = Settings { unicode: true, ..settings };
-    let arguments: Vec<OsString> = std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect();
-    let code = in_project(project, &arguments, &mut ui);
+    call_given(project, arguments, "", settings)
+}
+
+/// Makes writers that can be read: for data, and for people.
+pub(super) fn paper_ui(settings: Settings) -> (Ui, Paper, Paper) {
+    let (out, err) = (Paper::default(), Paper::default());
+    (ui(Box::new(out.clone()), Box::new(err.clone()), settings), out, err)
+}
+
+/// Runs a command that reads from its stdin.
+pub(super) fn call_given(project: &Project, arguments: &[&str], input: &str, settings: Settings) -> Outcome {
+    let (mut ui, out, err) = paper_ui(settings);
+    ui.input = Box::new(io::Cursor::new(input.to_owned()));
+    let code = in_project(project, &words(arguments), &mut ui);
     Outcome { code, out: out.text(), err: without_times(&err.text()) }
 }
 
@@ -293,7 +323,7 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
     2
     error: there are 3 problems with the options of `Help Desk`:
       custmer: there is no such option; did you mean `customer`?
-      limit: got `few`, expected a whole number, at least 0
+      limit: got `few`, expected a whole number, at least 0 and at most 4294967295
       customer: missing, expected text
       for example: -o customer=text
     ");
@@ -304,10 +334,9 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
       for example: -o customer=text
     ");
     insta::assert_snapshot!(told(&["show", "surveys", "--store", "runs.db"]), @r"
-    2
-    error: there is no brain `surveys`, and no run in runs.db
-      did you mean `Survey`?
-      the project has `Help Desk`, `Broken`, `Survey`, `Idle`
+    6
+    error: there is no store at runs.db
+      look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none
     ");
     insta::assert_snapshot!(told(&["run", "idle"]), @r"
     5
@@ -328,4 +357,31 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
     error: there is nothing to record: no model is configured
       set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind
     ");
+}
+
+#[test]
+fn a_number_that_does_not_fit_is_told_like_any_other_wrong_option() {
+    let project = project();
+    for given in
+        [&["-o", "customer=ada", "-o", "limit=99999999999"][..], &["--options", r#"{"customer": "ada", "limit": -1}"#]]
+    {
+        let outcome = call(&project, &[&["run", "helpdesk"][..], given].concat());
+        assert_eq!(outcome.code, 2, "{}", outcome.err);
+        assert!(outcome.err.contains("expected a whole number, at least 0 and at most 4294967295"), "{}", outcome.err);
+    }
+    let long = format!("limit={}", "9".repeat(5000));
+    assert!(call(&project, &["run", "helpdesk", "-o", &long]).err.len() < 300, "a wrong value is not said back whole");
+}
+
+#[test]
+fn a_name_that_is_none_is_refused() {
+    let project = project();
+    for (flag, name, said) in [("--id", "", "is empty"), ("--id", "a\nb", "line break"), ("--user", " ", "is empty")] {
+        // What clap refuses goes to the process's own stderr.
+        let error = crate::cli::Cli::try_parse_from(["desk", "run", "idle", flag, name]).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+        assert_eq!(call(&project, &["run", "idle", flag, name]).code, 2);
+    }
+    let error = crate::cli::Cli::try_parse_from(["desk", "state", "x", "--at", "-1"]).unwrap_err().to_string();
+    assert!(error.contains("expected a whole number, at least 0"), "{error}");
 }

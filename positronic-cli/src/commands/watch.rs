@@ -5,7 +5,7 @@ use std::time::Duration;
 use positronic_core::runner::Runner;
 
 use super::block_on;
-use super::outcome::ended;
+use super::outcome::{ended, left_by};
 use crate::cli::WatchArgs;
 use crate::failure::{Exit, Failure};
 use crate::find::find;
@@ -35,7 +35,7 @@ pub(crate) fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let ending = runtime.block_on(session(&runner, begin, &sitting, ui));
     runtime.shutdown_timeout(Duration::from_secs(1));
     match ending? {
-        (_, Ending::LetGo) => Ok(Exit::Interrupted),
+        (_, Ending::LetGo(told)) => Ok(left_by(told)),
         (run, ending) => ended(&kept, &run, ending, &Tape::None, args.json, ui),
     }
 }

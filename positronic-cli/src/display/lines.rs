@@ -47,7 +47,7 @@ impl Pen<'_> {
     fn sign(&self, id: NodeId, status: Status) -> (Tone, Sign) {
         match status {
             Status::Ahead => (Tone::Dim, Sign::Ahead),
-            Status::Running if self.view.is_waiting(id) => (Tone::Warn, Sign::Waiting),
+            Status::Running if self.view.paused || self.view.is_waiting(id) => (Tone::Warn, Sign::Waiting),
             Status::Running => (Tone::Active, self.spinner()),
             Status::Waiting => (Tone::Warn, Sign::Waiting),
             Status::Done => (Tone::Good, Sign::Done),
@@ -130,6 +130,7 @@ impl Pen<'_> {
                     lines.extend(self.call_line(node, call, indent, self.sign(id, node.status)));
                 }
                 lines.extend(self.outcome(call, self.indent(depth + 1)));
+                lines.extend(self.behind(id, call, self.indent(depth + 1)));
                 lines
             }
             _ => Vec::new(),
@@ -345,6 +346,21 @@ impl Pen<'_> {
             }
         }
         lines
+    }
+
+    /// Says which call has to be decided before this one may begin.
+    fn behind(&self, id: NodeId, call: &CallNode, indent: usize) -> Vec<Line> {
+        if !matches!(call.phase, Phase::Queued) {
+            return Vec::new();
+        }
+        let siblings = self.view.nodes.iter().find(|node| node.children.contains(&id)).map(|node| &node.children);
+        let before = siblings.into_iter().flatten().take_while(|sibling| **sibling != id);
+        let pending = before
+            .filter_map(|sibling| self.view.node(*sibling))
+            .find(|node| matches!(&node.kind, NodeKind::Call(call) if matches!(call.phase, Phase::Pending { .. })));
+        pending.map_or_else(Vec::new, |node| {
+            self.remark(Tone::Dim, Sign::Result, &format!("behind {}", node.path), indent)
+        })
     }
 
     fn until(&self, expires: Option<Timestamp>) -> String {

@@ -137,7 +137,7 @@ impl<W: Write> Live<W> {
     /// The last column stays free: some terminals wrap a line that fills it.
     fn set_size(&mut self, columns: usize, rows: usize) {
         (self.columns, self.rows) = (columns, rows);
-        self.style.width = columns.saturating_sub(1).clamp(20, 200);
+        self.style.width = columns.saturating_sub(1).clamp(2, 200);
         self.style.height = Some(rows.saturating_sub(1).max(3));
     }
 

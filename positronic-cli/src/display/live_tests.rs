@@ -187,3 +187,19 @@ fn a_widget_that_has_scrolled_away_is_updated_in_a_new_line() {
     assert_eq!(bars.len(), 2, "{all}");
     assert!(bars[0].ends_with("50 %") && bars[1].ends_with("updated: 100 %"), "{all}");
 }
+
+#[test]
+fn a_narrow_terminal_cuts_nothing_without_a_sign() {
+    for columns in [12, 20] {
+        for story in [stories::tools(), stories::pending(), stories::waiting(), stories::nested()] {
+            let mut terminal = Terminal::new(columns, 40);
+            let mut live = Live::new(&mut terminal, Style::default(), usize::from(columns), 40);
+            play(&mut live, &story, (usize::from(columns), 40));
+            live.finish().unwrap();
+            drop(live);
+
+            let full = terminal.all().lines().any(|line| super::text::width(line) >= usize::from(columns));
+            assert!(!full, "a line goes beyond {columns} columns:\n{}", terminal.all());
+        }
+    }
+}

@@ -27,4 +27,5 @@ pub use frame::render;
 pub use live::Live;
 pub use plain::Plain;
 pub use style::Style;
+pub(crate) use style::{Line, Tone};
 pub use view::View;

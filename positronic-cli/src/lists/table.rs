@@ -1,6 +1,8 @@
 //! The table of runs.
 
-use positronic_core::record::{RunSummary, Timestamp};
+use std::collections::HashSet;
+
+use positronic_core::record::{RunId, RunSummary, Timestamp};
 
 use crate::display::figures::{age, count};
 use crate::display::text::{one_line, shorten, width};
@@ -14,16 +16,27 @@ const WHY: &str = "WHY";
 /// How wide a brain's title is at least and at most, and how much room a reason needs beside the other columns.
 const TITLE: [usize; 2] = [8, 24];
 const ROOM: usize = 24;
+/// How wide a run's id is at least.
+const NAME: usize = 6;
 const GAP: &str = "  ";
+/// Which columns are left out where there is no room, one after the other.
+const LEFT_OUT: [usize; 4] = [5, 4, 3, BRAIN];
 
-/// Writes runs as a table that fits the columns.
-pub(crate) fn table(rows: &[RunSummary], short: &Short, now: Timestamp, columns: usize, unicode: bool) -> String {
+/// Writes runs as a table that fits the columns. Those of `alone` have work, and nobody works on them.
+pub(crate) fn table(
+    rows: &[RunSummary],
+    short: &Short,
+    alone: &HashSet<RunId>,
+    now: Timestamp,
+    columns: usize,
+    unicode: bool,
+) -> String {
     let mut cells: Vec<[String; 6]> = vec![HEADS.map(str::to_owned)];
     cells.extend(rows.iter().map(|row| {
         [
             one_line(short.get(&row.run), unicode),
             one_line(&row.brain, unicode),
-            row.status.as_str().to_owned(),
+            format!("{}{}", row.status.as_str(), if alone.contains(&row.run) { " (nobody)" } else { "" }),
             age(now.since(row.since)),
             age(now.since(row.started)),
             count(row.usage.total()),
@@ -31,18 +44,32 @@ pub(crate) fn table(rows: &[RunSummary], short: &Short, now: Timestamp, columns:
     }));
     let widest = |column: usize| cells.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
     let mut widths: Vec<usize> = (0..HEADS.len()).map(|column| widest(column).unwrap_or(0)).collect();
-    let others = widths.iter().sum::<usize>() - widths.get(BRAIN).copied().unwrap_or(0);
-    let left = columns.saturating_sub(others + GAP.len() * (widths.len() - 1));
-    if let Some(title) = widths.get_mut(BRAIN) {
-        *title = (*title).min(left.clamp(TITLE[0], TITLE[1]));
+    let all =
+        |widths: &[usize]| widths.iter().filter(|width| **width > 0).map(|width| width + GAP.len()).sum::<usize>();
+    let over = |widths: &[usize]| all(widths).saturating_sub(columns + GAP.len());
+    if let Some(title) = widths.get(BRAIN).copied() {
+        let least = title.min(TITLE[0]);
+        let fitting = title.min(TITLE[1]);
+        set(&mut widths, BRAIN, fitting);
+        let fitting = fitting.saturating_sub(over(&widths)).max(least);
+        set(&mut widths, BRAIN, fitting);
     }
-    let used = widths.iter().sum::<usize>() + GAP.len() * widths.len();
-    let room = columns.saturating_sub(used);
+    // What a run does has to be seen: it has a column however few there are.
+    for column in LEFT_OUT {
+        if over(&widths) > 0 {
+            set(&mut widths, column, 0);
+        }
+    }
+    if let Some(name) = widths.first().copied() {
+        let fitting = name.saturating_sub(over(&widths)).max(NAME.min(name));
+        set(&mut widths, 0, fitting);
+    }
+    let room = columns.saturating_sub(all(&widths));
     let whys = std::iter::once(WHY.to_owned()).chain(rows.iter().map(|row| reason(row, unicode)));
     let mut text = String::new();
     for (index, (cells, why)) in cells.iter().zip(whys).enumerate() {
         let mut line = String::new();
-        for (cell, width) in cells.iter().zip(&widths) {
+        for (cell, width) in cells.iter().zip(&widths).filter(|(_, width)| **width > 0) {
             line.push_str(&padded(&shorten(cell, *width, unicode), *width));
             line.push_str(GAP);
         }
@@ -57,6 +84,12 @@ pub(crate) fn table(rows: &[RunSummary], short: &Short, now: Timestamp, columns:
         }
     }
     text
+}
+
+fn set(widths: &mut [usize], column: usize, width: usize) {
+    if let Some(known) = widths.get_mut(column) {
+        *known = width;
+    }
 }
 
 /// Says why a run waits, or how it ended, without what the other columns say.

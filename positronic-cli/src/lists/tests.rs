@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use positronic_core::record::{
@@ -37,6 +38,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
 
 fn ui() -> Ui {
     Ui {
+        input: Box::new(std::io::empty()),
         out: Box::new(std::io::sink()),
         err: Box::new(std::io::sink()),
         settings: Settings { unicode: true, ..Settings::default() },
@@ -53,10 +55,18 @@ fn the_table_of_runs_fits() {
         row("ticket-1", "Support", Status::Waiting, Some(why), 5 * HOUR),
         row("ticket-2", "A brain with a very long title", Status::Completed, None, 90 * HOUR),
         row("ticket-3", "旅行の計画", Status::Failed, Some("the floor is wet"), HOUR / 60),
+        row("ticket-4", "Support", Status::Running, None, HOUR),
     ];
 
-    for columns in [60, 100] {
-        let text = table(&rows, &Short::default(), Timestamp(100 * HOUR), columns, true);
+    for columns in [20, 60, 100] {
+        let text = table(
+            &rows,
+            &Short::default(),
+            &HashSet::from([RunId::new("ticket-4")]),
+            Timestamp(100 * HOUR),
+            columns,
+            true,
+        );
         assert!(text.lines().all(|line| width(line) <= columns), "{text}");
         insta::assert_snapshot!(format!("runs_{columns}"), text);
     }

@@ -17,7 +17,9 @@ use serde_json::{Map, Value};
 pub(crate) use entries::{Entry, entries, read_entry, sample};
 pub(crate) use example::{example, fields, shell_word};
 pub use problem::{OptionsError, Problem};
-use schema::{Kind, Shape};
+use schema::{Kind, Shape, ranged};
+
+use crate::json::no_json;
 
 /// Reads options from `key=value` pairs and a JSON document.
 ///
@@ -25,6 +27,7 @@ use schema::{Kind, Shape};
 ///
 /// [`OptionsError`] with every [`Problem`] that was found.
 pub fn parse(schema: &Value, pairs: &[String], document: Option<&str>) -> Result<Value, OptionsError> {
+    let schema = &ranged(schema);
     let mut reader = Reader { schema, problems: Vec::new(), given: Vec::new() };
     let mut options = reader.document(document);
     for pair in pairs {
@@ -59,7 +62,7 @@ impl Reader<'_> {
         match serde_json::from_str(text) {
             Ok(document) => document,
             Err(error) => {
-                self.problems.push(Problem::NoJson { message: error.to_string() });
+                self.problems.push(Problem::NoJson { message: no_json(text, &error) });
                 empty
             }
         }

@@ -7,6 +7,7 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use super::schema::{Shape, bare, property};
+use crate::display::text::shorten;
 use crate::suggest::did_you_mean;
 
 /// Options that do not fit, with everything that is wrong with them.
@@ -70,6 +71,13 @@ pub enum Problem {
     },
 }
 
+/// How much of what was given is said back.
+const SHOWN: usize = 60;
+
+fn short(given: &str) -> String {
+    shorten(given, SHOWN, true)
+}
+
 fn lines(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -77,8 +85,8 @@ fn lines(problems: &[Problem]) -> String {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAPair { given } => write!(f, "`{given}` is not of the form key=value"),
-            Self::NoJson { message } => write!(f, "--options is no JSON: {message}"),
+            Self::NotAPair { given } => write!(f, "`{}` is not of the form key=value", short(given)),
+            Self::NoJson { message } => write!(f, "--options: {message}"),
             Self::Unknown { key, near, known } => {
                 write!(f, "{key}: there is no such option")?;
                 let near: Vec<&str> = near.iter().map(String::as_str).collect();
@@ -89,9 +97,9 @@ impl fmt::Display for Problem {
                 }
             }
             Self::Unfit { key, given, expected } if key.is_empty() => {
-                write!(f, "the options are `{given}`, expected {expected}")
+                write!(f, "the options are `{}`, expected {expected}", short(given))
             }
-            Self::Unfit { key, given, expected } => write!(f, "{key}: got `{given}`, expected {expected}"),
+            Self::Unfit { key, given, expected } => write!(f, "{key}: got `{}`, expected {expected}", short(given)),
             Self::Twice { key } => write!(f, "{key}: given twice, but it is no list"),
             Self::Missing { key, expected } => write!(f, "{key}: missing, expected {expected}"),
             Self::Schema { message } => write!(f, "the brain's options have a broken schema: {message}"),

@@ -118,7 +118,7 @@ fn all_problems_come_at_once() {
     channel: given twice, but it is no list
     extra: given twice, but it is no list
     customer_id: missing, expected text
-    amount: missing, expected a whole number, at least 0
+    amount: missing, expected a whole number, at least 0 and at most 4294967295
     address.zip: got `"1"`, expected text, matching ^[0-9]{5}$
     address.city: missing, expected text
     "#);
@@ -132,11 +132,11 @@ fn the_document_is_checked_by_the_schema() {
     address.zip: got `"x"`, expected text, matching ^[0-9]{5}$
     address.cty: there is no such option; did you mean `address.city`?
     address.city: missing, expected text
-    amount: got `-1`, expected a whole number, at least 0
+    amount: got `-1`, expected a whole number, at least 0 and at most 4294967295
     customer_id: got `1`, expected text
     sizes.1: got `"2"`, expected a whole number
     "#);
-    insta::assert_snapshot!(read(&[], Some("{")).unwrap_err(), @"--options is no JSON: EOF while parsing an object at line 1 column 1");
+    insta::assert_snapshot!(read(&[], Some("{")).unwrap_err(), @"--options: it is no JSON: it ends too early");
     insta::assert_snapshot!(read(&[], Some("[]")).unwrap_err(), @"the options are `[]`, expected a JSON object");
 }
 

@@ -53,10 +53,14 @@ pub(crate) fn filled(text: &str, package: &str, source: &Source) -> String {
 pub(crate) fn package_name(folder: &str) -> Option<String> {
     let mut name = String::new();
     for letter in folder.chars().flat_map(char::to_lowercase) {
-        if letter.is_ascii_alphanumeric() || letter == '_' {
-            name.push(letter);
-        } else if !name.is_empty() && !name.ends_with('-') {
-            name.push('-');
+        let unmarked = MARKED.iter().find(|(marked, _)| marked.contains(letter));
+        match (letter, unmarked) {
+            (_, Some((_, unmarked))) => name.push_str(unmarked),
+            ('a'..='z' | '0'..='9' | '_', None) => name.push(letter),
+            // A mark that stands alone goes without its letter's other half.
+            ('\u{300}'..='\u{36f}', None) => {}
+            _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+            _ => {}
         }
     }
     let name = name.trim_end_matches(['-', '_']).trim_start_matches('_');
@@ -67,6 +71,31 @@ pub(crate) fn package_name(folder: &str) -> Option<String> {
         REFUSED.contains(&name) || name.starts_with("positronic") || name.starts_with(|l: char| l.is_ascii_digit());
     Some(if refused { format!("my-{name}") } else { name.to_owned() })
 }
+
+/// Latin letters with marks, and what is left of them without.
+const MARKED: [(&str, &str); 21] = [
+    ("àáâãäåāăą", "a"),
+    ("æ", "ae"),
+    ("çćčċ", "c"),
+    ("ďđð", "d"),
+    ("èéêëēĕėęě", "e"),
+    ("ğģġ", "g"),
+    ("ħ", "h"),
+    ("ìíîïīĭįı", "i"),
+    ("ķ", "k"),
+    ("ĺļľł", "l"),
+    ("ñńņň", "n"),
+    ("òóôõöøōŏő", "o"),
+    ("œ", "oe"),
+    ("ŕŗř", "r"),
+    ("śşšș", "s"),
+    ("ß", "ss"),
+    ("ťţțŧ", "t"),
+    ("þ", "th"),
+    ("ùúûüūŭůűų", "u"),
+    ("ýÿ", "y"),
+    ("źżž", "z"),
+];
 
 /// Names that a package cannot have: Rust's keywords, Cargo's own names, and those of the template's dependencies.
 const REFUSED: [&str; 66] = [
@@ -149,7 +178,7 @@ mod tests {
 
         assert_eq!(
             packages,
-            ["my-agent", "support_agent", "my-2nd-try", "n-code-bots", "my-loop", "my-positronic", "a-b", "x"]
+            ["my-agent", "support_agent", "my-2nd-try", "unicode-bots", "my-loop", "my-positronic", "a-b", "x"]
         );
         assert_eq!(package_name("42"), None);
         assert_eq!(package_name("日本"), None);

@@ -68,7 +68,10 @@ fn it_refuses_a_folder_that_is_not_empty_and_a_checkout_that_is_none() {
         assert!(said.contains("notes.txt is a file\n"), "{said}");
     }
     positronic().current_dir(folder.path()).args(["new", "x", "--path", "."]).assert().code(2);
-    positronic().current_dir(folder.path()).args(["new", "42"]).assert().code(2);
+    positronic().current_dir(folder.path()).args(["new", "42", "--version", "1"]).assert().code(2);
+    let nowhere = positronic().current_dir(folder.path()).args(["new", "x"]).output().unwrap();
+    assert_eq!(nowhere.status.code(), Some(2), "what it would make could not be built");
+    assert!(String::from_utf8(nowhere.stderr).unwrap().contains("say --path CHECKOUT"));
     positronic().current_dir(folder.path()).args(["new", "x", "--rev", "v1"]).assert().code(2);
 
     assert_eq!(files(folder.path()).len(), 1, "nothing was written");

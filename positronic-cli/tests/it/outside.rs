@@ -56,7 +56,7 @@ fn runs_are_dealt_with_where_there_is_no_project() {
         said
     };
 
-    assert_eq!(command(&["runs"], 0), "no run in .positronic/runs.db is listed by this\n");
+    assert_eq!(command(&["runs"], 0), "there are no runs in .positronic/runs.db yet\n");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
     assert!(
         command(&["show", "ticket-1"], 2).starts_with("error: there is no run `ticket-1` in .positronic/runs.db\n")

@@ -53,6 +53,14 @@ pub enum Refusal {
         /// What was decided, or what became of the call.
         how: String,
     },
+    /// The call is open, and this is not what it waits for.
+    #[error("the call `{call}` {how}")]
+    Unasked {
+        /// The call.
+        call: Path,
+        /// What it does instead, as the rest of the sentence.
+        how: String,
+    },
     /// The question is void.
     #[error("the question about the call `{call}` expired before the answer came")]
     Expired {
@@ -66,9 +74,9 @@ pub enum Refusal {
         call: Path,
     },
     /// The edited arguments or the payload do not fit their schema.
-    #[error("{what} does not fit: {reason}")]
+    #[error("{what}: {reason}")]
     Misfit {
-        /// What was sent.
+        /// What was sent, and that it does not fit.
         what: String,
         /// What does not fit.
         reason: String,
@@ -118,7 +126,7 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
         }
         SignalKind::Reply { call, payload } => {
             let wait = waiting(state).find(|(path, wait)| path == call && wait.1.webhook == REPLY);
-            let Some((call, wait)) = wait else { return Err(no_such_call(state, call)) };
+            let Some((call, wait)) = wait else { return Err(not_asked(state, call, "a reply")) };
             answer(signal, &call, wait, payload, now, schemas)
         }
         SignalKind::Message { to, text, message_id } => {
@@ -186,7 +194,10 @@ fn approve(
             Some(tool) => schemas.check(&tool.parameters, arguments),
             None => Err(format!("the tool `{}` is not declared, so they cannot be checked", call.tool)),
         };
-        fits.map_err(|reason| Refusal::Misfit { what: format!("the edited arguments of `{path}`"), reason })?;
+        fits.map_err(|reason| Refusal::Misfit {
+            what: format!("the edited arguments of `{path}` do not fit"),
+            reason,
+        })?;
     }
     let body = Body::LoopApprovalDecided {
         decision: Decision::Approved,
@@ -238,9 +249,13 @@ fn pending_call<'a>(state: &'a RunState, path: &Path, now: Timestamp) -> Result<
             };
             Err(Refusal::Decided { call: path.clone(), how: how.to_owned() })
         }
+        CallPhase::Open(_) | CallPhase::Brain(_) | CallPhase::Waiting { .. } | CallPhase::Resumed { .. }
+            if call.gate.is_some() =>
+        {
+            Err(Refusal::Decided { call: path.clone(), how: "it was approved and runs".to_owned() })
+        }
         CallPhase::Open(_) | CallPhase::Brain(_) | CallPhase::Waiting { .. } | CallPhase::Resumed { .. } => {
-            let how = if call.gate.is_some() { "it was approved and runs" } else { "it needs no approval" };
-            Err(Refusal::Decided { call: path.clone(), how: how.to_owned() })
+            Err(not_asked(state, path, "a decision"))
         }
         CallPhase::Gated => Err(no_such_call(state, path)),
     }
@@ -248,6 +263,25 @@ fn pending_call<'a>(state: &'a RunState, path: &Path, now: Timestamp) -> Result<
 
 fn declared<'a>(frame: &'a LoopFrame, call: &Call) -> Option<&'a ToolDecl> {
     frame.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool)
+}
+
+/// Says of a call what it waits for, where that is something else than what was sent.
+fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
+    let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
+        Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
+        Some(PendingKind::Answer { waits }) => {
+            let what = waits.iter().map(|wait| match wait.webhook.as_str() {
+                REPLY => "a reply".to_owned(),
+                name => format!("the webhook `{name}` with identifier `{}`", wait.identifier),
+            });
+            format!("waits for {}, not for {sent}", what.collect::<Vec<_>>().join(" or "))
+        }
+        None if state.call(path).is_some_and(|call| call.result().is_none()) => {
+            format!("does not wait for {sent}")
+        }
+        None => return no_such_call(state, path),
+    };
+    Refusal::Unasked { call: path.clone(), how }
 }
 
 fn no_such_call(state: &RunState, call: &Path) -> Refusal {
@@ -282,7 +316,7 @@ fn answer(
     }
     schemas
         .check(&wait.schema, payload)
-        .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}`"), reason })?;
+        .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}` does not fit"), reason })?;
     let body = Body::LoopResume {
         cause: ResumeCause::Answered,
         wait: u32::try_from(index).unwrap_or(u32::MAX),

@@ -8,7 +8,7 @@ use super::why::why;
 use crate::record::{RunId, RunSummary, Status};
 
 /// Makes the row about a run; `before` is the row before the last events, which knows since when the status is what it
-/// is.
+/// is, and when a fork was made, whose events are older.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();
@@ -29,7 +29,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
             None => None,
         }),
         since: same.map_or(state.at, |before| before.since),
-        started: root.map_or(state.at, |root| root.began),
+        started: before.map_or_else(|| root.map_or(state.at, |root| root.began), |before| before.started),
         at: state.at,
         next: state.next,
         usage: root.map(|root| root.usage).unwrap_or_default(),

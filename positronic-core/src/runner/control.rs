@@ -13,7 +13,7 @@ use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState};
 use crate::projection::Prompts;
 use crate::record::{Actor, Event, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp};
-use crate::store::{EventStore, Mail, PendingFilter, Posted, StoreError};
+use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError};
 
 /// Decides, delivers and looks, in any run of a store.
 ///
@@ -148,9 +148,12 @@ impl Control {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         let mail = Mail { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
         // It is in the mailbox before anybody looks who waits: whoever begins to wait meanwhile finds it there.
-        if let Posted::Taken { run, seq } = self.store.post(&mail).await? {
-            return Ok(Delivered::To { run, seq });
-        }
+        let mail = match self.store.post(&mail).await? {
+            Posted::Taken { run, seq } => return Ok(Delivered::To { run, seq }),
+            Posted::New => mail,
+            // What came first counts, whatever the second says.
+            Posted::Known => self.kept(&mail.id).await?.unwrap_or(mail),
+        };
         let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
         for waiter in self.store.pending(&waits).await? {
             let state = load::state(&*self.store, &waiter.run).await?;
@@ -176,6 +179,14 @@ impl Control {
             }
         }
         Ok(Delivered::Kept)
+    }
+
+    async fn kept(&self, id: &SignalId) -> Result<Option<Mail>, StoreError> {
+        let kept = |letter: Letter| match letter.lies {
+            Lies::Here(mail) if mail.id == *id => Some(mail),
+            _ => None,
+        };
+        Ok(self.store.mailbox().await?.into_iter().find_map(kept))
     }
 
     /// Reads a run's events from a number on.

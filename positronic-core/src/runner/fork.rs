@@ -107,7 +107,9 @@ impl Control {
         let none = RunState::default();
         let after = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
         let new = self.new_run();
-        let append = append_of(&new, &none, &after, None, &events, Extras::default());
+        let mut append = append_of(&new, &none, &after, None, &events, Extras::default());
+        // Lists show the fork as what it is, a run of now; the past that it shares keeps its times.
+        (append.index.summary.started, append.index.summary.since) = (now, now);
         self.store().append(&new, append).await?;
         Ok(new)
     }

@@ -40,3 +40,34 @@ pub enum Posted {
         seq: Seq,
     },
 }
+
+/// A webhook that the mailbox knows, until it expires.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Letter {
+    /// The signal's own id.
+    pub id: SignalId,
+    /// The webhook's name.
+    pub webhook: String,
+    /// What tells this wait from others for the same webhook.
+    pub identifier: String,
+    /// When it came.
+    pub at: Timestamp,
+    /// When it is forgotten.
+    pub expires: Timestamp,
+    /// What has become of it.
+    pub lies: Lies,
+}
+
+/// Where a letter is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Lies {
+    /// In the mailbox: nobody has waited for it yet.
+    Here(Mail),
+    /// In a run, since the first event of the append that took it.
+    Taken {
+        /// The run that took it.
+        run: RunId,
+        /// The event.
+        seq: Seq,
+    },
+}

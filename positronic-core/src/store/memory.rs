@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
-    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
-    Watcher, watchers::Watchers,
+    Answer, Append, EventStore, Found, Holder, Letter, Lies, Mail, PendingFilter, Posted, RunFilter, Snapshot,
+    StoreError, Waiter, Watcher, watchers::Watchers,
 };
 use crate::record::{Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
 
@@ -254,6 +254,24 @@ impl EventStore for MemoryStore {
         let fits = |mail: &&Mail| mail.webhook == webhook && mail.identifier == identifier;
         let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
         ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
+    }
+
+    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+        let contents = self.contents();
+        let letter = |(mail, taken): &(Mail, Option<(RunId, Seq)>)| Letter {
+            id: mail.id.clone(),
+            webhook: mail.webhook.clone(),
+            identifier: mail.identifier.clone(),
+            at: mail.at,
+            expires: mail.expires,
+            lies: match taken {
+                Some((run, seq)) => Lies::Taken { run: run.clone(), seq: *seq },
+                None => Lies::Here(mail.clone()),
+            },
+        };
+        let mut letters: Vec<_> = contents.mail.values().map(letter).collect();
+        letters.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
+        ready(Ok(letters))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -25,7 +25,7 @@ use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 
 pub use append::{Append, Index, Snapshot};
 pub use error::StoreError;
-pub use mail::{Mail, Posted};
+pub use mail::{Letter, Lies, Mail, Posted};
 pub use memory::MemoryStore;
 pub use query::{Found, PendingFilter, RunFilter, Waiter};
 #[cfg(feature = "sqlite")]
@@ -62,12 +62,23 @@ pub trait EventStore: Send + Sync + 'static {
     /// [`StoreError::NoSuchRun`] when there is no such log.
     fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary>;
 
-    /// Lists the rows about runs that pass a filter, the last started first.
+    /// Lists the rows about runs that pass a filter, the last started first. One that cannot be read is left out.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>>;
+
+    /// Lists the runs that [`EventStore::runs`] leaves out, with what is wrong with their rows.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+        // A store that keeps rows as they are has none.
+        _ = filter;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Lists what waits for somebody, over all runs, the oldest first.
     ///
@@ -111,6 +122,14 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only those of the store itself.
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>>;
+
+    /// Lists what the mailbox knows: what nobody has taken yet, and what was taken and is not forgotten; the oldest
+    /// first.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn mailbox(&self) -> Answer<'_, Vec<Letter>>;
 
     /// Throws a mail away that nobody has taken, since it was refused.
     ///

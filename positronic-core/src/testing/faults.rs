@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 use crate::store::{
-    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
-    Watcher,
+    Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
+    Waiter, Watcher,
 };
 
 /// What goes wrong with an append.
@@ -108,6 +108,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
         self.inner.mail(webhook, identifier)
+    }
+
+    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+        self.inner.mailbox()
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -514,9 +514,13 @@ async fn a_decision_about_a_call_that_is_not_asked_about_is_refused() {
     let run = play.start(&workshop(&journal, tools), ()).await;
     waits(&run).await;
 
-    for (call, expected) in [("Work/0.0", "decided"), ("Work/0.2", "decided"), ("Work/0.9", "no such call")] {
+    for (call, expected) in [("Work/0.0", "decided"), ("Work/0.2", "unasked"), ("Work/0.9", "no such call")] {
         let found = match refusal(run.approve(&path(call), "ann").await.unwrap_err()) {
             Refusal::Decided { .. } => "decided",
+            Refusal::Unasked { how, .. } => {
+                assert_eq!(how, "does not wait for a decision");
+                "unasked"
+            }
             Refusal::NoSuchCall { open, .. } => {
                 assert_eq!(open, "pending: `Work/0.1`");
                 "no such call"

@@ -65,9 +65,10 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
         (vec![approve("Work/0.3")], |r| matches!(r, Refusal::Expired { .. })),
         (vec![reject("Work/0.3", "no")], |r| matches!(r, Refusal::Expired { .. })),
         (vec![webhook("slack")], |r| matches!(r, Refusal::NothingWaits { .. })),
-        (vec![SignalKind::Reply { call: path("Work/0.1"), payload: json!({}) }], |r| {
-            matches!(r, Refusal::NoSuchCall { .. })
-        }),
+        (
+            vec![SignalKind::Reply { call: path("Work/0.1"), payload: json!({}) }],
+            |r| matches!(r, Refusal::Unasked { how, .. } if how == "waits for a decision, not for a reply"),
+        ),
         (vec![SignalKind::Message { to: nowhere, text: "hello".to_owned(), message_id: None }], |r| {
             matches!(r, Refusal::NoListener(_))
         }),

@@ -93,6 +93,10 @@ impl<S: EventStore> EventStore for Counting<S> {
         self.0.mail(webhook, identifier)
     }
 
+    fn mailbox(&self) -> Answer<'_, Vec<positronic_core::store::Letter>> {
+        self.0.mailbox()
+    }
+
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
         self.0.discard(mail)
     }

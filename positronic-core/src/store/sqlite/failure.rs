@@ -68,7 +68,9 @@ impl Place {
             Trouble::Refused(error) => error,
             Trouble::Unreadable(what, error) => {
                 let file = self.path.display();
-                StoreError::Failed { message: format!("{what} in `{file}` cannot be read: {error}") }
+                StoreError::Failed {
+                    message: format!("{what} in `{file}` cannot be read: {error}. Restore the file from a backup"),
+                }
             }
             Trouble::Sqlite(error) => self.explain_sqlite(&error),
         }

@@ -4,8 +4,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
 use super::rows::{decode, seq};
-use crate::record::{RunId, SignalId};
-use crate::store::{Mail, Posted};
+use crate::record::{RunId, SignalId, Timestamp};
+use crate::store::{Letter, Lies, Mail, Posted};
 
 /// Keeps mail, and forgets what has expired.
 pub(super) fn post(db: &Connection, mail: &Mail, content: &str) -> Result<Posted, Trouble> {
@@ -35,6 +35,33 @@ pub(super) fn oldest(db: &Connection, webhook: &str, identifier: &str) -> Result
     let mut statement = db.prepare_cached(sql)?;
     let content: Option<String> = statement.query_row([webhook, identifier], |row| row.get(0)).optional()?;
     content.map(|content| decode("a mail", &content)).transpose()
+}
+
+/// Lists everything that is known.
+pub(super) fn all(db: &Connection) -> Result<Vec<Letter>, Trouble> {
+    let sql = "SELECT id, webhook, identifier, at, expires, taken_by, taken_at, content FROM mail ORDER BY at, id";
+    let mut statement = db.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut letters = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = SignalId::from(row.get::<_, String>(0)?);
+        let lies = match row.get::<_, Option<String>>(5)? {
+            Some(run) => {
+                Lies::Taken { run: RunId::from(run), seq: seq(row.get::<_, Option<i64>>(6)?.unwrap_or_default()) }
+            }
+            None => Lies::Here(decode(&format!("the mail `{id}`"), &row.get::<_, String>(7)?)?),
+        };
+        let (webhook, identifier) = (row.get(1)?, row.get(2)?);
+        letters.push(Letter {
+            id,
+            webhook,
+            identifier,
+            at: Timestamp(row.get(3)?),
+            expires: Timestamp(row.get(4)?),
+            lies,
+        });
+    }
+    Ok(letters)
 }
 
 /// Throws mail away that nobody has taken.

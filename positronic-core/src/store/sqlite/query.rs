@@ -12,11 +12,11 @@ use crate::store::{Found, PendingFilter, RunFilter, Snapshot, Waiter};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Trouble> {
-    let key: Option<i64> = db
-        .prepare_cached("SELECT key FROM runs WHERE run = ?1")?
-        .query_row([run.as_str()], |row| row.get(0))
+    let known: Option<(i64, i64)> = db
+        .prepare_cached("SELECT key, next FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let key = key.ok_or_else(|| no_such(run))?;
+    let (key, whole) = known.ok_or_else(|| no_such(run))?;
     // The numbers have no gaps, so no limit is needed; with one, SQLite would prepare the statement each time anew.
     let sql = "SELECT line FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id";
     let mut statement = db.prepare_cached(sql)?;
@@ -35,6 +35,14 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
         next = next.next();
         events.push(Arc::new(event));
     }
+    // An append is atomic, so a log that is shorter has lost something; whoever waited for the rest would wait forever.
+    if events.len() < most && next < seq(whole) {
+        let what = format!("the log of the run `{run}`");
+        let last =
+            |next: Seq| next.0.checked_sub(1).map_or_else(|| "no event".to_owned(), |last| format!("event {last}"));
+        let reason = format!("it ends at {}, and its row says {}; it is damaged", last(next), last(seq(whole)));
+        return Err(Trouble::unreadable(&what, reason));
+    }
     Ok(events)
 }
 
@@ -45,9 +53,24 @@ pub(super) fn run(db: &Connection, run: &RunId) -> Result<RunSummary, Trouble> {
     decode(&format!("the row about the run `{run}`"), &summary.ok_or_else(|| no_such(run))?)
 }
 
-/// Lists the rows about runs.
+/// Lists the rows about runs; one that cannot be read is left out, since the others are still to be seen.
 pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
-    let mut select = Select::new("SELECT summary FROM runs");
+    let rows = select_runs(filter).list(db, |row| Ok(serde_json::from_str(text(row, 0)?).ok()))?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+/// Lists the rows about runs that cannot be read, with the run and what is wrong.
+pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(RunId, Trouble)>, Trouble> {
+    let rows = select_runs(filter).list(db, |row| {
+        let run = RunId::from(text(row, 1)?);
+        let read = decode::<RunSummary>(&format!("the row about the run `{run}`"), text(row, 0)?);
+        Ok(read.err().map(|trouble| (run, trouble)))
+    })?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+fn select_runs(filter: &RunFilter) -> Select {
+    let mut select = Select::new("SELECT summary, run FROM runs");
     if let Some(prefix) = &filter.prefix {
         select.and("run >= ?", [prefix.clone().into()]);
         select.and("run <= ?", [format!("{prefix}{}", char::MAX).into()]);
@@ -80,7 +103,7 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
         select.and("(status = ? OR (status = ? AND wake <= ?))", [running.into(), waiting.into(), due.0.into()]);
     }
     select.order("started DESC, run DESC", filter.most);
-    select.list(db, |row| decode("the row about a run", text(row, 0)?))
+    select
 }
 
 /// Lists what waits.

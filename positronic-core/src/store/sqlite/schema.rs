@@ -113,6 +113,11 @@ fn is_new_by(db: &Connection, place: &Place, newest: usize) -> Result<bool, Trou
             "the event store `{file}` has format {format}, and this release reads up to {newest}: use a newer release of \
              positronic"
         )),
+        // The first step writes both at once.
+        (APPLICATION_ID, 0) => unusable(format!(
+            "the event store `{file}` does not say which format it has: it is damaged, or another program has changed it. \
+             Restore it from a backup"
+        )),
         (APPLICATION_ID, _) => Ok(false),
         _ => unusable(format!(
             "`{file}` is the SQLite file of another program, not an event store, and was left as it is. Name another \

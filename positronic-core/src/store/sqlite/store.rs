@@ -15,8 +15,8 @@ use super::writer::Writer;
 use super::{connection, mailbox, query, remove};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 use crate::store::{
-    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
-    Watcher,
+    Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
+    Waiter, Watcher,
 };
 
 /// How many threads read. Two, so that one long log does not keep everybody waiting.
@@ -207,6 +207,15 @@ impl EventStore for SqliteStore {
         Box::pin(self.ask(move |db| query::runs(db, &filter)))
     }
 
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+        let filter = filter.clone();
+        Box::pin(async move {
+            let found = self.ask(move |db| query::unreadable(db, &filter)).await?;
+            let place = &self.shared.place;
+            Ok(found.into_iter().map(|(run, trouble)| (run, place.explain(trouble))).collect())
+        })
+    }
+
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| query::pending(db, &filter)))
@@ -250,6 +259,10 @@ impl EventStore for SqliteStore {
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier)))
+    }
+
+    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+        Box::pin(self.ask(mailbox::all))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

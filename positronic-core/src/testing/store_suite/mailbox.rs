@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Sample;
 use crate::record::{Actor, RunId, Seq, SignalId, Timestamp};
-use crate::store::{EventStore, Mail, Posted, StoreError};
+use crate::store::{EventStore, Letter, Lies, Mail, Posted, StoreError};
 
 /// Makes mail for one webhook.
 pub(super) fn mail(id: &str, at: i64, expires: i64) -> Mail {
@@ -96,4 +96,26 @@ pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.mail("slack", "thread").await, Ok(None));
     assert_eq!(store.post(&refused).await, Ok(Posted::New));
     assert!(matches!(store.post(&taken).await, Ok(Posted::Taken { .. })));
+}
+
+/// The mailbox says what it keeps and what was taken, the oldest first, until it is forgotten or thrown away.
+pub async fn mail_is_listed<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let (kept, taken) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
+    store.post(&kept).await.unwrap();
+    store.post(&taken).await.unwrap();
+    let run = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
+
+    let letter = |mail: &Mail, lies: Lies| Letter {
+        id: mail.id.clone(),
+        webhook: mail.webhook.clone(),
+        identifier: mail.identifier.clone(),
+        at: mail.at,
+        expires: mail.expires,
+        lies,
+    };
+    let both = [letter(&taken, Lies::Taken { run: run.run, seq: Seq(0) }), letter(&kept, Lies::Here(kept.clone()))];
+    assert_eq!(other.mailbox().await, Ok(both.to_vec()));
+    store.discard(&kept.id).await.unwrap();
+    assert_eq!(other.mailbox().await, Ok(both[..1].to_vec()));
 }

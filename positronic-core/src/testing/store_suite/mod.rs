@@ -61,6 +61,7 @@ macro_rules! store_suite {
             mail_expires,
             mail_is_taken_once,
             mail_is_thrown_away,
+            mail_is_listed,
             a_worker_is_alive_while_it_holds,
             a_watcher_is_told_of_appends,
             a_watcher_is_told_of_a_run_to_come,

@@ -93,6 +93,19 @@ fn a_newer_format() {
 }
 
 #[test]
+fn a_file_that_names_no_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(SqliteStore::open(&path).unwrap());
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 0").unwrap();
+    assert_eq!(
+        refused(&path),
+        "the event store `DIR/runs.db` does not say which format it has: it is damaged, or another program has changed it. \
+         Restore it from a backup"
+    );
+}
+
+#[test]
 fn a_file_that_may_not_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
@@ -223,6 +236,57 @@ async fn a_file_that_is_damaged() {
         message
             .ends_with(&format!("Restore it from a backup, or save what can be read with `sqlite3 {name} .recover`")),
         "{message}"
+    );
+}
+
+/// The other runs are seen all the same.
+#[tokio::test]
+async fn a_row_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    _ = Sample::new("run-1").says("one").appended(&store).await;
+    _ = Sample::new("run-2").says("one").appended(&store).await;
+    Connection::open(&path).unwrap().execute("UPDATE runs SET summary = '{' WHERE run = 'run-1'", []).unwrap();
+
+    let filter = positronic_core::store::RunFilter::default();
+    let listed: Vec<_> = store.runs(&filter).await.unwrap().into_iter().map(|row| row.run.to_string()).collect();
+    let unreadable = store.unreadable(&filter).await.unwrap();
+
+    assert_eq!(listed, ["run-2"]);
+    let [(run, StoreError::Failed { message })] = unreadable.as_slice() else { panic!("{unreadable:?}") };
+    assert_eq!(run.as_str(), "run-1");
+    assert!(message.starts_with("the row about the run `run-1` in `"), "{message}");
+    assert!(message.ends_with(". Restore the file from a backup"), "{message}");
+}
+
+/// Whoever appends to it is told so at once, and does not wait for events that never come.
+#[tokio::test]
+async fn a_log_that_has_lost_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
+    drop(store);
+    let other = Connection::open(&path).unwrap();
+    other.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)", []).unwrap();
+    drop(other);
+    let store = quick(&path);
+
+    let sentence = format!(
+        "the log of the run `run-1` in `{}` cannot be read: it ends at event 0, and its row says event 1; it is \
+         damaged. Restore the file from a backup",
+        path.display()
+    );
+    let damaged = StoreError::Failed { message: sentence };
+    let control = positronic_core::runner::Control::new(store.clone());
+    let sent = control.signal(&run.run, positronic_core::record::SignalKind::Pause, Default::default()).await;
+    assert_eq!(sent, Err(damaged.clone().into()));
+    assert_eq!(store.read(&run.run, positronic_core::record::Seq(0), 9).await.map(|_| ()), Err(damaged));
+    assert_eq!(
+        store.read(&run.run, positronic_core::record::Seq(0), 1).await.map(|log| log.len()),
+        Ok(1),
+        "the rest stays"
     );
 }
 

@@ -1,0 +1,154 @@
+//! The command at a terminal: questions, and what takes them off the screen.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, channel};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::json;
+
+use crate::durable::{Desk, signal, until};
+
+/// A terminal at which the command runs.
+struct Seat {
+    child: Child,
+    keyboard: File,
+    written: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+}
+
+impl Seat {
+    fn at(desk: &Desk, arguments: &[&str]) -> Self {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+        let side = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
+        let (rows, columns) = (24, 100);
+        tcsetwinsize(side(), Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let mut command = desk.command(arguments);
+        let child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        let keyboard = File::from(terminal);
+        let (mut display, (sender, written)) = (keyboard.try_clone().unwrap(), channel());
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The terminal's other side is closed when the process has ended.
+            while let Ok(count @ 1..) = display.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, keyboard, written, screen: vt100::Parser::new(rows, columns, 1000) }
+    }
+
+    fn look(&mut self) -> String {
+        while let Ok(bytes) = self.written.try_recv() {
+            self.screen.process(&bytes);
+        }
+        self.screen.screen().contents()
+    }
+
+    fn sees(&mut self, text: &str) {
+        until(|| self.look().contains(text));
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits for the command's end, and returns its exit code and the last screen.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut code = None;
+        until(|| {
+            // Whoever writes waits for somebody who reads.
+            self.look();
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        });
+        until(|| match self.written.try_recv() {
+            Ok(bytes) => {
+                self.screen.process(&bytes);
+                false
+            }
+            Err(error) => error == std::sync::mpsc::TryRecvError::Disconnected,
+        });
+        (code.unwrap().code(), self.screen.screen().contents())
+    }
+}
+
+fn asked(desk: &Desk) -> Seat {
+    let mut seat = Seat::at(desk, &["run", "release", "--ask", "--id", "v1"]);
+    seat.sees("May deploy run?");
+    seat
+}
+
+#[test]
+fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
+    for (told, way) in [("-TERM", "the run stays as it is; go on with: "), ("-HUP", "the run stays as it is")] {
+        let desk = Desk::new();
+        let mut seat = asked(&desk);
+
+        signal(&seat.child, told);
+        until(|| !seat.look().contains("Enter to choose"));
+        // Whoever sits there may press a key all the same.
+        _ = seat.keyboard.write_all(b"\r");
+        let (code, screen) = seat.end();
+
+        assert_eq!(code, Some(143), "{screen}");
+        assert!(screen.contains(way), "{screen}");
+        for gone in ["May deploy run?", "asks: this reaches every user", "Enter to choose"] {
+            assert!(!screen.contains(gone), "the question is off the screen: {screen}");
+        }
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+    }
+}
+
+#[test]
+fn ctrl_c_at_a_question_cancels_the_run_and_clears_the_menu() {
+    for interrupt in [|seat: &mut Seat| seat.types("\u{3}"), |seat: &mut Seat| signal(&seat.child, "-INT")] {
+        let desk = Desk::new();
+        let mut seat = asked(&desk);
+
+        interrupt(&mut seat);
+        let (code, screen) = seat.end();
+
+        assert_eq!(code, Some(130), "{screen}");
+        assert!(!screen.contains("May deploy run?"), "{screen}");
+        assert_eq!(desk.json(&["show", "v1"])["run"]["status"], json!("cancelled"));
+    }
+}
+
+#[test]
+fn a_question_that_was_answered_elsewhere_goes_and_says_who_answered() {
+    let desk = Desk::new();
+    let seat = asked(&desk);
+    desk.expect(&["approve", "v1", "--by", "bob"], 0);
+    let (code, screen) = seat.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("`Ship/3.0` waits no longer: it was approved by bob over cli"), "{screen}");
+    assert!(!screen.contains("May deploy run?"), "{screen}");
+
+    let desk = Desk::new();
+    let seat = asked(&desk);
+    desk.expect(&["cancel", "v1", "--by", "bob"], 0);
+    let (code, screen) = seat.end();
+    assert_eq!(code, Some(4), "{screen}");
+    assert!(screen.contains("waits no longer: the run was cancelled by bob over cli"), "{screen}");
+}
+
+#[test]
+fn a_person_chooses_and_edits() {
+    let desk = Desk::new();
+    let mut seat = asked(&desk);
+    // Approve with other arguments: the version is taken away with Ctrl-U and written anew.
+    seat.types("\u{1b}[B\r");
+    seat.sees("version:");
+    seat.types("\u{15}2.0.0\r");
+    let (code, screen) = seat.end();
+
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("\"deployed\": \"2.0.0\""), "{screen}");
+}
