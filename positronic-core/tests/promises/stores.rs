@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak, mpsc};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId};
 use positronic_core::store::{
-    Answer, Append, Durability, EventStore, Found, Holder, Mail, MemoryStore, PendingFilter, Posted, RunFilter,
+    Answer, Append, Durability, EventStore, Found, Holder, Letter, Mail, MemoryStore, PendingFilter, Posted, RunFilter,
     Snapshot, SqliteOptions, SqliteStore, StoreError, Waiter, Watcher,
 };
 use tempfile::TempDir;
@@ -118,6 +118,10 @@ impl EventStore for OnDisk {
 
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
         still(self.store.mail(webhook, identifier))
+    }
+
+    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+        still(self.store.mailbox())
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
