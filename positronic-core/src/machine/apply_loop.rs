@@ -7,7 +7,8 @@ use crate::record::{
     StageKind, ToolCall, ToolSet, hash_json,
 };
 
-use super::apply::{Reason, change_state, record_value};
+use super::apply::{Reason, change_state};
+use super::apply_step::record_value;
 use super::known::Body;
 use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
 

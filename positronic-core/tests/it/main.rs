@@ -9,11 +9,14 @@
 )]
 
 mod approvals;
+#[path = "../support/asks.rs"]
+mod asks;
 mod batches;
 mod bfcl;
 mod cancel;
 mod crash;
 mod events;
+mod exits;
 mod first;
 mod layers;
 mod limits;
