@@ -9,12 +9,15 @@
 )]
 
 mod approvals;
+#[path = "../support/asks.rs"]
+mod asks;
 mod batches;
 mod bfcl;
 mod cancel;
 mod crash;
 mod due;
 mod events;
+mod exits;
 mod first;
 mod layers;
 mod limits;
