@@ -260,7 +260,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be written as JSON.
+    /// An [`Error`] when `data` cannot be written as JSON, or the call has shown 1000 files and widgets.
     pub fn display_widget(
         &self,
         kind: impl Into<String>,
@@ -289,7 +289,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be written as JSON.
+    /// An [`Error`] when `data` cannot be written as JSON, or the call has shown 1000 files and widgets.
     pub fn replace_widget(
         &self,
         replaced: &PublicId,
@@ -308,12 +308,16 @@ impl<O, S, V> ToolContext<O, S, V> {
         fallback: String,
     ) -> Result<PublicId> {
         let widget = WidgetOutput { kind, data: encode(data)?, fallback, replaces };
-        Ok(self.scope.link.output(&self.scope.path, SideOutput::Widget(widget)))
+        self.scope.link.output(&self.scope.path, SideOutput::Widget(widget))
     }
 
     /// Records a file that the tool made; the model reads one line about it.
-    pub fn add_file(&self, file: FileOutput) {
-        self.scope.link.output(&self.scope.path, SideOutput::File(file));
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the call has shown 1000 files and widgets.
+    pub fn add_file(&self, file: FileOutput) -> Result<()> {
+        self.scope.link.output(&self.scope.path, SideOutput::File(file)).map(|_| ())
     }
 
     /// Shows how far the tool is. It is live only, never recorded.

@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 use crate::plan::{Link, Plan, SideOutput};
 use crate::record::{Delta, DeltaKind, ModelResponse, Path, Prompt, PublicId, Question};
 
+/// How many files and widgets a call may show: each is an event, and none is recorded before the tool lets others work.
+const OUTPUTS: usize = 1000;
+
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.
     shared: Weak<Shared>,
@@ -47,7 +50,7 @@ impl RunLink {
 }
 
 impl Link for RunLink {
-    fn output(&self, path: &Path, output: SideOutput) -> PublicId {
+    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
         let (recorded, attempt) = self.shared.upgrade().map_or((0, 0), |shared| {
             let attempt = shared.state().call(path).map_or(0, |call| call.attempt);
             (shared.prompts().side_outputs(path), attempt)
@@ -56,15 +59,18 @@ impl Link for RunLink {
             // A retry shows its own; a first try that runs again after a crash shows what it has shown.
             let first = if attempt == 0 { 0 } else { recorded };
             let index = counts.outputs.unwrap_or(first);
-            counts.outputs = Some(index + 1);
+            counts.outputs = Some((index + 1).min(OUTPUTS));
             index
         });
+        if index >= OUTPUTS {
+            return Err(Error::new(format!("a call may show {OUTPUTS} files and widgets, and this one has")));
+        }
         let id = path.output_id(index);
         if index < recorded {
-            return id;
+            return Ok(id);
         }
         _ = self.reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
-        id
+        Ok(id)
     }
 
     fn progress(&self, path: &Path, text: String) {
