@@ -37,7 +37,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// Keeps the logs of runs, and what follows from them.
 ///
 /// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`], when the store itself fails;
-/// nothing is written then.
+/// nothing is written then, but by [`EventStore::remove`].
 pub trait EventStore: Send + Sync + 'static {
     /// Appends events to a run's log, with all that [`Append`] says beside them: all or nothing. The first append to a
     /// run expects number 0.
@@ -94,7 +94,7 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only those of the store itself; some of many runs may be removed then.
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize>;
 
     /// Keeps a webhook until somebody waits for it, or until it expires. The same signal id twice is the same mail.
