@@ -303,6 +303,38 @@ fn a_fork_is_a_run_of_now_and_over_where_the_original_is() {
 }
 
 #[test]
+fn a_fork_and_what_differs_in_it_read_well() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let forked = desk.call(&scripted([]), &["fork", "ticket-1", "--at", "5", "-o", "limit=100"]);
+    let id = forked.out.trim_end().rsplit(' ').next().unwrap().to_owned();
+    let readable = |text: &str| text.replace(&id, "FORK").replace(&id[..13], "FORK");
+    insta::assert_snapshot!(readable(&forked.out), @"forked ticket-1 after event 5 into FORK");
+    insta::assert_snapshot!(readable(&forked.err), @r"
+    go on with: desk work FORK
+    then compare: desk diff ticket-1 FORK
+    ");
+    desk.call(&scripted([refund(70), Reply::text("Refunded.")]), &["work", &id]);
+    let diff = |one: &str, other: &str| desk.call(&Project::new(), &["diff", one, other]).out;
+    insta::assert_snapshot!("diff_other_options", readable(&diff("ticket-1", &id)));
+    insta::assert_snapshot!(diff("ticket-1", "ticket-1"), @r"
+    - ticket-1 Help Desk, waiting, 0 tokens in, 0 out
+    + ticket-1 Help Desk, waiting, 0 tokens in, 0 out
+      both say the same, in 9 events
+    ");
+
+    let staged = desk.call(&Project::new(), &["fork", "ticket-1", "--stage", "Chat"]);
+    let id = staged.out.trim_end().rsplit(' ').next().unwrap().to_owned();
+    insta::assert_snapshot!(
+        staged.out.replace(&id, "FORK"),
+        @"forked ticket-1 after event 3, before `Chat`, into FORK"
+    );
+    desk.call(&scripted([Reply::text("There is nothing to refund.")]), &["work", &id]);
+    insta::assert_snapshot!("diff_other_answer", diff("ticket-1", &id).replace(&id, "FORK"));
+}
+
+#[test]
 fn a_stage_is_run_again_in_a_fork() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");

@@ -36,11 +36,15 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         ui.json_line(&json!({"removed": removed, "dry_run": args.dry_run, "runs": runs}))?;
         return Ok(Exit::Done);
     }
-    let found = many(u64::try_from(rows.len()).unwrap_or(u64::MAX), "run");
+    let count = |runs| many(u64::try_from(runs).unwrap_or(u64::MAX), "run");
     if !rows.is_empty() {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.tell(&table(&rows, &short, &HashSet::new(), now, columns, unicode))?;
     }
-    ui.notice(&if args.dry_run { format!("{found} would be removed") } else { format!("removed {found}") })?;
+    ui.notice(&if args.dry_run {
+        format!("{} would be removed", count(rows.len()))
+    } else {
+        format!("removed {}", count(removed))
+    })?;
     Ok(Exit::Done)
 }

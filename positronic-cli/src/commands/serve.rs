@@ -177,7 +177,10 @@ impl<'a> Server<'a> {
             Err(Some(failure)) => {
                 let name = self.name(&row.run).await.unwrap_or_else(|_| row.run.to_string());
                 ui.notice(&format!("{name} is not gone on with: {failure}"))?;
-                due.refuse(&row);
+                match failure {
+                    Failure::Store { .. } | Failure::Run { .. } => due.postpone(&row),
+                    _ => due.refuse(&row),
+                }
                 return Ok(());
             }
         };

@@ -275,7 +275,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be written as JSON.
+    /// An [`Error`] when `data` cannot be written as JSON, or the call has shown 1000 files and widgets.
     pub fn display_widget(
         &self,
         kind: impl Into<String>,
@@ -304,7 +304,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be written as JSON.
+    /// An [`Error`] when `data` cannot be written as JSON, or the call has shown 1000 files and widgets.
     pub fn replace_widget(
         &self,
         replaced: &PublicId,
@@ -323,19 +323,23 @@ impl<O, S, V> ToolContext<O, S, V> {
         fallback: String,
     ) -> Result<PublicId> {
         let widget = WidgetOutput { kind, data: encode(data)?, fallback, replaces };
-        Ok(self.scope.link.output(&self.scope.path, SideOutput::Widget(widget)))
+        self.scope.link.output(&self.scope.path, SideOutput::Widget(widget))
     }
 
     /// Records a file that the tool made; the model reads one line about it.
-    pub fn add_file(&self, file: FileOutput) {
-        self.scope.link.output(&self.scope.path, SideOutput::File(file));
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the call has shown 1000 files and widgets.
+    pub fn add_file(&self, file: FileOutput) -> Result<()> {
+        self.scope.link.output(&self.scope.path, SideOutput::File(file)).map(|_| ())
     }
 
     /// Records an output of an application's own type; see [`OutputType`].
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the output cannot be written as JSON.
+    /// An [`Error`] when the output cannot be written as JSON, or the call has shown 1000 outputs.
     pub fn add_output<T: OutputType>(&self, output: &T) -> Result<PublicId> {
         let custom = CustomOutput {
             kind: T::KIND.to_owned(),
@@ -343,7 +347,7 @@ impl<O, S, V> ToolContext<O, S, V> {
             fallback: output.fallback(),
             told: output.told(),
         };
-        Ok(self.scope.link.output(&self.scope.path, SideOutput::Custom(custom)))
+        self.scope.link.output(&self.scope.path, SideOutput::Custom(custom))
     }
 
     /// Shows how far the tool is. It is live only, never recorded.

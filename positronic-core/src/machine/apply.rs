@@ -9,8 +9,7 @@ use crate::record::{Body, Change, Claim, Event, Failure, LoopOutcome, Path, Segm
 
 use super::apply_loop;
 use super::state::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, StepFrame, Values,
-    Visit, owner_of,
+    BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, Visit, owner_of,
 };
 
 /// Says why an event cannot be the next one of its run.
@@ -165,50 +164,16 @@ impl RunState {
                 self.accept(Some(signal), event);
                 Ok(())
             }
-            Body::StepStart { attempt } => self.step(path, |step| match step.intent {
-                Intent::Running => Err("the step is running".to_owned()),
-                _ if step.attempt != *attempt => Err(format!("the next try is {}", step.attempt)),
-                Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => {
-                    step.intent = Intent::Running;
-                    Ok(())
-                }
-            }),
-            Body::StepRetry { attempt, due, .. } => self.step(path, |step| {
-                if step.attempt != *attempt {
-                    return Err(format!("the step is at try {}", step.attempt));
-                }
-                step.attempt += 1;
-                step.intent = Intent::Backoff(*due);
-                Ok(())
-            }),
+            Body::StepStart { attempt } => self.start_step(path, *attempt),
+            Body::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
             Body::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
             Body::ValueRecorded { name, value } => match path.last() {
                 Some(Segment::Call(..)) => apply_loop::apply(self, event),
-                _ => self.step(path, |step| match step.intent {
-                    Intent::Running => record_value(&mut step.values, name, value),
-                    Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
-                }),
+                _ => self.keep_value_of_step(path, name, value),
             },
-            Body::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
-                let hash = question_hash(question);
-                let index = question_index(path)?;
-                self.step_of_question(path, |step| {
-                    match step.asked.get(index) {
-                        // It is sent again as it was: nobody has the answer.
-                        Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
-                        None if index == step.asked.len() => step.asked.push(Asked { hash, answer: None }),
-                        _ => return Err(format!("the step's next question is {}", step.asked.len())),
-                    }
-                    Ok(())
-                })
-            }
+            Body::LoopModelCall { question: Some(question), .. } if self.is_question(path) => self.ask(path, question),
             Body::LoopModelResult { parts, facts, .. } if self.is_question(path) => {
-                let index = question_index(path)?;
-                self.step_of_question(path, |step| {
-                    let asked = step.asked.get_mut(index).ok_or("it was not asked")?;
-                    asked.answer = Some(Arc::clone(parts));
-                    Ok(())
-                })?;
+                self.answer(path, parts)?;
                 self.add_usage(path, facts.usage);
                 Ok(())
             }
@@ -311,42 +276,6 @@ impl RunState {
         Ok(())
     }
 
-    fn step(&mut self, path: &Path, f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>) -> Result<(), Reason> {
-        let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
-        let owner = owner_of(path).unwrap_or_default();
-        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-        if !brain.is_at(name, StageKind::Step) {
-            return Err("the brain is not at this step".to_owned());
-        }
-        match &mut brain.stage {
-            Stage::Step(step) => f(step),
-            Stage::Ready => {
-                let mut step =
-                    StepFrame { attempt: 0, intent: Intent::Ready, asked: Vec::new(), values: Values::new() };
-                f(&mut step)?;
-                brain.stage = Stage::Step(step);
-                Ok(())
-            }
-            Stage::Loop(_) | Stage::Brain(_) | Stage::Failed(_) => Err("the stage is no step".to_owned()),
-        }
-    }
-
-    fn is_question(&self, path: &Path) -> bool {
-        self.owner(path).is_some_and(|brain| matches!(brain.stage, Stage::Step(_)))
-    }
-
-    fn step_of_question(
-        &mut self,
-        path: &Path,
-        f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>,
-    ) -> Result<(), Reason> {
-        let stage = path.parent().ok_or("this is no question's path")?;
-        self.step(&stage, |step| match step.intent {
-            Intent::Running => f(step),
-            Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
-        })
-    }
-
     fn complete_stage(&mut self, path: &Path, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
         let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
         let owner = owner_of(path).unwrap_or_default();
@@ -412,15 +341,6 @@ pub(super) fn migrated_place(brain: &BrainFrame, stages: &crate::record::Shape) 
     place.ok_or_else(|| format!("it has no {} `{}`, where the run is", current.kind, current.name))
 }
 
-/// Keeps a value that was computed once.
-pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<serde_json::Value>) -> Result<(), Reason> {
-    if values.contains_key(name) {
-        return Err(format!("the value `{name}` is there already"));
-    }
-    values.insert(name.to_owned(), Arc::clone(value));
-    Ok(())
-}
-
 /// Applies a recorded change to a brain's state.
 pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
     if let Some(change) = change {
@@ -447,18 +367,6 @@ fn limit_failure(frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
             message: format!("the loop `{}` used up {what} without coming to an end", frame.path),
             retryable: false,
         }),
-    }
-}
-
-/// Hashes a question, so that a step that runs again finds its answer.
-pub(crate) fn question_hash(question: &crate::record::Question) -> crate::record::ContentHash {
-    crate::record::hash_json(&serde_json::to_value(question).unwrap_or_default())
-}
-
-fn question_index(path: &Path) -> Result<usize, Reason> {
-    match path.last() {
-        Some(Segment::Round(index)) => Ok(usize::try_from(index).unwrap_or(usize::MAX)),
-        _ => Err("this is no question's path".to_owned()),
     }
 }
 

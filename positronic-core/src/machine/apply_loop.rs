@@ -7,7 +7,8 @@ use crate::record::{
     StageKind, ToolCall, ToolSet, hash_json,
 };
 
-use super::apply::{Reason, change_state, question_hash, record_value};
+use super::apply::{Reason, change_state};
+use super::apply_step::{question_hash, record_value};
 use super::known::Body;
 use super::state::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
 

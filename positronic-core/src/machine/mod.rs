@@ -16,6 +16,7 @@
 
 mod apply;
 mod apply_loop;
+mod apply_step;
 mod batch;
 mod close;
 mod decide;
@@ -37,7 +38,7 @@ pub use status::{awaits, pending, status};
 pub use summary::summary;
 pub use why::{Whom, Why, why};
 
-pub(crate) use apply::question_hash;
 pub(crate) use apply_loop::denial;
+pub(crate) use apply_step::question_hash;
 pub(crate) use batch::denied_before;
 pub(crate) use decide::REPLY;

@@ -38,7 +38,11 @@ pub struct Scope {
 /// The way from an author's code back into its run.
 pub trait Link: Send + Sync {
     /// Records what a call shows beside its result, and returns the id it gets.
-    fn output(&self, path: &Path, output: SideOutput) -> PublicId;
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`](crate::error::Error) when the call has shown too many.
+    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId>;
 
     /// Shows what a running call says of itself; it is not recorded.
     fn progress(&self, path: &Path, text: String);

@@ -64,10 +64,10 @@ text_id! {
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Returns the number after this one.
+    /// Returns the number after this one; after the last there is none, and it stays.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 
     /// Returns the number as an index into a list that holds the whole log.

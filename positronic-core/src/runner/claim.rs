@@ -82,7 +82,8 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
 }
 
 pub(super) fn epoch_after(state: &RunState) -> Epoch {
-    Epoch(state.claim.as_ref().map_or(0, |claim| claim.epoch.0) + 1)
+    // After the last epoch the same comes again, and the claim is refused.
+    Epoch(state.claim.as_ref().map_or(0, |claim| claim.epoch.0).saturating_add(1))
 }
 
 /// Returns the name of the worker of another runner that has the run in hand. One of this runner has not: then its

@@ -14,6 +14,8 @@ use crate::store::{RunFilter, StoreError, Watcher};
 
 /// How often it is looked whether something is due, or a worker of another process has died.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a run is left out that could not be taken up since something failed.
+const LATER: Duration = Duration::from_secs(60);
 
 /// Finds the runs in which there is work: those that somebody appends to at once, and all others once a second.
 ///
@@ -34,8 +36,8 @@ pub struct Due {
     rung: Arc<Rung>,
     /// When all runs are listed again.
     list: Instant,
-    /// Where a run was refused, as of which event.
-    refused: HashMap<RunId, Seq>,
+    /// Where a run was refused, as of which event, and until when.
+    refused: HashMap<RunId, (Seq, Option<Instant>)>,
 }
 
 /// The runs that somebody has appended to.
@@ -102,7 +104,12 @@ impl Due {
                 }
             }
         }
-        rows.retain(|row| !busy(&row.run) && self.refused.get(&row.run) != Some(&row.next));
+        let refused = |row: &RunSummary| {
+            self.refused
+                .get(&row.run)
+                .is_some_and(|(next, until)| *next == row.next && until.is_none_or(|until| Instant::now() < until))
+        };
+        rows.retain(|row| !busy(&row.run) && !refused(row));
         Ok(rows)
     }
 
@@ -113,7 +120,12 @@ impl Due {
 
     /// Leaves a run out until something has changed in it.
     pub fn refuse(&mut self, row: &RunSummary) {
-        self.refused.insert(row.run.clone(), row.next);
+        self.refused.insert(row.run.clone(), (row.next, None));
+    }
+
+    /// Leaves a run out for a minute, or until something has changed in it: what has failed may go well then.
+    pub fn postpone(&mut self, row: &RunSummary) {
+        self.refused.insert(row.run.clone(), (row.next, Some(Instant::now() + LATER)));
     }
 }
 

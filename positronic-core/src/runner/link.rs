@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 use crate::plan::{Link, Plan};
 use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput};
 
+/// How many files and widgets a call may show: each is an event, and none is recorded before the tool lets others work.
+const OUTPUTS: usize = 1000;
+
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.
     shared: Weak<Shared>,
@@ -51,22 +54,25 @@ impl RunLink {
 }
 
 impl Link for RunLink {
-    fn output(&self, path: &Path, output: SideOutput) -> PublicId {
+    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
         let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
             shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
         });
         let index = self.count(path, |counts| {
             // Each try shows its own; one that runs again after a crash shows what it has shown.
             let index = counts.outputs.unwrap_or(before);
-            counts.outputs = Some(index + 1);
+            counts.outputs = Some((index + 1).min(OUTPUTS));
             index
         });
+        if index >= OUTPUTS {
+            return Err(Error::new(format!("a call may show {OUTPUTS} files and widgets, and this one has")));
+        }
         let id = path.output_id(index);
         if index < recorded {
-            return id;
+            return Ok(id);
         }
         _ = self.reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
-        id
+        Ok(id)
     }
 
     fn progress(&self, path: &Path, text: String) {
@@ -151,9 +157,9 @@ impl Quiet {
 }
 
 impl Link for Quiet {
-    fn output(&self, path: &Path, output: SideOutput) -> PublicId {
+    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
         _ = output;
-        path.public_id()
+        Ok(path.public_id())
     }
 
     fn progress(&self, _: &Path, _: String) {}

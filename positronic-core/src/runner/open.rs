@@ -266,7 +266,10 @@ async fn take(runner: &Runner, row: &RunSummary, due: &mut Due) {
         Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => {}
         Err(error) => {
             tracing::warn!(run = %row.run, %error, "the run cannot go on here");
-            due.refuse(row);
+            match error {
+                ResumeError::Store(_) | ResumeError::Failed(_) => due.postpone(row),
+                _ => due.refuse(row),
+            }
         }
     }
 }

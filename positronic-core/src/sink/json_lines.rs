@@ -1,31 +1,31 @@
 //! A sink that writes each event as a line of JSON.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
 use super::{EventSink, SinkError};
 use crate::record::{Event, RunId};
 
 /// Writes each event as one line of JSON, and flushes after it.
+///
+/// It writes where it may block: a pipe that nobody reads holds up the sink, and no run.
 pub struct JsonLines<W> {
-    writer: Mutex<W>,
+    writer: Arc<Mutex<W>>,
 }
 
 impl<W: Write + Send + 'static> JsonLines<W> {
     /// Makes a sink over a writer.
-    pub const fn new(writer: W) -> Self {
-        Self { writer: Mutex::new(writer) }
+    pub fn new(writer: W) -> Self {
+        Self { writer: Arc::new(Mutex::new(writer)) }
     }
+}
 
-    fn write(&self, event: &Event) -> Result<(), SinkError> {
-        let fails = |error: &dyn std::fmt::Display| SinkError(format!("an event could not be written: {error}"));
-        let mut line = event.to_json().map_err(|error| fails(&error))?;
-        line.push('\n');
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.write_all(line.as_bytes()).and_then(|()| writer.flush()).map_err(|error| fails(&error))
-    }
+fn fails(error: &dyn std::fmt::Display) -> SinkError {
+    SinkError(format!("an event could not be written: {error}"))
 }
 
 impl<W: Write + Send + 'static> EventSink for JsonLines<W> {
@@ -34,7 +34,13 @@ impl<W: Write + Send + 'static> EventSink for JsonLines<W> {
     }
 
     fn event<'a>(&'a self, _: &'a RunId, event: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
-        Box::pin(std::future::ready(self.write(event)))
+        Box::pin(async move {
+            let mut line = event.to_json().map_err(|error| fails(&error))?;
+            line.push('\n');
+            let mut writer = Arc::clone(&self.writer).lock_owned().await;
+            let write = move || writer.write_all(line.as_bytes()).and_then(|()| writer.flush());
+            spawn_blocking(write).await.map_err(|error| fails(&error))?.map_err(|error| fails(&error))
+        })
     }
 }
 

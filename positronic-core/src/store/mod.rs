@@ -37,7 +37,47 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// Keeps the logs of runs, and what follows from them.
 ///
 /// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`], when the store itself fails;
-/// nothing is written then.
+/// nothing is written then, but by [`EventStore::remove`].
+///
+/// [`store_suite!`](crate::store_suite) makes tests of what every implementation has to do. A store that stands before
+/// another one hands on what it does not change, here all but the appends of a store that is only looked at:
+///
+/// ```
+/// use std::sync::{Arc, Weak};
+///
+/// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId};
+/// # use positronic_core::store::{Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, Waiter};
+/// use positronic_core::store::{Answer, Append, EventStore, StoreError, Watcher};
+///
+/// struct Frozen<S>(S);
+///
+/// impl<S: EventStore> EventStore for Frozen<S> {
+///     fn append<'a>(&'a self, run: &'a RunId, _: Append) -> Answer<'a, ()> {
+///         let message = format!("the run `{run}` is not to be changed");
+///         Box::pin(std::future::ready(Err(StoreError::Failed { message })))
+///     }
+///
+///     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+///         self.0.read(run, from, most)
+///     }
+///
+///     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+///         self.0.watch(run, watcher);
+///     }
+///     // … and so on.
+/// #   fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> { self.0.run(run) }
+/// #   fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> { self.0.runs(filter) }
+/// #   fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> { self.0.pending(filter) }
+/// #   fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> { self.0.search(text, most) }
+/// #   fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> { self.0.snapshot(run) }
+/// #   fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> { self.0.remove(runs) }
+/// #   fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> { self.0.post(mail) }
+/// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str) -> Answer<'a, Option<Mail>> { self.0.mail(webhook, id) }
+/// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> { self.0.discard(mail) }
+/// #   fn hold(&self) -> Answer<'_, Holder> { self.0.hold() }
+/// #   fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> { self.0.is_alive(holder) }
+/// }
+/// ```
 pub trait EventStore: Send + Sync + 'static {
     /// Appends events to a run's log, with all that [`Append`] says beside them: all or nothing. The first append to a
     /// run expects number 0.
@@ -105,7 +145,7 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only those of the store itself; some of many runs may be removed then.
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize>;
 
     /// Keeps a webhook until somebody waits for it, or until it expires. The same signal id twice is the same mail.
@@ -184,7 +224,11 @@ impl std::fmt::Debug for Holder {
     }
 }
 
-/// Is told when a log has grown. It must not block.
+/// Is told when a log has grown.
+///
+/// It is told on the thread that has written or noticed it, once others can read what was appended: in `SqliteStore`
+/// that is the one thread that writes for everybody, in [`MemoryStore`] the one that appends. So it must not block, and
+/// must not wait for the store; ringing a bell that somebody else hears is all it should do.
 pub trait Watcher: Send + Sync {
     /// The next number of this run's log is now `next`, or a later one.
     fn appended(&self, run: &RunId, next: Seq);

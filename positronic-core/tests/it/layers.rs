@@ -19,8 +19,9 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("testing", &["dsl", "machine", "model", "projection", "runner", "store"]),
 ];
 
-/// Where tokio may be named: the runner, the tests' clock, and the two adapters' places that need a timer.
-const TOKIO: &[&str] = &["runner/", "testing/", "model/openai/transport.rs", "model/scripted.rs"];
+/// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, and the sink that
+/// writes where it may block.
+const TOKIO: &[&str] = &["runner/", "testing/", "model/openai/transport.rs", "model/scripted.rs", "sink/json_lines.rs"];
 
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

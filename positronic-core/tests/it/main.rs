@@ -9,6 +9,8 @@
 )]
 
 mod approvals;
+#[path = "../support/asks.rs"]
+mod asks;
 mod batches;
 mod bfcl;
 mod cancel;
@@ -16,6 +18,7 @@ mod conversations;
 mod crash;
 mod due;
 mod events;
+mod exits;
 mod first;
 mod layers;
 mod limits;

@@ -9,10 +9,11 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Actor, BatchPolicy, ModelRequest, SignalKind};
 use positronic_core::record::{Pending, PendingKind};
 use positronic_core::runner::{Run, Settled};
-use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
+use crate::asks::{Ask, asks, policies};
 use crate::support::{Board, Job, Journal, Play, Shop, ShopLoop, check_requests, done, tools, work, worker};
 
 /// A story's script: what the model says, and what people do.
@@ -26,39 +27,28 @@ struct Script {
     deeds: Vec<(u8, u8)>,
 }
 
-#[derive(Debug, Clone)]
-struct Ask {
-    tool: &'static str,
-    takes: u64,
-    fails: bool,
-}
-
-impl Ask {
-    fn call(&self, id: &str) -> (&'static str, Value) {
-        match self.tool {
-            "safe!" => ("safe", json!({"id": 7})),
-            "safe?" => ("safe", json!("{\"id\"")),
-            "inner" => ("inner", json!({})),
-            tool => (tool, json!({"id": id, "takes": self.takes, "fails": self.fails})),
-        }
+fn call(ask: &Ask, id: &str) -> (&'static str, Value) {
+    match ask.tool {
+        "safe!" => ("safe", json!({"id": 7})),
+        "safe?" => ("safe", json!("{\"id\"")),
+        "inner" => ("inner", json!({})),
+        tool => (tool, json!({"id": id, "takes": ask.takes, "fails": ask.fails})),
     }
 }
 
-fn asks(inner: bool) -> impl Strategy<Value = Ask> {
+fn ask(inner: bool) -> impl Strategy<Value = Ask> {
     let mut names = vec!["safe", "safe", "read", "alone", "gated", "gated", "ask", "looked", "safe!", "safe?", "nope"];
     if !inner {
         names.extend(["inner", "finish"]);
     }
-    (proptest::sample::select(names), 0..4_u64, any::<bool>(), any::<bool>())
-        .prop_map(|(tool, takes, one, other)| Ask { tool, takes: takes * 7, fails: one && other })
+    asks(names)
 }
 
 fn scripts() -> impl Strategy<Value = Script> {
-    let policy = prop_oneof![Just(BatchPolicy::Gated), Just(BatchPolicy::Strict), Just(BatchPolicy::Eager)];
-    let rounds = proptest::collection::vec(proptest::collection::vec(asks(false), 1..7), 1..4);
-    let inner = proptest::collection::vec(asks(true), 0..4);
+    let rounds = proptest::collection::vec(proptest::collection::vec(ask(false), 1..7), 1..4);
+    let inner = proptest::collection::vec(ask(true), 0..4);
     let deeds = proptest::collection::vec((any::<u8>(), any::<u8>()), 12);
-    (policy, any::<bool>(), 1..5_u32, rounds, inner, deeds).prop_map(
+    (policies(), any::<bool>(), 1..5_u32, rounds, inner, deeds).prop_map(
         |(policy, lockstep, parallel, rounds, inner, deeds)| Script {
             policy,
             lockstep,
@@ -114,7 +104,7 @@ fn model(script: &Script, sent: Arc<Mutex<Vec<ModelRequest>>>) -> ScriptedModel 
             Some(batch) if !batch.is_empty() => {
                 // Identical calls occur, so that denials of identical calls do.
                 let id = |index: usize| format!("{place}.{}", index / 2);
-                Reply::calls(batch.iter().enumerate().map(|(index, ask)| ask.call(&id(index))))
+                Reply::calls(batch.iter().enumerate().map(|(index, ask)| call(ask, &id(index))))
             }
             _ => done(),
         }

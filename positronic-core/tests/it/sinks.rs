@@ -271,3 +271,29 @@ async fn a_signal_to_a_run_that_has_stopped_makes_it_go_on() {
 
     assert_eq!(run.settled().await, Settled::Cancelled);
 }
+
+/// A writer that blocks, as a pipe does that nobody reads.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        std::thread::sleep(Duration::from_secs(2));
+        Err(std::io::ErrorKind::TimedOut.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_that_nobody_reads_holds_up_no_run() {
+    let journal = Journal::default();
+    let play = Play::new(talk()).map(|runner| runner.sink(JsonLines::new(Full)));
+    let began = tokio::time::Instant::now();
+    let run = play.start(&workshop(&journal, tools), ()).await;
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}

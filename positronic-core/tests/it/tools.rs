@@ -168,7 +168,7 @@ fn showing() -> ShopTool {
     Tool::new("show", |t: ShopBuilder| {
         t.execute(async |job: Job, cx: Shop| {
             cx.display_widget("chart", json!({"of": job.id}), format!("chart of {}", job.id))?;
-            cx.add_file(file(&format!("{}.txt", job.id)));
+            cx.add_file(file(&format!("{}.txt", job.id)))?;
             tokio::task::yield_now().await;
             cx.display_widget("table", json!([1, 2]), format!("table of {}", job.id))?;
             match job.id.as_str() {
@@ -431,4 +431,27 @@ async fn tools_change_with_the_state_and_a_tool_that_is_gone_is_an_error() {
     assert_eq!(error_of(&results[1]), "there is no tool `safe`; the tools are `late`");
     assert_eq!(results[2], success("c done"));
     assert!(!matches!(results[0], ToolResult::Error { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_shows_files_without_end_fails_and_the_run_goes_on() {
+    let journal = Journal::default();
+    let shop = workshop(&journal, |config| {
+        config.tool("show", |t| {
+            t.execute(async |_: Job, cx: Shop| {
+                loop {
+                    cx.add_file(file("again.txt"))?;
+                    cx.display_widget("bar", 0, "nothing done")?;
+                }
+                #[expect(unreachable_code, reason = "what the tool would return")]
+                Ok(())
+            })
+        })
+    });
+    let play = Play::new([batch([("show", "a")]), done()]);
+
+    let story = play.run(&shop, ()).await;
+
+    assert_eq!(error_of(&results(&story, "Work")[0]), "a call may show 1000 files and widgets, and this one has");
+    assert_eq!(events_named(&story, "LOOP_OUTPUT").len(), 1000);
 }

@@ -139,6 +139,8 @@ async fn a_state_as_of_an_event_is_what_it_was_then() {
         seq_of(&control, run.id(), |path, body| path == "Work/0.0" && matches!(body, Body::LoopToolResult { .. }));
     let result = result.await;
 
+    let (last, _) = control.state_at(run.id(), Seq(u64::MAX)).await.unwrap();
+    assert_eq!(last, control.state(run.id()).await.unwrap(), "beyond the end it is as of now");
     let (state, prompts) = control.state_at(run.id(), result).await.unwrap();
 
     assert_eq!(*state.root.as_ref().unwrap().state, json!({"done": ["a"]}));

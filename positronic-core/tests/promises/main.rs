@@ -8,6 +8,8 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+#[path = "../support/asks.rs"]
+mod asks;
 mod batches;
 mod bench;
 mod code;

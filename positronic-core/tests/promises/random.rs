@@ -22,10 +22,11 @@ use positronic_core::record::{
 use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
-use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
+use crate::asks::{Ask, asks, policies};
 use crate::bench::{by, run_id};
 use crate::support::boundaries::{Later, Ledger, OwnIds};
 use crate::support::{Board, Job, check_order, check_requests, done, path};
@@ -43,29 +44,20 @@ struct Script {
     deeds: Vec<(u8, u8, u8)>,
 }
 
-#[derive(Debug, Clone)]
-struct Ask {
-    tool: &'static str,
-    takes: u64,
-    fails: bool,
-}
-
-fn asks(inner: bool) -> impl Strategy<Value = Ask> {
+fn ask(inner: bool) -> impl Strategy<Value = Ask> {
     let mut names = vec!["safe", "same", "read", "alone", "gated", "gated", "looked", "ask", "nope"];
     if !inner {
         names.extend(["inner", "finish"]);
     }
-    (proptest::sample::select(names), 0..4_u64, any::<bool>(), any::<bool>())
-        .prop_map(|(tool, takes, one, other)| Ask { tool, takes: takes * 7, fails: one && other })
+    asks(names)
 }
 
 fn scripts() -> impl Strategy<Value = Script> {
-    let policy = prop_oneof![Just(BatchPolicy::Gated), Just(BatchPolicy::Strict), Just(BatchPolicy::Eager)];
-    let rounds = proptest::collection::vec(proptest::collection::vec(asks(false), 1..6), 1..4);
-    let inner = proptest::collection::vec(asks(true), 0..4);
+    let rounds = proptest::collection::vec(proptest::collection::vec(ask(false), 1..6), 1..4);
+    let inner = proptest::collection::vec(ask(true), 0..4);
     let lives = proptest::collection::vec((2..20_u64, any::<bool>()), 0..6);
     let deeds = proptest::collection::vec(any::<(u8, u8, u8)>(), 24);
-    (policy, any::<bool>(), any::<bool>(), rounds, inner, lives, deeds).prop_map(
+    (policies(), any::<bool>(), any::<bool>(), rounds, inner, lives, deeds).prop_map(
         |(policy, lockstep, linger, rounds, inner, lives, deeds)| Script {
             policy,
             lockstep,

@@ -337,7 +337,7 @@ pub(crate) fn outputs(tools: Tools) -> Tale {
                 let uri = format!("file:///{}", job.id);
                 let (media_type, sha256) = ("text/plain".to_owned(), "0".repeat(64));
                 tools.act(&cx, &job.id);
-                cx.add_file(FileOutput { name: job.id.clone(), media_type, size: 3, sha256, uri });
+                cx.add_file(FileOutput { name: job.id.clone(), media_type, size: 3, sha256, uri })?;
                 Ok(job.id)
             })
         })

@@ -87,8 +87,8 @@ pub(crate) fn names(plan: &LoopPlan) -> Vec<&str> {
 struct NoRun;
 
 impl Link for NoRun {
-    fn output(&self, path: &Path, _: SideOutput) -> PublicId {
-        path.output_id(0)
+    fn output(&self, path: &Path, _: SideOutput) -> Result<PublicId> {
+        Ok(path.output_id(0))
     }
 
     fn progress(&self, _: &Path, _: String) {}

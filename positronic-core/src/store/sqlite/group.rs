@@ -101,10 +101,26 @@ pub(super) struct Committer {
     last: Option<RunId>,
 }
 
-/// What came of a group: each job's outcome, and who has grown.
-struct Committed {
+/// What was written in a transaction: each job's outcome, the last change, who has grown, and whether pages were freed.
+struct Filled {
     outcomes: Vec<Result<(), StoreError>>,
+    change: i64,
     told: Vec<(RunId, Seq)>,
+    freed: bool,
+}
+
+/// What came of each job of a group, for whoever asked. Answers are sent when the committer is free again, since whoever
+/// gets one may come back at once.
+#[must_use]
+pub(super) struct Answers(Vec<(Box<dyn Job>, Result<(), StoreError>)>);
+
+impl Answers {
+    /// Sends them.
+    pub(super) fn send(self) {
+        for (job, outcome) in self.0 {
+            job.answer(outcome);
+        }
+    }
 }
 
 impl Committer {
@@ -114,50 +130,39 @@ impl Committer {
         Ok(Self { db, place, watchers, seen, version, uncopied: 0, last: None })
     }
 
-    /// Commits a group and answers.
-    pub(super) fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
+    /// Commits a group.
+    pub(super) fn commit(&mut self, mut group: Vec<Box<dyn Job>>) -> Answers {
         match self.attempt(&mut group) {
-            Ok(committed) => self.answer(group, committed),
+            Ok(outcomes) => Answers(group.into_iter().zip(outcomes).collect()),
             Err(trouble) if group.len() == 1 || trouble.is_busy() => {
                 let error = self.place.explain(trouble);
-                for job in group {
-                    job.answer(Err(error.clone()));
-                }
+                Answers(group.into_iter().map(|job| (job, Err(error.clone()))).collect())
             }
-            Err(_) => {
-                for job in group {
-                    self.commit(vec![job]);
-                }
-            }
+            Err(_) => Answers(group.into_iter().flat_map(|job| self.commit(vec![job]).0).collect()),
         }
     }
 
-    /// Commits a job of a run that is alone and answers, or gives the job back: where another run was written to last,
-    /// or where it would have to wait, for another process or since the log of commits is due to be copied.
-    pub(super) fn commit_alone(&mut self, run: &RunId, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
+    /// Commits a job of a run that is alone, or gives it back: where another run was written to last, or where it would
+    /// have to wait, for another process or since the log of commits is due to be copied.
+    pub(super) fn commit_alone(&mut self, run: &RunId, job: Box<dyn Job>) -> Result<Answers, Box<dyn Job>> {
         let is_alone = self.last.as_ref() == Some(run);
         if !is_alone || self.is_copy_due() || self.db.busy_timeout(Duration::ZERO).is_err() {
-            return Some(job);
+            return Err(job);
         }
-        let mut group = vec![job];
+        let mut group = [job];
         let outcome = self.attempt(&mut group);
         _ = self.db.busy_timeout(self.place.patience);
+        let [job] = group;
         match outcome {
-            Ok(committed) => self.answer(group, committed),
-            Err(trouble) if trouble.is_busy() => return group.pop(),
-            Err(trouble) => {
-                let error = self.place.explain(trouble);
-                group.into_iter().for_each(|job| job.answer(Err(error.clone())));
-            }
+            Ok(_) => Ok(Answers(vec![(job, Ok(()))])),
+            Err(trouble) if trouble.is_busy() => Err(job),
+            Err(trouble) => Ok(Answers(vec![(job, Err(self.place.explain(trouble)))])),
         }
-        None
     }
 
-    /// Copies the log of commits into the file where it is due.
-    pub(super) fn copy_if_due(&mut self) {
-        if self.is_copy_due() {
-            self.copy();
-        }
+    /// Says whether the log of commits is due to be copied into the file.
+    pub(super) const fn is_copy_due(&self) -> bool {
+        self.uncopied >= COPY_EVERY
     }
 
     /// Copies the log of commits into the file, as far as nobody reads it.
@@ -168,36 +173,26 @@ impl Committer {
         }
     }
 
-    const fn is_copy_due(&self) -> bool {
-        self.uncopied >= COPY_EVERY
-    }
-
-    fn answer(&mut self, group: Vec<Box<dyn Job>>, Committed { outcomes, told }: Committed) {
-        self.tell(&told);
-        if let Some((run, _)) = told.into_iter().next_back() {
-            self.last = Some(run);
-        }
-        for (job, outcome) in group.into_iter().zip(outcomes) {
-            job.answer(outcome);
-        }
-    }
-
-    /// Writes a group in one transaction. When it fails as a whole, nothing of it was written.
-    fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Committed, Trouble> {
+    /// Writes a group in one transaction, and tells watchers. When it fails as a whole, nothing of it was written.
+    fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), StoreError>>, Trouble> {
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let done = self.fill(group).and_then(|done| {
             self.db.prepare_cached("COMMIT")?.execute([])?;
             Ok(done)
         });
         match done {
-            Ok((committed, change, freed)) => {
+            Ok(Filled { outcomes, change, told, freed }) => {
                 self.seen = change;
                 self.uncopied += group.len();
                 if freed {
                     // The end of the file goes when the log of commits is copied into it.
                     self.copy();
                 }
-                Ok(committed)
+                self.tell(&told);
+                if let Some((run, _)) = told.into_iter().next_back() {
+                    self.last = Some(run);
+                }
+                Ok(outcomes)
             }
             Err(trouble) => {
                 if !self.db.is_autocommit() {
@@ -208,7 +203,7 @@ impl Committer {
         }
     }
 
-    fn fill(&self, group: &mut [Box<dyn Job>]) -> Result<(Committed, i64, bool), Trouble> {
+    fn fill(&self, group: &mut [Box<dyn Job>]) -> Result<Filled, Trouble> {
         let change = last_change(&self.db)?;
         let told = if change == self.seen || !self.is_watched() { Vec::new() } else { self.changed()? };
         let mut unit = Unit { db: &self.db, change, told, freed: false };
@@ -220,7 +215,7 @@ impl Committer {
             jobs => jobs.iter_mut().map(|job| self.attempt_one(job, &mut unit)).collect::<Result<_, _>>()?,
         };
         let Unit { change, told, freed, .. } = unit;
-        Ok((Committed { outcomes, told }, change, freed))
+        Ok(Filled { outcomes, change, told, freed })
     }
 
     /// Writes a job in a savepoint, so that others stay when it is refused. It fails as a whole where they do not.
@@ -241,8 +236,7 @@ impl Committer {
         Ok(outcome)
     }
 
-    /// Says whether anybody watches.
-    pub(super) fn is_watched(&self) -> bool {
+    fn is_watched(&self) -> bool {
         !self.watchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 

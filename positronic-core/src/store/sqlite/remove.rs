@@ -10,8 +10,12 @@ use crate::record::{RunId, Status};
 /// How many pages of the file are given back at once, so that nobody else waits long.
 const PAGES: u32 = 1000;
 
-/// Removes a run that is over, and says whether there was one.
-pub(super) fn run(unit: &Unit<'_>, run: &RunId) -> Result<bool, Trouble> {
+/// Removes runs that are over, and says how many there were.
+pub(super) fn runs(unit: &Unit<'_>, runs: &[RunId]) -> Result<usize, Trouble> {
+    runs.iter().try_fold(0, |removed, one| Ok(removed + usize::from(run(unit, one)?)))
+}
+
+fn run(unit: &Unit<'_>, run: &RunId) -> Result<bool, Trouble> {
     let db = unit.db();
     let found = db
         .prepare_cached("SELECT key, status FROM runs WHERE run = ?1")?

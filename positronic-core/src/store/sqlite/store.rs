@@ -21,6 +21,8 @@ use crate::store::{
 
 /// How many threads read. Two, so that one long log does not keep everybody waiting.
 const READERS: usize = 2;
+/// How many runs are removed in one commit.
+const REMOVED: usize = 64;
 
 /// Keeps logs in a SQLite file, which several processes may use at the same time. Clones share it.
 ///
@@ -239,9 +241,10 @@ impl EventStore for SqliteStore {
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
         Box::pin(async move {
             let mut removed = 0;
-            for run in runs {
-                let run = run.clone();
-                removed += usize::from(self.write(move |unit| remove::run(unit, &run)).await?);
+            // One after the other, so that whoever appends meanwhile is not kept waiting for all of them.
+            for group in runs.chunks(REMOVED) {
+                let group = group.to_vec();
+                removed += self.write(move |unit| remove::runs(unit, &group)).await?;
             }
             while removed > 0 && self.write(remove::free).await? {}
             Ok(removed)

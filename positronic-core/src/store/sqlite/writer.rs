@@ -17,7 +17,7 @@ use futures::channel::oneshot;
 use rusqlite::Connection;
 
 use super::failure::{Place, Trouble, ended};
-use super::group::{Committer, Job, Task, Unit};
+use super::group::{Answers, Committer, Job, Task, Unit};
 use crate::record::RunId;
 use crate::store::StoreError;
 use crate::store::watchers::Watchers;
@@ -62,7 +62,7 @@ impl Writer {
         let watchers = Arc::new(Mutex::new(Watchers::default()));
         let committer = Mutex::new(Committer::new(db, place, Arc::clone(&watchers))?);
         let desk = Arc::new(Desk { committer, waiting: AtomicUsize::new(0) });
-        let thread = Thread { desk: Arc::clone(&desk), jobs: receiver };
+        let thread = Thread { desk: Arc::clone(&desk), jobs: receiver, watchers: Arc::clone(&watchers) };
         let thread = std::thread::Builder::new().name("positronic-writer".to_owned()).spawn(move || thread.work());
         let thread = thread.map_err(|error| StoreError::Failed { message: error.to_string() })?;
         Ok((Self { desk, jobs, watchers }, thread))
@@ -99,10 +99,11 @@ impl Writer {
 
     /// Commits a job on this thread, or gives it back where it would have to wait.
     fn commit_here(&self, run: &RunId, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
-        match self.desk.committer.try_lock() {
+        let committed = match self.desk.committer.try_lock() {
             Ok(mut committer) if self.desk.waiting.load(Ordering::Acquire) == 0 => committer.commit_alone(run, job),
-            _ => Some(job),
-        }
+            _ => Err(job),
+        };
+        committed.map(Answers::send).err()
     }
 
     fn send(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
@@ -114,6 +115,7 @@ impl Writer {
 struct Thread {
     desk: Arc<Desk>,
     jobs: Receiver<Message>,
+    watchers: Arc<Mutex<Watchers>>,
 }
 
 impl Thread {
@@ -129,8 +131,12 @@ impl Thread {
                 }
             }
             self.desk.waiting.fetch_sub(group.len(), Ordering::AcqRel);
-            committer.commit(group);
-            committer.copy_if_due();
+            let (answers, is_copy_due) = (committer.commit(group), committer.is_copy_due());
+            drop(committer);
+            answers.send();
+            if is_copy_due {
+                self.desk.committer().copy();
+            }
         }
         // Closing the last connection to the file checkpoints it; another one may be open elsewhere.
         self.desk.committer().copy();
@@ -139,8 +145,7 @@ impl Thread {
     /// Waits for a job, and tells of what others write meanwhile. `None` at the end.
     fn next(&self) -> Option<Box<dyn Job>> {
         loop {
-            let is_watched = self.desk.committer().is_watched();
-            let message = if is_watched {
+            let message = if self.is_watched() {
                 match self.jobs.recv_timeout(LOOK) {
                     Ok(message) => message,
                     Err(RecvTimeoutError::Timeout) => {
@@ -156,6 +161,10 @@ impl Thread {
                 return Some(job);
             }
         }
+    }
+
+    fn is_watched(&self) -> bool {
+        !self.watchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use positronic_core::record::Seq;
+use positronic_core::record::{RunId, Seq, Status};
 use positronic_core::store::{EventStore as _, SqliteStore, StoreError};
 use positronic_core::testing::store_suite::Sample;
 use proptest::prelude::*;
 
-use super::{lines, quick};
+use super::{beside, lines, quick};
 
 /// What a task does: appends so many events to a run, under the right number or under a wrong one.
 #[derive(Debug, Clone)]
@@ -94,4 +94,27 @@ proptest! {
             prop_assert_eq!(log, wanted);
         }
     }
+}
+
+#[tokio::test]
+async fn many_runs_are_removed_in_few_commits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    for run in 0..100 {
+        let over = Sample::new(&format!("run-{run}")).says("something").row(|row| row.status = Status::Completed);
+        _ = over.appended(&store).await;
+    }
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let runs: Vec<_> = (0..100).map(|run| RunId::from(format!("run-{run}"))).collect();
+
+    assert_eq!(store.remove(&runs).await, Ok(100));
+
+    // After a header of 32 bytes, in which bytes 8 to 11 are the size of a page, come pages, each with a header of 24, in
+    // which bytes 4 to 7 are not zero where a commit ends. Two commits remove, and those after them give back the room.
+    let log = std::fs::read(beside(&path, "-wal")).unwrap();
+    let page = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
+    let commits = log[32..].chunks_exact(24 + page).filter(|page| page[4..8] != [0; 4]).count();
+    assert!((2..10).contains(&commits), "{commits}");
 }

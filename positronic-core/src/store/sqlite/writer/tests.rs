@@ -3,6 +3,7 @@
 use super::super::options::SqliteOptions;
 use super::super::{connection, remove};
 use super::*;
+use crate::record::Seq;
 
 fn writer(path: &std::path::Path) -> (Writer, JoinHandle<()>, Connection) {
     let options = SqliteOptions::builder().path(path).build();
@@ -101,4 +102,56 @@ fn commits(path: &std::path::Path) -> usize {
     let log = std::fs::read(path.with_extension("db-wal")).unwrap();
     let page = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
     log[32..].chunks_exact(24 + page).filter(|page| page[4..8] != [0; 4]).count()
+}
+
+/// Appends to a run, and says whether it was on this thread.
+async fn is_here(writer: &Writer, run: &str) -> bool {
+    let (run, own) = (RunId::from(run), std::thread::current().id());
+    let name = run.clone();
+    let work = move |unit: &mut Unit<'_>| {
+        unit.changes(&name, Seq(1));
+        Ok(std::thread::current().id() == own)
+    };
+    writer.write_here(&run, work).await.unwrap()
+}
+
+#[test]
+fn a_run_that_is_alone_is_written_to_on_its_own_thread_and_others_in_company() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, thread, _db) = writer(&folder.path().join("runs.db"));
+
+    let mut here = Vec::new();
+    futures::executor::block_on(async {
+        for run in ["one", "one", "one", "other", "one", "other", "other"] {
+            here.push(is_here(&writer, run).await);
+        }
+    });
+
+    assert_eq!(here, [false, true, true, false, false, false, true]);
+    drop(writer);
+    thread.join().unwrap();
+}
+
+#[test]
+fn what_would_have_to_wait_is_written_by_the_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, thread, db) = writer(&folder.path().join("runs.db"));
+    let here = |run| futures::executor::block_on(is_here(&writer, run));
+    assert_eq!([here("one"), here("one")], [false, true]);
+
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let behind_another_process = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| here("one"));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!waits.is_finished());
+        db.execute_batch("ROLLBACK").unwrap();
+        waits.join().unwrap()
+    });
+    let on_the_thread = (0..3000).filter(|_| !here("one")).count();
+
+    assert!(!behind_another_process);
+    // The log of commits was copied twice, and what came meanwhile was written by the thread, too.
+    assert!((2..10).contains(&on_the_thread), "{on_the_thread}");
+    drop(writer);
+    thread.join().unwrap();
 }

@@ -1,0 +1,124 @@
+//! The fold of a step: its tries, the questions that it asks models, the values that it computes once.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::apply::Reason;
+use super::state::{Asked, Intent, RunState, Stage, StepFrame, Values, owner_of};
+use crate::record::{ContentHash, Part, Path, Question, Segment, StageKind, Timestamp, hash_json};
+
+impl RunState {
+    pub(super) fn start_step(&mut self, path: &Path, attempt: u32) -> Result<(), Reason> {
+        self.step(path, |step| match step.intent {
+            Intent::Running => Err("the step is running".to_owned()),
+            _ if step.attempt != attempt => Err(format!("the next try is {}", step.attempt)),
+            Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => {
+                step.intent = Intent::Running;
+                Ok(())
+            }
+        })
+    }
+
+    pub(super) fn retry_step(&mut self, path: &Path, attempt: u32, due: Timestamp) -> Result<(), Reason> {
+        self.step(path, |step| {
+            if step.attempt != attempt {
+                return Err(format!("the step is at try {}", step.attempt));
+            }
+            step.attempt += 1;
+            step.intent = Intent::Backoff(due);
+            Ok(())
+        })
+    }
+
+    pub(super) fn keep_value_of_step(&mut self, path: &Path, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
+        self.running_step(path, |step| record_value(&mut step.values, name, value))
+    }
+
+    pub(super) fn ask(&mut self, path: &Path, question: &Question) -> Result<(), Reason> {
+        let hash = question_hash(question);
+        self.step_of_question(path, |step, index| {
+            match step.asked.get(index) {
+                // It is sent again as it was: nobody has the answer.
+                Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
+                None if index == step.asked.len() => step.asked.push(Asked { hash, answer: None }),
+                _ => return Err(format!("the step's next question is {}", step.asked.len())),
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn answer(&mut self, path: &Path, parts: &Arc<[Part]>) -> Result<(), Reason> {
+        self.step_of_question(path, |step, index| {
+            let asked = step.asked.get_mut(index).ok_or("it was not asked")?;
+            asked.answer = Some(Arc::clone(parts));
+            Ok(())
+        })
+    }
+
+    fn step(&mut self, path: &Path, f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>) -> Result<(), Reason> {
+        let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
+        let owner = owner_of(path).unwrap_or_default();
+        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
+        if !brain.is_at(name, StageKind::Step) {
+            return Err("the brain is not at this step".to_owned());
+        }
+        match &mut brain.stage {
+            Stage::Step(step) => f(step),
+            Stage::Ready => {
+                let mut step =
+                    StepFrame { attempt: 0, intent: Intent::Ready, asked: Vec::new(), values: Values::new() };
+                f(&mut step)?;
+                brain.stage = Stage::Step(step);
+                Ok(())
+            }
+            Stage::Loop(_) | Stage::Brain(_) | Stage::Failed(_) => Err("the stage is no step".to_owned()),
+        }
+    }
+
+    pub(super) fn is_question(&self, path: &Path) -> bool {
+        self.owner(path).is_some_and(|brain| matches!(brain.stage, Stage::Step(_)))
+    }
+
+    fn step_of_question(
+        &mut self,
+        path: &Path,
+        f: impl FnOnce(&mut StepFrame, usize) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        let index = question_index(path)?;
+        let stage = path.parent().ok_or("this is no question's path")?;
+        self.running_step(&stage, |step| f(step, index))
+    }
+
+    fn running_step(
+        &mut self,
+        path: &Path,
+        f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        self.step(path, |step| match step.intent {
+            Intent::Running => f(step),
+            Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
+        })
+    }
+}
+
+/// Keeps a value that was computed once.
+pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
+    if values.contains_key(name) {
+        return Err(format!("the value `{name}` is there already"));
+    }
+    values.insert(name.to_owned(), Arc::clone(value));
+    Ok(())
+}
+
+/// Hashes a question, so that a step that runs again finds its answer.
+pub(crate) fn question_hash(question: &Question) -> ContentHash {
+    hash_json(&serde_json::to_value(question).unwrap_or_default())
+}
+
+fn question_index(path: &Path) -> Result<usize, Reason> {
+    match path.last() {
+        Some(Segment::Round(index)) => Ok(usize::try_from(index).unwrap_or(usize::MAX)),
+        _ => Err("this is no question's path".to_owned()),
+    }
+}
