@@ -150,6 +150,8 @@ impl Control {
                     let seq = sent.accepted.first().copied().unwrap_or_default();
                     return Ok(Delivered::To { run: waiter.run, seq });
                 }
+                // A run that waited for the same has just taken it from the mailbox.
+                Err(SignalError::Store(StoreError::Taken { run, seq, .. })) => return Ok(Delivered::To { run, seq }),
                 // It has its answer, or is over: perhaps another one waits.
                 Err(SignalError::Refused(
                     Refusal::NothingWaits { .. }

@@ -5,7 +5,7 @@ use super::signals::{SignalError, send};
 use super::worker::Worker;
 use crate::machine::{REPLY, pending};
 use crate::record::{PendingKind, Signal, SignalKind};
-use crate::store::Mail;
+use crate::store::{Mail, StoreError};
 
 impl Mail {
     /// Returns the mail as the signal that delivers it.
@@ -28,25 +28,29 @@ impl Worker {
             .filter(|wait| wait.webhook != REPLY)
             .collect();
         for wait in waits {
-            if let Some(mail) = self.shared.runner.store.mail(&wait.webhook, &wait.identifier).await? {
-                self.deliver(&mail).await?;
+            while let Some(mail) = self.shared.runner.store.mail(&wait.webhook, &wait.identifier).await? {
+                if self.deliver(&mail).await? {
+                    break;
+                }
             }
         }
         Ok(())
     }
 
-    /// Delivers a mail as anybody would, unless it does not fit.
-    async fn deliver(&mut self, mail: &Mail) -> Result<(), Stop> {
+    /// Delivers a mail as anybody would, unless it does not fit. Answers `false` where another run was faster, so that
+    /// there may be a next one.
+    async fn deliver(&mut self, mail: &Mail) -> Result<bool, Stop> {
         let Shared { runner, run, .. } = &*self.shared;
         if mail.expires <= runner.clock.now() {
-            return Ok(());
+            return Ok(true);
         }
         let state = self.shared.state().clone();
         match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {
-            Ok(_) => self.catch_up().await,
+            Ok(_) => self.catch_up().await.map(|()| true),
+            Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),
             Err(SignalError::Refused(refusal)) => {
                 tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is not delivered");
-                Ok(())
+                Ok(true)
             }
             Err(SignalError::Store(error)) => Err(error.into()),
         }

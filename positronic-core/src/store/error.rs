@@ -1,6 +1,6 @@
 //! How a store fails.
 
-use crate::record::{Epoch, RunId, Seq};
+use crate::record::{Epoch, RunId, Seq, SignalId};
 
 /// Says why a store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +17,16 @@ pub enum StoreError {
     Fenced {
         /// The attachment that has it.
         held: Epoch,
+    },
+    /// A mail that the append takes has been taken before.
+    #[error("the webhook `{mail}` was delivered to the run `{run}` before, with event {seq}")]
+    Taken {
+        /// The mail.
+        mail: SignalId,
+        /// The run that has it.
+        run: RunId,
+        /// The first event of the append that took it.
+        seq: Seq,
     },
     /// There is no such log.
     #[error("there is no run `{run}`")]

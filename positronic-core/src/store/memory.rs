@@ -97,8 +97,13 @@ impl MemoryStore {
                 return Err(StoreError::Fenced { held });
             }
             for id in &append.takes {
+                if let Some((_, Some((run, seq)))) = contents.mail.get(id) {
+                    return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });
+                }
+            }
+            for id in &append.takes {
                 if let Some((_, taken)) = contents.mail.get_mut(id) {
-                    taken.get_or_insert_with(|| (run.clone(), append.expected));
+                    *taken = Some((run.clone(), append.expected));
                 }
             }
             let kept = contents.runs.entry(run.clone()).or_insert_with(|| Kept {

@@ -45,7 +45,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`StoreError::Conflict`] when the log's next number is another one, [`StoreError::Fenced`] when a newer
-    /// attachment has the run.
+    /// attachment has the run, [`StoreError::Taken`] when a mail that it takes was taken before.
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()>;
 
     /// Reads at most `most` events from number `from` on; fewer only at the log's end.

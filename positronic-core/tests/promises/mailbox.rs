@@ -8,6 +8,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{SignalId, Start};
 use positronic_core::runner::{Control, Delivered, Run, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::testing::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -124,6 +125,26 @@ async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it() {
     deliver(&control, "hook 2", "slack", "a", "second").await;
     for run in [first, second] {
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_that_came_before() {
+    for _ in 0..20 {
+        let bench = Bench::on(FaultyStore::new(MemoryStore::new(), |_, _| Some(Fault::Slow(Duration::from_millis(1)))));
+        let ((_one, first), (_two, second)) = (begun(&bench, "run").await, begun(&bench, "second").await);
+        let control = bench.control("machine");
+        deliver(&control, "hook", "slack", "a", "early").await;
+        let gate = path("Work/0.0");
+        let (yes, also) = tokio::join!(first.approve(&gate, "ann"), second.approve(&gate, "ann"));
+        (yes.unwrap(), also.unwrap());
+        let ends = [bench.settled(&first).await, bench.settled(&second).await];
+
+        assert_eq!(ends.iter().filter(|end| matches!(end, Settled::Completed(_))).count(), 1, "{ends:?}");
+        assert_eq!(ends.iter().filter(|end| matches!(end, Settled::Waiting(_))).count(), 1, "{ends:?}");
+        let winner = if matches!(ends[0], Settled::Completed(_)) { first.id() } else { second.id() };
+        let again = deliver(&control, "hook", "slack", "a", "early").await;
+        assert!(matches!(&again, Delivered::To { run, .. } if run == winner), "{again:?}");
     }
 }
 

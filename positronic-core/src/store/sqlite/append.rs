@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
+use super::mailbox;
 use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
 use super::writer::Unit;
 use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
@@ -122,6 +123,11 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     if append.epoch.is_some_and(|own| own < held) {
         return Err(StoreError::Fenced { held }.into());
     }
+    for mail in &append.takes {
+        if let Some((run, seq)) = mailbox::taker(db, mail)? {
+            return Err(StoreError::Taken { mail: mail.clone(), run, seq }.into());
+        }
+    }
     let first = column(next.0);
     let after = first + column(append.lines.len() as u64);
     if after > EVENTS {
@@ -236,7 +242,7 @@ fn pending_of(db: &Connection, key: i64) -> Result<Vec<Waiting>, Trouble> {
 
 /// Marks mail as taken by an append. What is left of it only says so.
 fn take(db: &Connection, mail: &SignalId, run: &RunId, first: i64) -> Result<(), Trouble> {
-    let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1 AND taken_by IS NULL";
+    let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1";
     db.prepare_cached(sql)?.execute(params![mail.as_str(), run.as_str(), first])?;
     Ok(())
 }

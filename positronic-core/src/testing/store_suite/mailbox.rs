@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Sample;
 use crate::record::{Actor, Seq, SignalId, Timestamp};
-use crate::store::{EventStore, Mail, Posted};
+use crate::store::{EventStore, Mail, Posted, RunFilter, StoreError};
 
 /// Makes mail for one webhook.
 pub(super) fn mail(id: &str, at: i64, expires: i64) -> Mail {
@@ -63,16 +63,42 @@ pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(Posted::New));
 }
 
-/// Mail belongs to the first append that takes it; one that takes what does not exist is an append all the same.
+/// Mail belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
+/// takes what does not exist is an append all the same.
 pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
-    let mail = mail("mail-1", 10, 100);
+    let (mail, free) = (mail("mail-1", 10, 100), mail("mail-2", 20, 100));
     store.post(&mail).await.unwrap();
+    store.post(&free).await.unwrap();
 
     let first = Sample::new("run-1").says("one").takes(&mail.id).appended(&store).await;
-    _ = Sample::new("run-2").says("one").takes(&mail.id).takes(&SignalId::from("none")).appended(&store).await;
+    let late = Sample::new("run-2").says("one").takes(&free.id).takes(&mail.id).append(&store).await;
 
-    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run: first.run, seq: Seq(0) }));
+    let (id, run) = (mail.id.clone(), first.run.clone());
+    assert_eq!(late, Err(StoreError::Taken { mail: id, run: run.clone(), seq: Seq(0) }));
+    assert_eq!(store.run(&"run-2".into()).await, Err(StoreError::NoSuchRun { run: "run-2".into() }));
+    assert_eq!(store.mail("slack", "thread").await, Ok(Some(free)));
+    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run, seq: Seq(0) }));
+    _ = Sample::new("run-2").says("one").takes(&SignalId::from("none")).appended(&store).await;
+}
+
+/// Of many runs that take one mail at once, one has it, and nothing is written for the others.
+pub async fn of_many_that_take_a_mail_one_has_it<S: EventStore>(open: impl Fn() -> S) {
+    let stores: Vec<_> = std::iter::repeat_with(open).take(8).collect();
+    let mail = mail("mail-1", 10, 100);
+    stores[0].post(&mail).await.unwrap();
+
+    let takes = stores.iter().enumerate().map(|(number, store)| {
+        let mut sample = Sample::new(&format!("run-{number}")).says("the answer").takes(&mail.id);
+        async move { sample.append(store).await.map(|()| sample.run) }
+    });
+    let taken = futures::future::join_all(takes).await;
+
+    let has: Vec<_> = taken.iter().filter_map(|taken| taken.as_ref().ok()).collect();
+    assert_eq!(has.len(), 1, "{taken:?}");
+    let refused = Err(StoreError::Taken { mail: mail.id.clone(), run: has[0].clone(), seq: Seq(0) });
+    assert!(taken.iter().all(|taken| taken.is_ok() || *taken == refused), "{taken:?}");
+    assert_eq!(stores[0].runs(&RunFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Mail that was refused is gone, and may come once more; mail that was taken stays known.
