@@ -13,6 +13,7 @@ use positronic_core::store::{RunFilter, Watcher};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
+use super::signal::worker;
 use super::work::{models, refused, wind};
 use crate::cli::WorkArgs;
 use crate::display::{Plain, Style};
@@ -114,6 +115,10 @@ impl Server<'_> {
             let rows = control.store().runs(&due).await?;
             self.refused.retain(|run, _| rows.iter().any(|row| row.run == *run));
             for row in rows {
+                // A worker that is alive looks for its mail itself.
+                if row.mail && worker(&control, &row).await?.is_some() {
+                    continue;
+                }
                 if !self.busy.contains(&row.run) && self.refused.get(&row.run) != Some(&row.next) {
                     self.take(row, ui).await?;
                 }

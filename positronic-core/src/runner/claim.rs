@@ -53,20 +53,26 @@ impl Drop for Grip {
     }
 }
 
-/// Takes a run over in which there is work that nobody does, and makes its worker.
+/// Takes a run over in which there is work that nobody does, and makes its worker. A run that waits for a
+/// webhook is taken over from a worker that has died: it may have done so before it looked for mail that came early.
 pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> {
     let Some(plan) = &shared.plan else { return Err(NoClaim::NoCode) };
     let runner = &shared.runner;
     loop {
         let state = shared.state().clone();
-        if !shared.summary().has_work(shared.now()) {
+        let (idle, mail) = {
+            let row = shared.summary();
+            (!row.has_work(shared.now()), row.mail)
+        };
+        if idle && !mail {
             return Err(NoClaim::Idle);
         }
+        let held = |by| if idle { NoClaim::Idle } else { NoClaim::Held { by } };
         let Some(grip) = runner.in_hand.grip(&shared.run) else {
-            return Err(NoClaim::Held { by: runner.holder().await?.name().to_owned() });
+            return Err(held(runner.holder().await?.name().to_owned()));
         };
         if let Some(by) = other_worker(runner, &state).await? {
-            return Err(NoClaim::Held { by });
+            return Err(held(by));
         }
         let (epoch, holder) = (epoch_after(&state), runner.holder().await?.name().to_owned());
         let mut drafts = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];

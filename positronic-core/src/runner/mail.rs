@@ -27,6 +27,7 @@ impl Worker {
             })
             .filter(|wait| wait.webhook != REPLY)
             .collect();
+        self.mail_unread = true;
         for wait in waits {
             while let Some(mail) = self.shared.runner.store.mail(&wait.webhook, &wait.identifier).await? {
                 if self.deliver(&mail).await? {
@@ -34,6 +35,7 @@ impl Worker {
                 }
             }
         }
+        self.mail_unread = false;
         Ok(())
     }
 

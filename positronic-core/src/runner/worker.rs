@@ -31,6 +31,9 @@ pub(super) struct Worker {
     flights: HashMap<Path, Flight>,
     incoming: mpsc::UnboundedReceiver<Box<Report>>,
     held: Vec<Report>,
+    /// Whether mail for what the run waits for may lie unread in the mailbox. Then a worker that stops does not let go of
+    /// the run, so that it counts as left behind.
+    pub(super) mail_unread: bool,
     _grip: Grip,
 }
 
@@ -77,6 +80,7 @@ impl Worker {
             incoming,
             held: Vec::new(),
             shared: Arc::clone(shared),
+            mail_unread: true,
             _grip: grip,
         }))
     }
@@ -98,7 +102,9 @@ impl Worker {
         };
         tracing::error!(run = %self.shared.run, reason = failed, "the run's worker stops");
         // If the store takes it, another worker need not wait until this process ends.
-        _ = self.release(failed.clone()).await;
+        if !self.mail_unread {
+            _ = self.release(failed.clone()).await;
+        }
         Left::Failed(failed)
     }
 

@@ -22,8 +22,9 @@ pub enum Fault {
 }
 
 type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
+type Reads = Arc<dyn Fn(&'static str) -> Option<StoreError> + Send + Sync>;
 
-/// Wraps a store and makes its appends fail when a test says so.
+/// Wraps a store and makes its appends, and what it reads, fail when a test says so.
 ///
 /// ```
 /// use positronic_core::store::{MemoryStore, StoreError};
@@ -38,12 +39,26 @@ type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
 pub struct FaultyStore<S> {
     inner: S,
     plan: Plan,
+    reads: Reads,
 }
 
 impl<S: EventStore> FaultyStore<S> {
     /// Wraps a store; `plan` says of each append what goes wrong with it.
     pub fn new(inner: S, plan: impl Fn(&RunId, &Append) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self { inner, plan: Arc::new(plan) }
+        Self { inner, plan: Arc::new(plan), reads: Arc::new(|_| None) }
+    }
+
+    /// Makes what only reads fail, too: `reads` is asked with the name of the method, as in `"mail"`.
+    #[must_use]
+    pub fn reading(self, reads: impl Fn(&'static str) -> Option<StoreError> + Send + Sync + 'static) -> Self {
+        Self { reads: Arc::new(reads), ..self }
+    }
+
+    fn read_or<'a, T: Send + 'a>(&self, method: &'static str, answer: Answer<'a, T>) -> Answer<'a, T> {
+        match (self.reads)(method) {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => answer,
+        }
     }
 }
 
@@ -64,19 +79,19 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
-        self.inner.read(run, from, most)
+        self.read_or("read", self.inner.read(run, from, most))
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
-        self.inner.run(run)
+        self.read_or("run", self.inner.run(run))
     }
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
-        self.inner.runs(filter)
+        self.read_or("runs", self.inner.runs(filter))
     }
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
-        self.inner.pending(filter)
+        self.read_or("pending", self.inner.pending(filter))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
@@ -84,7 +99,7 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
-        self.inner.snapshot(run)
+        self.read_or("snapshot", self.inner.snapshot(run))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
@@ -96,7 +111,7 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
-        self.inner.mail(webhook, identifier)
+        self.read_or("mail", self.inner.mail(webhook, identifier))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -1,5 +1,7 @@
 //! Webhooks that come before anybody waits, and twice: promise 22.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use positronic_core::machine::Refusal;
@@ -7,7 +9,7 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalId, Start};
 use positronic_core::runner::{Control, Delivered, Run, Runner, Settled};
-use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,6 +151,32 @@ async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_t
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later() {
+    let (fails, memory) = (Arc::new(AtomicBool::new(false)), MemoryStore::new());
+    let is_broken = Arc::clone(&fails);
+    let store = FaultyStore::new(memory, |_, _| None).reading(move |method| {
+        let hit = method == "mail" && is_broken.load(Ordering::SeqCst);
+        hit.then(|| StoreError::Unusable { message: "the disk is gone".to_owned() })
+    });
+    let bench = Bench::on(store);
+    let (process, run) = begun(&bench, "run").await;
+    deliver(&bench.control("machine"), "hook", "slack", "a", "early").await;
+    fails.store(true, Ordering::SeqCst);
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert!(matches!(settled(&run).await, Settled::Stopped(_)));
+    fails.store(false, Ordering::SeqCst);
+    drop(run);
+
+    let _service = process.brain(workshop(&Journal::default(), asking)).serve();
+
+    let run = bench.control("people");
+    while !run.state(&run_id()).await.unwrap().has_ended() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(named(&bench.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused() {
     let bench = Bench::new();
     let (_process, run) = begun(&bench, "run").await;
@@ -177,6 +205,19 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash() {
     waits(&run).await;
     let log = bench.log().await;
     let asked = crate::bench::behind(&log, "Work/1.0", "LOOP_TOOL_START");
+    // It died right after the wait was written, and had not looked for the hook, which came before.
+    for served in [false, true] {
+        let dead = Bench::new();
+        deliver(&dead.control("machine"), "hook", "slack", "a", "meanwhile").await;
+        dead.control("copy").import(&run_id(), &log[..asked + 1]).await.unwrap();
+        let process = dead.process("second", says).brain(workshop(&Journal::default(), asking));
+        let found = if served { Vec::new() } else { process.recover().await.unwrap() };
+        let _service = served.then(|| process.serve());
+        assert_eq!(found.len(), usize::from(!served), "nobody sends anything");
+        let run = process.open(&run_id()).await.unwrap();
+        assert!(run.result().await.is_ok());
+        assert_eq!(named(&dead.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
+    }
     // It died before the wait was written; then the hook came, and the tool may run again.
     for until in [asked, asked + 1] {
         let cut = bench.cut(until).await;

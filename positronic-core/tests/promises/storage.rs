@@ -295,8 +295,10 @@ async fn lists(store: impl EventStore + Clone) {
     let wait = rows.iter().find(|row| row.run.as_str() == "wait").unwrap();
     let wake = wait.wake.unwrap();
     assert_eq!(wake.since(wait.at), Duration::from_secs(60));
-    assert_eq!(list(RunFilter::builder().due(wait.at).build()).await, Vec::<String>::new());
-    assert_eq!(list(RunFilter::builder().due(wake).build()).await, ["wait"]);
+    assert!(!rows.iter().any(|row| row.has_work(wait.at)));
+    assert!(rows.iter().filter(|row| row.has_work(wake)).map(|row| row.run.as_str()).eq(["wait"]));
+    // A worker that has them in hand may have died before it looked for mail.
+    assert_eq!(list(RunFilter::builder().due(wait.at).build()).await, ["both", "wait"]);
     let people = store.pending(&PendingFilter::builder().person(true).run(RunId::new("both")).build()).await.unwrap();
     assert_eq!(people.len(), 2);
     let hook = PendingFilter::builder().webhook(("go".to_owned(), "e".to_owned())).build();

@@ -106,7 +106,8 @@ impl Rare {
             brain: row.brain.clone(),
             user: row.user.clone(),
             started: row.started.0,
-            wake: row.wake.map(|wake| wake.0),
+            // A run whose mail may be unread is looked at whenever somebody looks for what is due.
+            wake: if row.mail { Some(i64::MIN) } else { row.wake.map(|wake| wake.0) },
         }
     }
 }
