@@ -35,9 +35,9 @@ pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) 
             match worker.work().await {
                 Left::Ended => return shared.publish(Phase::Ended),
                 Left::Released | Left::Lost => {}
-                Left::Failed(reason) => {
+                Left::Failed(stop) => {
                     failed = true;
-                    shared.publish(Phase::Stopped(reason));
+                    shared.publish(Phase::Stopped(stop.to_string()));
                 }
             }
         }
@@ -51,7 +51,7 @@ pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) 
                     continue;
                 }
                 Ok(Followed::Wait { again }) => look = again,
-                Err(reason) => shared.publish(Phase::Stopped(reason)),
+                Err(stop) => shared.publish(Phase::Stopped(stop.to_string())),
             }
         }
         drop(shared);
@@ -69,12 +69,8 @@ enum Followed {
 }
 
 /// Folds in what others have done, and begins to work where there is work and nobody does it.
-async fn follow(shared: &Arc<Shared>) -> Result<Followed, String> {
-    let why = |stop| match stop {
-        Stop::Lost => "another worker has the run".to_owned(),
-        Stop::Failed(reason) => reason,
-    };
-    shared.catch_up().await.map_err(why)?;
+async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
+    shared.catch_up().await?;
     if shared.state().has_ended() {
         return Ok(Followed::Ended);
     }
@@ -93,8 +89,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, String> {
             shared.publish(if idle { Phase::Suspended } else { Phase::Working });
             Ok(Followed::Wait { again: None })
         }
-        Err(NoClaim::Changed(reason)) => Err(reason),
-        Err(NoClaim::Stopped(stop)) => Err(why(stop)),
+        Err(NoClaim::Stopped(stop)) => Err(stop),
     }
 }
 

@@ -20,9 +20,7 @@ pub(super) enum NoClaim {
     Held { by: String },
     /// The brain's code is not known here.
     NoCode,
-    /// The brain's code is another one than the run's.
-    Changed(String),
-    /// The store failed, or the log cannot be folded.
+    /// It cannot be taken over.
     Stopped(Stop),
 }
 
@@ -76,11 +74,11 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         }
         let (epoch, holder) = (epoch_after(&state), runner.holder().await?.name().to_owned());
         let mut drafts = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
-        let migrated = state.root.as_ref().map(|root| migration(root, plan)).transpose().map_err(NoClaim::Changed)?;
+        let migrated = state.root.as_ref().map(|root| migration(root, plan)).transpose().map_err(Stop::Changed)?;
         drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
         let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let worker = Worker::restored(shared, &after, plan, epoch, grip).map_err(NoClaim::Changed)?;
+        let worker = Worker::restored(shared, &after, plan, epoch, grip).map_err(Stop::Changed)?;
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,

@@ -16,7 +16,7 @@ use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
 use super::worker::Worker;
 use super::{Control, Run, Runner, StartError, load};
-use crate::machine::RunState;
+use crate::machine::{IllegalEvent, RunState};
 use crate::plan::Plan;
 use crate::projection::Prompts;
 use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, RunSummary, Seq, Start};
@@ -53,12 +53,30 @@ pub enum ResumeError {
         /// What differs.
         difference: String,
     },
-    /// The store failed, or the log does not hold together.
-    #[error("{0}")]
-    Failed(String),
+    /// The log does not hold together.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// Code that has to run before the work begins has panicked.
+    #[error("the run cannot be gone on with: {reason}")]
+    Panicked {
+        /// What panicked, and what it said.
+        reason: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<Stop> for ResumeError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Lost => Self::Held { by: "another worker".to_owned() },
+            Stop::Store(error) => Self::Store(error),
+            Stop::Illegal(error) => Self::Illegal(error),
+            Stop::Changed(difference) => Self::Changed { difference },
+            Stop::Panicked(reason) => Self::Panicked { reason },
+        }
+    }
 }
 
 impl Runner {
@@ -131,8 +149,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Failed`] and [`ResumeError::Store`], where
-    /// the log holds whatever could be written.
+    /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Store`], where the log holds whatever could be
+    /// written.
     pub async fn resume(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
         let folded = load::whole(&*self.store, run).await?;
         if folded.state.has_ended() {
@@ -149,9 +167,7 @@ impl Runner {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
             Err(NoClaim::Held { by }) => return Err(ResumeError::Held { by }),
-            Err(NoClaim::Changed(difference)) => return Err(ResumeError::Changed { difference }),
-            Err(NoClaim::Stopped(Stop::Lost)) => return Err(ResumeError::Held { by: "another worker".to_owned() }),
-            Err(NoClaim::Stopped(Stop::Failed(reason))) => return Err(ResumeError::Failed(reason)),
+            Err(NoClaim::Stopped(stop)) => return Err(stop.into()),
         };
         tokio::spawn(attend(Arc::clone(&shared), begun));
         Ok(Run::new(shared))

@@ -39,27 +39,32 @@ pub(super) enum Phase {
     Stopped(String),
 }
 
-/// Why a worker cannot go on.
-#[derive(Debug, Clone, PartialEq)]
+/// Why a worker cannot go on, or does not begin.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Stop {
     /// Another worker has the run.
+    #[error("another worker has the run")]
     Lost,
-    /// Something failed.
-    Failed(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The log holds an event that cannot be there, or was to get one.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// The brain's code is another one than the run's.
+    #[error("{0}")]
+    Changed(String),
+    /// Code that the engine calls has panicked.
+    #[error("{0}")]
+    Panicked(String),
 }
 
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Fenced { .. } => Self::Lost,
-            other => Self::Failed(other.to_string()),
+            other => Self::Store(other),
         }
-    }
-}
-
-impl From<IllegalEvent> for Stop {
-    fn from(error: IllegalEvent) -> Self {
-        Self::Failed(error.to_string())
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) enum Left {
     /// Another worker has the run.
     Lost,
     /// Something failed.
-    Failed(String),
+    Failed(Stop),
 }
 
 impl Worker {
@@ -92,20 +92,20 @@ impl Worker {
         for (_, flight) in self.flights.drain() {
             flight.task.abort();
         }
-        let failed = match driven.unwrap_or_else(|panic| Err(Stop::Failed(panicked(&*panic).to_string()))) {
+        let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
             Ok(left) => return left,
             Err(Stop::Lost) => {
                 tracing::warn!(run = %self.shared.run, "another worker has taken over the run");
                 return Left::Lost;
             }
-            Err(Stop::Failed(reason)) => reason,
+            Err(stop) => stop,
         };
-        tracing::error!(run = %self.shared.run, reason = failed, "the run's worker stops");
+        tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         // If the store takes it, another worker need not wait until this process ends.
         if !self.mail_unread {
-            _ = self.release(failed.clone()).await;
+            _ = self.release(stop.to_string()).await;
         }
-        Left::Failed(failed)
+        Left::Failed(stop)
     }
 
     async fn release(&mut self, reason: String) -> Result<bool, Stop> {
