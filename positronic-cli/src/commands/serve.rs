@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{Event, RunId, RunSummary, Seq};
-use positronic_core::runner::{Clock as _, ResumeError, Run, Runner, SystemClock};
+use positronic_core::runner::{Clock as _, ResumeError, Run, Runner, Settled, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use positronic_core::store::{RunFilter, Watcher};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use super::signal::worker;
 use super::work::{models, refused, wind};
@@ -27,6 +28,8 @@ use crate::ui::Ui;
 
 /// How often it is looked whether something is due, or a worker has died.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a run rests at most that fails again and again.
+const LONGEST: Duration = Duration::from_secs(5 * 60);
 /// How many events may be on their way to the screen.
 const ROOM: usize = 4096;
 
@@ -68,14 +71,24 @@ struct Server<'a> {
     kept: &'a Kept,
     sink: ChannelSink,
     /// Tells that a run has ended, or waits.
-    done: mpsc::UnboundedSender<RunId>,
+    done: mpsc::UnboundedSender<Ended>,
     busy: HashSet<RunId>,
     /// What works on the runs of a brain, by its title; a cassette plays for one run alone.
     runners: HashMap<String, Runner>,
-    /// Where a run was refused, as of which event: it is not tried again before something has changed.
-    refused: HashMap<RunId, Seq>,
+    /// Where a run was refused, as of which event: it is not tried again before something has changed, or for a while
+    /// where another try may go well.
+    refused: HashMap<RunId, Refused>,
     /// How far each run is told, and under which name.
     told: HashMap<RunId, Told>,
+}
+
+/// A run that has settled; where its worker had to stop, with the number of its next event.
+type Ended = (RunId, Option<Seq>);
+
+struct Refused {
+    next: Seq,
+    /// When it is tried again, after which pause.
+    again: Option<(Instant, Duration)>,
 }
 
 struct Told {
@@ -88,7 +101,7 @@ impl Server<'_> {
     async fn work(
         mut self,
         mut stream: impl Stream<Item = Live> + Unpin,
-        mut ended: mpsc::UnboundedReceiver<RunId>,
+        mut ended: mpsc::UnboundedReceiver<Ended>,
         ui: &mut Ui,
     ) -> Result<Exit, Failure> {
         let control = self.kept.control();
@@ -105,8 +118,12 @@ impl Server<'_> {
                     self.show(live, ui).await?;
                     continue;
                 }
-                Some(run) = ended.recv() => {
+                Some((run, stopped)) = ended.recv() => {
                     self.busy.remove(&run);
+                    match stopped {
+                        Some(next) => self.refuse(run, next, true),
+                        None => _ = self.refused.remove(&run),
+                    }
                 }
                 () = bell.0.notified() => {}
                 _ = looks.tick() => {}
@@ -119,7 +136,7 @@ impl Server<'_> {
                 if row.mail && worker(&control, &row).await?.is_some() {
                     continue;
                 }
-                if !self.busy.contains(&row.run) && self.refused.get(&row.run) != Some(&row.next) {
+                if !self.busy.contains(&row.run) && !self.rests(&row) {
                     self.take(row, ui).await?;
                 }
             }
@@ -138,29 +155,44 @@ impl Server<'_> {
         let run = match begun {
             Ok(run) => run,
             Err(None) => return Ok(()),
-            Err(Some(failure)) => {
+            Err(Some((failure, passes))) => {
                 let name = self.name(&row.run).await?;
                 ui.notice(&format!("{name} is not gone on with: {failure}"))?;
-                self.refused.insert(row.run, row.next);
+                self.refuse(row.run, row.next, passes);
                 return Ok(());
             }
         };
         self.busy.insert(row.run.clone());
         let done = self.done.clone();
         tokio::spawn(async move {
-            run.settled().await;
+            let settled = run.settled().await;
             run.flushed(LOOK).await;
-            _ = done.send(row.run);
+            let stopped = matches!(settled, Settled::Stopped(_)).then(|| run.state().next);
+            _ = done.send((row.run, stopped));
         });
         Ok(())
     }
 
-    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<Run<Value>, Option<Failure>> {
+    fn refuse(&mut self, run: RunId, next: Seq, passes: bool) {
+        let last = self.refused.get(&run).and_then(|last| last.again);
+        let pause = last.map_or(LOOK, |(_, pause)| (pause * 2).min(LONGEST));
+        let again = passes.then(|| (Instant::now() + pause, pause));
+        self.refused.insert(run, Refused { next, again });
+    }
+
+    fn rests(&self, row: &RunSummary) -> bool {
+        let rests =
+            |last: &Refused| last.next == row.next && last.again.is_none_or(|(again, _)| again > Instant::now());
+        self.refused.get(&row.run).is_some_and(rests)
+    }
+
+    /// Goes on with a run, or says why not, and whether another try may go well.
+    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<Run<Value>, Option<(Failure, bool)>> {
         let runner = match self.runners.get(&row.brain) {
             Some(runner) => runner.clone(),
             None => {
-                let models = models(self.project, &self.args.model, row, ui)?;
-                wind(&models, self.kept, row).await?;
+                let models = models(self.project, &self.args.model, row, ui).map_err(|failure| (failure, false))?;
+                wind(&models, self.kept, row).await.map_err(|failure| (failure, true))?;
                 let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
                 if matches!(models.tape, Tape::None) {
                     self.runners.insert(row.brain.clone(), runner.clone());
@@ -171,7 +203,10 @@ impl Server<'_> {
         match runner.resume(&row.run).await {
             Ok(run) => Ok(run),
             Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => Err(None),
-            Err(error) => Err(Some(refused(&error, ""))),
+            Err(error) => {
+                let passes = !matches!(error, ResumeError::NoBrain { .. } | ResumeError::Changed { .. });
+                Err(Some((refused(&error, ""), passes)))
+            }
         }
     }
 

@@ -27,36 +27,43 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
     let mut held = Some(shared);
-    // After a failure, nothing is tried again until somebody appends something.
-    let mut failed = false;
     loop {
         let Some(shared) = held.take().or_else(|| weak.upgrade()) else { return };
+        let setbacks = &shared.runner.setbacks;
+        let rest = || setbacks.rest(&shared.run).map(|rest| rest.left);
+        let mut look = None;
         if let Some(worker) = begun.take() {
             match worker.work().await {
-                Left::Ended => return shared.publish(Phase::Ended),
-                Left::Released | Left::Lost => {}
+                Left::Ended => {
+                    setbacks.clear(&shared.run);
+                    return shared.publish(Phase::Ended);
+                }
+                Left::Released | Left::Lost => setbacks.clear(&shared.run),
                 Left::Failed(stop) => {
-                    failed = true;
                     shared.publish(Phase::Stopped(stop.to_string()));
+                    look = rest();
                 }
             }
         }
-        let mut look = None;
-        if !failed {
-            match follow(&shared).await {
+        if look.is_none() {
+            look = match follow(&shared).await {
                 Ok(Followed::Ended) => return shared.publish(Phase::Ended),
                 Ok(Followed::Begun(worker)) => {
                     begun = Some(worker);
                     held = Some(shared);
                     continue;
                 }
-                Ok(Followed::Wait { again }) => look = again,
-                Err(stop) => shared.publish(Phase::Stopped(stop.to_string())),
-            }
+                Ok(Followed::Wait { again }) => again,
+                Err(stop) => {
+                    setbacks.add(&shared.run, shared.state().next, stop.to_string());
+                    shared.publish(Phase::Stopped(stop.to_string()));
+                    rest()
+                }
+            };
         }
         drop(shared);
         tokio::select! {
-            () = bell.notified() => failed = false,
+            () = bell.notified() => {}
             () = sleep(look.unwrap_or(Duration::MAX)) => {}
         }
     }
@@ -70,9 +77,16 @@ enum Followed {
 
 /// Folds in what others have done, and begins to work where there is work and nobody does it.
 async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
-    shared.catch_up().await?;
+    let events = shared.catch_up().await?;
     if shared.state().has_ended() {
         return Ok(Followed::Ended);
+    }
+    let setbacks = &shared.runner.setbacks;
+    if !setbacks.hear(&shared.run, &events)
+        && let Some(rest) = setbacks.rest(&shared.run)
+    {
+        shared.publish(Phase::Stopped(rest.reason));
+        return Ok(Followed::Wait { again: Some(rest.left) });
     }
     match claim(shared).await {
         Ok(worker) => Ok(Followed::Begun(worker)),

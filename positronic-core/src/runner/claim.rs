@@ -63,6 +63,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
             (!row.has_work(shared.now()), row.mail)
         };
         if idle && !mail {
+            let_go(shared, &state).await?;
             return Err(NoClaim::Idle);
         }
         let held = |by| if idle { NoClaim::Idle } else { NoClaim::Held { by } };
@@ -101,6 +102,30 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Releases a run in which there is nothing to do from a worker of this runner that could not do so itself.
+async fn let_go(shared: &Shared, state: &RunState) -> Result<(), Stop> {
+    let runner = &shared.runner;
+    let Some(Claim { epoch, holder, released: false }) = &state.claim else { return Ok(()) };
+    if state.has_ended() || runner.holder().await?.name() != holder {
+        return Ok(());
+    }
+    let Some(_grip) = runner.in_hand.grip(&shared.run) else { return Ok(()) };
+    let released = Body::RunReleased { reason: "nothing to do".to_owned() };
+    let events = stamp(vec![Draft::new(Path::root(), released)], state.next, shared.now().max(state.at), Some(*epoch));
+    let after = follow(state, &events)?;
+    let row = shared.summary().clone();
+    let extras = Extras { epoch: Some(*epoch), ..Extras::default() };
+    let append = append_of(&shared.run, state, &after, Some(&row), &events, extras);
+    let summary = append.index.summary.clone();
+    match runner.store.append(&shared.run, append).await {
+        Ok(()) => shared.take_over(after, summary, &events),
+        // Whoever was first gets the next try.
+        Err(StoreError::Conflict { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 pub(super) fn epoch_after(state: &RunState) -> Epoch {

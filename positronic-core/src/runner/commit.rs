@@ -77,7 +77,11 @@ impl Worker {
                 self.catch_up().await?;
                 Ok(Some(events.into_iter().map(unstamp).collect()))
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                // Nobody knows how far the log goes now: whatever comes rings.
+                self.shared.own.store(0, Ordering::Release);
+                Err(error.into())
+            }
         }
     }
 

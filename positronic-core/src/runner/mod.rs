@@ -29,6 +29,7 @@ mod mail;
 mod open;
 mod prepare;
 mod restore;
+mod setbacks;
 mod settle;
 mod shared;
 mod signals;
@@ -48,6 +49,7 @@ use crate::record::{RunId, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use claim::InHand;
+use setbacks::Setbacks;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
@@ -111,6 +113,8 @@ pub struct Runner {
     holder: Arc<OnceCell<Holder>>,
     #[builder(default, setter(skip))]
     in_hand: InHand,
+    #[builder(default, setter(skip))]
+    setbacks: Setbacks,
     #[builder(default, setter(skip))]
     sinks: Vec<Arc<dyn EventSink>>,
     #[builder(default, setter(skip))]

@@ -161,6 +161,7 @@ impl Runner {
         if let Some(root) = &folded.state.root {
             migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
         }
+        self.setbacks.end(run);
         let next = folded.state.next;
         let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded, next);
         let begun = match claim(&shared).await {
@@ -240,7 +241,7 @@ async fn serve(runner: Runner) {
     let bell = Arc::new(Bell(Notify::new()));
     let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
     runner.store.watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-    // Where a run was refused, as of which event: it is not tried again before something has changed.
+    // Where a run's code is not there, as of which event: it is not tried again before something has changed.
     let mut refused: HashMap<RunId, Seq> = HashMap::new();
     loop {
         let due = RunFilter::builder().due(runner.clock.now()).build();
@@ -248,7 +249,7 @@ async fn serve(runner: Runner) {
             Ok(rows) => {
                 refused.retain(|run, _| rows.iter().any(|row| row.run == *run));
                 for row in rows {
-                    if refused.get(&row.run) != Some(&row.next) {
+                    if refused.get(&row.run) != Some(&row.next) && !rests(&runner, &row).await {
                         take(&runner, row, &mut refused).await;
                     }
                 }
@@ -262,6 +263,13 @@ async fn serve(runner: Runner) {
     }
 }
 
+/// Says whether a run rests after a failure, and nothing was sent to it since.
+async fn rests(runner: &Runner, row: &RunSummary) -> bool {
+    let Some(rest) = runner.setbacks.rest(&row.run) else { return false };
+    let events = runner.store.read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
+    !runner.setbacks.hear(&row.run, &events)
+}
+
 async fn take(runner: &Runner, row: RunSummary, refused: &mut HashMap<RunId, Seq>) {
     match runner.is_free(&row).await {
         Ok(true) => {}
@@ -271,9 +279,13 @@ async fn take(runner: &Runner, row: RunSummary, refused: &mut HashMap<RunId, Seq
     match runner.resume(&row.run).await {
         Ok(_) => tracing::info!(run = %row.run, "the run goes on here"),
         Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => {}
-        Err(error) => {
+        Err(error @ (ResumeError::NoBrain { .. } | ResumeError::Changed { .. })) => {
             tracing::warn!(run = %row.run, %error, "the run cannot go on here");
             refused.insert(row.run, row.next);
+        }
+        Err(error) => {
+            tracing::warn!(run = %row.run, %error, "the run cannot go on for now");
+            runner.setbacks.add(&row.run, row.next, error.to_string());
         }
     }
 }

@@ -101,9 +101,13 @@ impl Worker {
             Err(stop) => stop,
         };
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
-        // If the store takes it, another worker need not wait until this process ends.
-        if !self.mail_unread {
-            _ = self.release(stop.to_string()).await;
+        let next = self.shared.state().next;
+        // Before whoever hears of the release looks for it.
+        self.shared.runner.setbacks.add(&self.shared.run, next, stop.to_string());
+        let mut free = self.mail_unread || self.shared.state().has_ended();
+        while !free {
+            // If the store takes it, another worker need not wait until this process ends.
+            free = self.release(stop.to_string()).await.unwrap_or(true) || self.shared.state().has_ended();
         }
         Left::Failed(stop)
     }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use positronic_core::machine::RunState;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::Seq;
-use positronic_core::runner::{Run, Settled};
+use positronic_core::record::{Body, RunId, Seq, SignalId, Status};
+use positronic_core::runner::{Ids, Run, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use serde_json::json;
 
 use crate::bench::{Bench, by, named, run_id};
+use crate::support::boundaries::OwnIds;
 use crate::support::{Board, Journal, ShopBuilder, batch, done, path, slow_batch, waits, worker, workshop};
 
 fn says(place: &str) -> Reply {
@@ -189,4 +190,113 @@ async fn promise_01_a_decision_that_cannot_be_stored_is_no_decision() {
     broken.store(false, Ordering::SeqCst);
     control.reject(&run_id(), &path("Work/0.2"), "no", by("bob")).await.unwrap();
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+}
+
+/// A bench whose store cannot be used from the moment on in which the first tools begin, until it is mended.
+fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
+    let broken = Arc::<AtomicBool>::default();
+    let (is_broken, begun) = (Arc::clone(&broken), AtomicBool::new(false));
+    let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
+        let starts = append.events.iter().any(|event| matches!(event.body, Body::LoopToolStart { .. }));
+        if starts && !begun.swap(true, Ordering::SeqCst) {
+            is_broken.store(true, Ordering::SeqCst);
+        }
+        let gone = StoreError::Unusable { message: "the disk is gone".to_owned() };
+        is_broken.load(Ordering::SeqCst).then(|| Fault::Refused(gone))
+    });
+    (Bench::on(store), broken)
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_signal_after_a_failure_of_the_store_is_heard() {
+    let (bench, broken) = unusable();
+    let process = bench.process("work", says);
+    let run = bench.start(&process, &shop(&Journal::default())).await;
+    assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
+
+    broken.store(false, Ordering::SeqCst);
+    run.pause().await.unwrap();
+
+    assert_eq!(crate::support::settled(&run).await, Settled::Paused);
+    let claim = bench.store.run(&run_id()).await.unwrap().claim.unwrap();
+    assert!(claim.released, "nobody has it in hand");
+    run.resume().await.unwrap();
+    assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
+    bench.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_run_goes_on_by_itself_when_the_store_can_be_used_again() {
+    let (bench, broken) = unusable();
+    let process = bench.process("work", says);
+    let run = bench.start(&process, &shop(&Journal::default())).await;
+    assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
+
+    broken.store(false, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.2"]);
+    assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_run_that_cannot_be_read_for_a_moment_is_served_later() {
+    let broken = Arc::<AtomicBool>::default();
+    let is_broken = Arc::clone(&broken);
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None)
+        .reading(move |method| (method == "read" && is_broken.load(Ordering::SeqCst)).then(full));
+    let bench = Bench::on(store);
+    let journal = Journal::default();
+    let first = bench.lingering("first", Duration::ZERO, says);
+    let run = bench.start(&first, &shop(&journal)).await;
+    assert_eq!(waits(&run).await, ["Work/0.2"]);
+    drop(run);
+    bench.control("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
+    broken.store(true, Ordering::SeqCst);
+
+    let _service = bench.process("second", says).brain(shop(&journal)).serve();
+
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    broken.store(false, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
+}
+
+/// Panics where the engine asks how long to wait.
+#[derive(Debug)]
+struct NoJitter(OwnIds);
+
+impl Ids for NoJitter {
+    fn run(&self) -> RunId {
+        self.0.run()
+    }
+
+    fn signal(&self) -> SignalId {
+        self.0.signal()
+    }
+
+    fn jitter(&self) -> f64 {
+        panic!("there is no chance here")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_run_whose_worker_fails_again_and_again_rests_longer_each_time() {
+    let store = MemoryStore::new();
+    let brain = brain("Fails").step("Only", async |_| Err::<Board, _>(Error::transient("not now")));
+    let runner = positronic_core::runner::Runner::builder()
+        .model(positronic_core::model::scripted::ScriptedModel::new([]))
+        .store(store.clone())
+        .ids(NoJitter(OwnIds::of("only")))
+        .build()
+        .brain(&brain);
+    let _service = runner.serve();
+    let run = runner.start(&brain, ()).await.unwrap();
+
+    tokio::time::sleep(Duration::from_secs(600)).await;
+
+    let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
+    let tries = named(&log, "RUN_CLAIMED").len();
+    assert!((5..=11).contains(&tries), "{tries} tries in ten minutes");
+    assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
 }
