@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::attend::attend;
 use super::claim::{NoClaim, claim};
 use super::commit::{Extras, append_of, follow, stamp};
+use super::flight::panicked;
 use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
 use super::worker::Worker;
@@ -93,7 +94,9 @@ impl Runner {
             None => self.ids.run(),
         };
         let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options.clone()) };
-        match self.begin(&run, Arc::clone(&plan), begin).await {
+        let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&plan));
+        let begun = apart(async move { runner.begin(&id, code, begin).await });
+        match begun.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
             Err(StoreError::Conflict { .. }) => {}
             begun => return Ok(begun?),
         }
@@ -152,6 +155,12 @@ impl Runner {
     /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Store`], where the log holds whatever could be
     /// written.
     pub async fn resume(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
+        let (runner, run) = (self.clone(), run.clone());
+        let resumed = apart(async move { runner.resume_here(&run).await }).await;
+        resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
+    }
+
+    async fn resume_here(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
         let folded = load::whole(&*self.store, run).await?;
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
@@ -211,6 +220,21 @@ impl Runner {
             return Ok(self.in_hand.grip(&row.run).is_some());
         }
         Ok(!self.store.is_alive(&claim.holder).await?)
+    }
+}
+
+/// Does work that must not be left half done where whoever asked for it does not wait for it any more: a run that was
+/// claimed has to be attended to. Answers with a panic where there was one.
+async fn apart<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Box<dyn std::any::Any + Send>> {
+    match tokio::spawn(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => Err(panic),
+            // The runtime is shutting down, and so is whoever waits.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Fault {
     Unanswered(StoreError),
     /// It takes this long, and then goes well.
     Slow(Duration),
+    /// Everything is written at once, and the answer takes this long.
+    Late(Duration),
 }
 
 type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
@@ -70,6 +72,11 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
             Some(Fault::Unanswered(error)) => Box::pin(async move {
                 self.inner.append(run, append).await?;
                 Err(error)
+            }),
+            Some(Fault::Late(pause)) => Box::pin(async move {
+                self.inner.append(run, append).await?;
+                tokio::time::sleep(pause).await;
+                Ok(())
             }),
             Some(Fault::Slow(pause)) => Box::pin(async move {
                 tokio::time::sleep(pause).await;
