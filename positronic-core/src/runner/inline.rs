@@ -8,34 +8,32 @@ use super::flight::{caught_now, took};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage};
+use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage, next};
 use crate::plan::{Document, NestedPlan, ToolBody};
 use crate::record::{Body, Change, Draft, EndReason, Failure, LoopOutcome, Path, Segment, ToolResult};
 
 impl Worker {
     /// Performs an effect that is done at once. Answers `false` when somebody else was first.
     pub(super) async fn perform(&mut self, effect: Effect) -> Result<bool, Stop> {
-        match effect {
-            Effect::Prepare { path, round } => self.prepare(path, round).await,
-            Effect::StartBrain { path } => self.start_brain(path).await,
-            Effect::FinishBrain { path } => {
-                let drafts = self.finish_brain(&path);
-                self.append(drafts).await
-            }
-            Effect::CompleteBrain { path } => {
-                let drafts = self.complete_brain(path);
-                self.append(drafts).await
-            }
-            Effect::CloseLoop { path, outcome } => {
-                let drafts = self.close_loop(path, outcome);
-                self.append(drafts).await
-            }
-            Effect::Resume { path } => {
-                let drafts = self.resume_call(&path);
-                self.append(drafts).await
-            }
-            Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => Ok(true),
+        let drafts = match &effect {
+            Effect::Prepare { path, round } => return self.prepare(path.clone(), *round).await,
+            Effect::StartBrain { path } => return self.start_brain(path.clone()).await,
+            Effect::FinishBrain { path } => self.finish_brain(path),
+            Effect::CompleteBrain { path } => self.complete_brain(path.clone()),
+            Effect::CloseLoop { path, outcome } => self.close_loop(path.clone(), outcome.clone()),
+            Effect::Resume { path } => self.resume_call(path),
+            Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => return Ok(true),
+        };
+        if drafts.is_empty() && !self.is_due(&effect) {
+            // What was done just before has made it needless.
+            return Ok(false);
         }
+        self.append(drafts).await
+    }
+
+    fn is_due(&self, effect: &Effect) -> bool {
+        let state = self.shared.state();
+        next(&state, self.shared.now().max(state.at)).effects.contains(effect)
     }
 
     /// Returns the brain around a stage or a call, with its state as a document.
@@ -80,6 +78,7 @@ impl Worker {
     fn finish_brain(&mut self, path: &Path) -> Vec<Draft> {
         let nested = self.frames.nested(&self.shared.state(), path);
         let now = Arc::clone(&self.shared);
+        let gone = || Error::new("the code of the brain is gone");
         let ended = |inner: &BrainFrame| (inner.end.clone(), took(&now, inner.began));
         let found = self.around(path, |state, brain, document| {
             let inner = match (&brain.stage, state.call(path).map(|call| &call.phase)) {
@@ -92,7 +91,9 @@ impl Worker {
         let Some(((Some(end), duration), document)) = found else { return Vec::new() };
         let is_call = matches!(path.last(), Some(Segment::Call(..)));
         let mapped = match &end {
-            BrainEnd::Completed(result) => map_output(nested.as_ref(), &document, result),
+            BrainEnd::Completed(result) => {
+                nested.ok_or_else(gone).and_then(|nested| map_output(&nested, &document, result))
+            }
             BrainEnd::Failed(failure) => Err(Error::new(failure.message.clone())),
             BrainEnd::Cancelled => Err(Error::new("it was cancelled")),
         };
@@ -118,7 +119,13 @@ impl Worker {
             let plan = self.frames.plan(&path).cloned();
             document.zip(plan)
         };
-        let Some((document, plan)) = made else { return Vec::new() };
+        let Some((document, plan)) = made else {
+            let message = format!("the result of `{path}` cannot be made: the code of the brain is gone");
+            return vec![Draft::new(
+                path,
+                Body::BrainError(Failure { code: EndReason::Config, message, retryable: false }),
+            )];
+        };
         let result = match &plan.result {
             Some(result) => caught_now(|| result(&document)),
             None => Ok(Value::clone(document.json())),
@@ -134,7 +141,11 @@ impl Worker {
     }
 
     fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<Draft> {
-        let on_exit = self.frames.looped(&path).and_then(|plan| plan.on_exit.clone());
+        let Some(plan) = self.frames.looped(&path) else {
+            let message = format!("the loop `{path}` cannot be closed: the code of its brain is gone");
+            return self.failed_loop(&path, Failure { code: EndReason::Config, message, retryable: false });
+        };
+        let on_exit = plan.on_exit.clone();
         let found = self.around(&path, |state, _, document| {
             (document, state.looped(&path).map(|frame| frame.usage).unwrap_or_default())
         });
@@ -163,7 +174,12 @@ impl Worker {
         let Some(Some((tool, payload, answered, output, duration, document))) = found else { return Vec::new() };
         let on_resume = match self.frames.tool(path, &tool).map(|tool| tool.body.clone()) {
             Some(ToolBody::Function { on_resume, .. }) if answered => on_resume,
-            _ => None,
+            Some(_) => None,
+            None => {
+                let message = format!("the answer {payload} came, but there is no tool `{tool}` any more to take it");
+                let body = Body::LoopToolResult { result: ToolResult::error(message), duration, change: None };
+                return vec![Draft::new(path.clone(), body)];
+            }
         };
         let next = on_resume.map(|resume| caught_now(|| resume(&document, &payload))).transpose();
         let (result, change) = match next {
@@ -215,8 +231,8 @@ fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<Draft> 
     drafts
 }
 
-fn map_output(nested: Option<&NestedPlan>, document: &Document, result: &Value) -> Result<Option<Change>> {
-    match nested.and_then(|nested| nested.output.as_ref()) {
+fn map_output(nested: &NestedPlan, document: &Document, result: &Value) -> Result<Option<Change>> {
+    match nested.output.as_ref() {
         Some(output) => {
             let next = caught_now(|| output(document, result))?;
             Ok(Change::between(document.json(), &next))

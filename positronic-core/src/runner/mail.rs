@@ -1,5 +1,6 @@
 //! Webhooks that came before a call waited for them.
 
+use super::commit::{PAUSES, passes};
 use super::shared::{Shared, Stop};
 use super::signals::{SignalError, send};
 use super::worker::Worker;
@@ -17,8 +18,21 @@ impl Mail {
 }
 
 impl Worker {
-    /// Looks in the mailbox for everything that the run waits for.
+    /// Looks in the mailbox for everything that the run waits for, as patiently as it appends.
     pub(super) async fn take_mail(&mut self) -> Result<(), Stop> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            match self.look_for_mail().await {
+                Ok(()) => return Ok(()),
+                Err(stop) => match pauses.next().filter(|_| passes(&stop)) {
+                    Some(pause) => tokio::time::sleep(*pause).await,
+                    None => return Err(stop),
+                },
+            }
+        }
+    }
+
+    async fn look_for_mail(&mut self) -> Result<(), Stop> {
         let waits: Vec<_> = pending(&self.shared.state())
             .into_iter()
             .flat_map(|pending| match pending.kind {

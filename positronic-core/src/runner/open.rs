@@ -76,6 +76,7 @@ impl From<Stop> for ResumeError {
             Stop::Illegal(error) => Self::Illegal(error),
             Stop::Changed(difference) => Self::Changed { difference },
             Stop::Panicked(reason) => Self::Panicked { reason },
+            nothing @ Stop::Nothing => Self::Panicked { reason: nothing.to_string() },
         }
     }
 }
@@ -119,15 +120,17 @@ impl Runner {
         let state = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
         let append = append_of(run, &none, &state, None, &events, Extras::default());
         let summary = append.index.summary.clone();
-        // In hand before anybody else can find it.
-        let grip = self.in_hand.grip(run).ok_or(StoreError::Conflict { next: Seq(2) })?;
+        // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
+        let grip = self.in_hand.grip(run);
         self.store.append(run, append).await?;
         let prompts = Prompts::of(events.iter().map(|event| &**event));
-        let folded = Folded { state, prompts, summary };
+        let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded, Seq(0));
-        let worker = Worker::restored(&shared, &shared.state().clone(), &plan, epoch, grip)
+        let worker = grip
+            .map(|grip| Worker::restored(&shared, &shared.state().clone(), &plan, epoch, grip))
+            .transpose()
             .map_err(|message| StoreError::Failed { message })?;
-        tokio::spawn(attend(Arc::clone(&shared), Some(worker)));
+        tokio::spawn(attend(Arc::clone(&shared), worker));
         Ok(Run::new(shared))
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Shared {
     pub(super) bell: Arc<Notify>,
     /// The number up to which the worker itself appends, so that it is not woken by its own events.
     pub(super) own: AtomicU64,
+    /// The number up to which the last snapshot goes that is known here.
+    pub(super) snapshot: AtomicU64,
     state: Mutex<RunState>,
     prompts: Mutex<Prompts>,
     summary: Mutex<RunSummary>,
@@ -54,6 +56,9 @@ pub(super) enum Stop {
     /// The brain's code is another one than the run's.
     #[error("{0}")]
     Changed(String),
+    /// Nothing came of what had to be done, which is a mistake of the engine.
+    #[error("nothing came of what has to be done next; this is a mistake of the engine, please report it")]
+    Nothing,
     /// Code that the engine calls has panicked.
     #[error("{0}")]
     Panicked(String),
@@ -73,6 +78,8 @@ pub(super) struct Folded {
     pub(super) state: RunState,
     pub(super) prompts: Prompts,
     pub(super) summary: RunSummary,
+    /// Up to where the last snapshot goes.
+    pub(super) snapshot: Seq,
 }
 
 impl Shared {
@@ -85,7 +92,7 @@ impl Shared {
         folded: Folded,
         sinks_from: Seq,
     ) -> Arc<Self> {
-        let Folded { state, prompts, summary } = folded;
+        let Folded { state, prompts, summary, snapshot } = folded;
         let feeds = runner
             .sinks
             .iter()
@@ -98,6 +105,7 @@ impl Shared {
             settled: watch::Sender::new((Phase::Working, state.next)),
             bell: Arc::new(Notify::new()),
             own: AtomicU64::new(state.next.0),
+            snapshot: AtomicU64::new(snapshot.0),
             state: Mutex::new(state),
             prompts: Mutex::new(prompts),
             summary: Mutex::new(summary),

@@ -16,14 +16,12 @@ use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
 use crate::machine::{Effect, RunState, next};
 use crate::plan::{Plan, SideOutput};
-use crate::record::{Body, Draft, Epoch, Path, Seq, Status, Timestamp};
+use crate::record::{Body, Draft, Epoch, Path, Status, Timestamp};
 
 /// Drives one run.
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) epoch: Epoch,
-    /// Up to where the last snapshot goes.
-    pub(super) snapshot: Seq,
     pub(super) frames: Frames,
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
@@ -71,7 +69,6 @@ impl Worker {
         let frames = Frames::restored(&shared.run, state, plan, &link)?;
         Ok(Box::new(Self {
             epoch,
-            snapshot: state.next,
             frames,
             link,
             reports,

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, approve, by, result_of, run_id};
+use crate::bench::{Bench, approve, behind, by, result_of, run_id};
 use crate::support::{Board, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, worker};
 
 /// What the code of a brain can differ in.
@@ -254,4 +254,33 @@ async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
     assert_eq!(difference, "the run has begun with version 1 of `Inner`, the code has version 2");
     let same = cut.process("third", says).brain(outer(1)).resume(&run_id()).await.unwrap();
     assert!(matches!(settled(&same).await, Settled::Completed(_)));
+}
+
+/// A loop whose tool is a brain, or one whose tool is gone.
+fn delegating(whole: bool) -> Made {
+    let inner = brain("Inner").services::<Journal>().state(Board::default()).step("Deep", async |cx| Ok(cx.state));
+    brain("Shop").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
+        let cx = cx.system("Work.");
+        if whole { cx.brain("inner", inner.clone(), |b| b) } else { cx }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_15_a_call_whose_brain_is_gone_gets_a_typed_result_wherever_the_brain_was() {
+    let says = |place: &str| if place == "Work/0" { Reply::calls([("inner", json!({}))]) } else { done() };
+    let bench = Bench::new();
+    let run = bench.start(&bench.process("first", says), delegating(true).bind(Journal::default())).await;
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    let log = bench.log().await;
+    let (first, last) = (behind(&log, "Work/0.0", "LOOP_TOOL_CALL"), behind(&log, "Work/0.0", "LOOP_TOOL_RESULT"));
+    for until in first..last {
+        let cut = bench.cut(until).await;
+        let process = cut.process("second", says).brain(delegating(false).bind(Journal::default()));
+
+        let resumed = process.resume(&run_id()).await.unwrap();
+
+        assert!(matches!(settled(&resumed).await, Settled::Completed(_)), "after {until}");
+        let result = result_of(&cut.checked().await, "Work/0.0");
+        assert!(matches!(result, ToolResult::Error { .. }), "{result:?} after {until}");
+    }
 }

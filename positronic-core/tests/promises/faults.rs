@@ -300,3 +300,49 @@ async fn promise_14_a_run_whose_worker_fails_again_and_again_rests_longer_each_t
     assert!((5..=11).contains(&tries), "{tries} tries in ten minutes");
     assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight() {
+    let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 5), ("safe", "b", 60)]) } else { done() };
+    for fault in [Fault::Refused(full()), Fault::Unanswered(full())] {
+        let failed = AtomicBool::new(false);
+        let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
+            let result = append.events.iter().any(|event| matches!(event.body, Body::LoopToolResult { .. }));
+            (result && !failed.swap(true, Ordering::SeqCst)).then(|| fault.clone())
+        });
+        let bench = Bench::on(store).free();
+        let journal = Journal::default();
+        let run = bench.start(&bench.process("work", says), &workshop(&journal, crate::support::tools)).await;
+
+        assert!(matches!(crate::support::settled(&run).await, Settled::Completed(_)));
+
+        assert_eq!(journal.take(), ["a", "b", "a-", "b-"]);
+        let log = bench.checked().await;
+        assert_eq!(named(&log, "LOOP_TOOL_RESULT"), ["Work/0.0", "Work/0.1"]);
+        assert!(named(&log, "RUN_RELEASED").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_start_or_a_resume_that_nobody_waits_for_any_more_leaves_no_run_behind() {
+    let store = FaultyStore::new(MemoryStore::new(), |_, append| {
+        let claims = append.events.iter().any(|event| matches!(event.body, Body::RunClaimed { .. }));
+        claims.then_some(Fault::Late(Duration::from_secs(1)))
+    });
+    let bench = Bench::on(store);
+    let brain = shop(&Journal::default());
+    let process = bench.lingering("work", Duration::ZERO, says).brain(&brain);
+
+    let start = bench.start(&process, &brain);
+    assert!(tokio::time::timeout(Duration::from_millis(1), start).await.is_err());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+
+    let row = bench.store.run(&run_id()).await.unwrap();
+    assert_eq!((row.status, row.claim.unwrap().released), (Status::Waiting, true));
+    bench.control("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
+    let id = run_id();
+    let resume = process.resume(&id);
+    assert!(tokio::time::timeout(Duration::from_millis(1), resume).await.is_err());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
+}

@@ -415,3 +415,24 @@ async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte
         rebuilt(&again, &cut.sent());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_13_a_run_that_comes_and_goes_has_snapshots() {
+    let bench = Bench::new();
+    let says = |place: &str| if place == "Work/40" { done() } else { batch([("gated", "a")]) };
+    let shop = || workshop(&Journal::default(), tools);
+    let run = bench.start(&bench.lingering("first", Duration::ZERO, says), shop()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    drop(run);
+    for round in 0..40 {
+        let control = bench.control(&format!("people {round}"));
+        control.approve(&run_id(), &path(&format!("Work/{round}.0")), by("ann")).await.unwrap();
+        let process = bench.lingering(&format!("process {round}"), Duration::ZERO, says).brain(shop());
+        settled(&process.resume(&run_id()).await.unwrap()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+
+    let next = bench.store.run(&run_id()).await.unwrap().next;
+    let snapshot = bench.store.snapshot(&run_id()).await.unwrap().expect("there is one");
+    assert!(next.0 > 300 && next.0 - snapshot.next.0 < 256, "{next}, {}", snapshot.next);
+}
