@@ -4,7 +4,7 @@ use super::commit::{PAUSES, passes};
 use super::shared::{Shared, Stop};
 use super::signals::{SignalError, send};
 use super::worker::Worker;
-use crate::machine::{REPLY, pending};
+use crate::machine::{REPLY, Refusal, pending};
 use crate::record::{PendingKind, Signal, SignalKind};
 use crate::store::{Mail, StoreError};
 
@@ -43,7 +43,7 @@ impl Worker {
             .collect();
         self.mail_unread = true;
         for wait in waits {
-            while let Some(mail) = self.shared.runner.store.mail(&wait.webhook, &wait.identifier).await? {
+            while let Some(mail) = self.mail(&wait.webhook, &wait.identifier).await? {
                 if self.deliver(&mail).await? {
                     break;
                 }
@@ -53,17 +53,23 @@ impl Worker {
         Ok(())
     }
 
-    /// Delivers a mail as anybody would, unless it does not fit. Answers `false` where another run was faster, so that
-    /// there may be a next one.
+    async fn mail(&mut self, webhook: &str, identifier: &str) -> Result<Option<Mail>, Stop> {
+        let Shared { runner, .. } = &*self.shared;
+        Ok(runner.store.mail(webhook, identifier, runner.clock.now()).await?)
+    }
+
+    /// Delivers a mail as anybody would. Answers `false` where it was none for this run, so that there may be a next one.
     async fn deliver(&mut self, mail: &Mail) -> Result<bool, Stop> {
         let Shared { runner, run, .. } = &*self.shared;
-        if mail.expires <= runner.clock.now() {
-            return Ok(true);
-        }
         let state = self.shared.state().clone();
         match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {
             Ok(_) => self.catch_up().await.map(|()| true),
             Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),
+            Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => {
+                tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is thrown away");
+                runner.store.discard(&mail.id).await?;
+                Ok(false)
+            }
             Err(SignalError::Refused(refusal)) => {
                 tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is not delivered");
                 Ok(true)

@@ -249,9 +249,9 @@ impl EventStore for MemoryStore {
         ready(Ok(posted))
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
         let contents = self.contents();
-        let fits = |mail: &&Mail| mail.webhook == webhook && mail.identifier == identifier;
+        let fits = |mail: &&Mail| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
         let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
         ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
     }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 
 use futures::future::BoxFuture;
 
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 
 pub use append::{Append, Index, Snapshot};
 pub use error::StoreError;
@@ -105,12 +105,13 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only those of the store itself.
     fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted>;
 
-    /// Returns the oldest mail for a webhook that nobody has taken yet. An append takes it: [`Append::takes`].
+    /// Returns the oldest mail for a webhook that nobody has taken yet and that has not expired by `now`. An append takes
+    /// it: [`Append::takes`].
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>>;
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>>;
 
     /// Throws a mail away that nobody has taken, since it was refused.
     ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{
     Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
     Watcher,
@@ -117,8 +117,8 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.inner.post(mail)
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
-        self.read_or("mail", self.inner.mail(webhook, identifier))
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+        self.read_or("mail", self.inner.mail(webhook, identifier, now))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{SignalId, Start};
-use positronic_core::runner::{Control, Delivered, Run, Runner, Settled};
+use positronic_core::record::{SignalId, Start, Timestamp};
+use positronic_core::runner::{Control, Delivered, Run, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use schemars::JsonSchema;
@@ -76,7 +76,7 @@ async fn early(store: impl EventStore + Clone) {
     let seq = log.iter().find(|event| event.body.name() == "LOOP_RESUME").unwrap().seq;
     assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.log().await, log);
-    let left = bench.store.mail("slack", "b").await.unwrap();
+    let left = bench.store.mail("slack", "b", Timestamp(0)).await.unwrap();
     assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
 }
 
@@ -190,7 +190,9 @@ async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused() {
     let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await.unwrap_err();
     assert!(matches!(refusal(odd), Refusal::Misfit { .. }));
     assert_eq!(bench.log().await, before);
-    assert!(bench.store.mail("slack", "a").await.unwrap().is_none_or(|mail| mail.id != SignalId::from("odd")));
+    assert!(
+        bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().is_none_or(|mail| mail.id != SignalId::from("odd"))
+    );
 
     assert!(matches!(deliver(&control, "good", "mail", "a", "by mail").await, Delivered::To { .. }));
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
@@ -230,4 +232,56 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash() {
         // A call that may not run again is interrupted, and waits for nothing.
         assert_eq!(noted, usize::from(until > asked));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it() {
+    let bench = Bench::new();
+    let (_process, run) = begun(&bench, "run").await;
+    let control = bench.control("machine");
+    deliver(&control, "old", "slack", "a", "too old").await;
+    tokio::time::advance(Control::KEEP - Duration::from_secs(10)).await;
+    let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await;
+    assert_eq!(odd.unwrap(), Delivered::Kept, "nobody waits yet");
+    deliver(&control, "good", "slack", "a", "early").await;
+    tokio::time::advance(Duration::from_secs(20)).await;
+
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["first", "a", "early"]}));
+    let now = Timestamp(0);
+    assert!(bench.store.mail("slack", "a", now).await.unwrap().is_none_or(|mail| mail.id == SignalId::from("old")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing() {
+    let broken = Arc::<AtomicBool>::default();
+    let is_broken = Arc::clone(&broken);
+    let store = FaultyStore::new(MemoryStore::new(), move |run, append| {
+        let resumes = append.events.iter().any(|event| event.body.name() == "LOOP_RESUME");
+        let failed = || Fault::Refused(StoreError::Failed { message: "the disk is full".to_owned() });
+        (resumes && *run == run_id() && is_broken.load(Ordering::SeqCst)).then(failed)
+    });
+    let bench = Bench::on(store);
+    let (_one, run) = begun(&bench, "run").await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+    let control = bench.control("machine");
+    broken.store(true, Ordering::SeqCst);
+    let hook = || control.deliver(SignalId::from("hook"), "slack", "a", note("once"), by("slack"));
+
+    assert!(matches!(hook().await, Err(SignalError::Store(_))));
+    let kept = bench.store.mail("slack", "a", Timestamp(0)).await.unwrap();
+    assert_eq!(kept.unwrap().id, SignalId::from("hook"));
+
+    // Another one that waits for the same has it, although the first cannot be written to.
+    let (_two, second) = begun(&bench, "second").await;
+    second.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert!(matches!(bench.settled(&second).await, Settled::Completed(_)));
+    let (_three, third) = begun(&bench, "third").await;
+    third.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&third).await, ["Work/1.0"]);
+    let next = deliver(&control, "next", "slack", "a", "for the third").await;
+    assert!(matches!(&next, Delivered::To { run, .. } if run == third.id()), "{next:?}");
 }

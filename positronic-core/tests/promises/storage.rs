@@ -11,7 +11,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_at;
 use positronic_core::record::{
-    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, Start, Status, Usage,
+    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, Start, Status, Timestamp, Usage,
 };
 use positronic_core::runner::Settled;
 use positronic_core::store::{
@@ -78,8 +78,8 @@ impl<S: EventStore> EventStore for Counting<S> {
         self.0.post(mail)
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
-        self.0.mail(webhook, identifier)
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+        self.0.mail(webhook, identifier, now)
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -28,9 +28,10 @@ pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn()
         assert_eq!(store.post(mail).await, Ok(Posted::New));
     }
 
-    assert_eq!(other.mail("slack", "thread").await, Ok(Some(early)));
-    assert_eq!(other.mail("slack", "another").await, Ok(Some(elsewhere)));
-    assert_eq!(other.mail("stripe", "thread").await, Ok(None));
+    assert_eq!(other.mail("slack", "thread", Timestamp(50)).await, Ok(Some(early)));
+    assert_eq!(other.mail("slack", "another", Timestamp(50)).await, Ok(Some(elsewhere)));
+    assert_eq!(other.mail("slack", "another", Timestamp(100)).await, Ok(None), "it has expired");
+    assert_eq!(other.mail("stripe", "thread", Timestamp(50)).await, Ok(None));
 }
 
 /// The same signal id twice is the same mail, whatever it says.
@@ -41,11 +42,11 @@ pub async fn mail_that_came_twice_counts_once<S: EventStore>(open: impl Fn() -> 
 
     assert_eq!(store.post(&first).await, Ok(Posted::New));
     assert_eq!(store.post(&again).await, Ok(Posted::Known));
-    assert_eq!(store.mail("slack", "thread").await, Ok(Some(first.clone())));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(first.clone())));
 
     let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
     let run = run.says("the answer").takes(&first.id).appended(&store).await;
-    assert_eq!(store.mail("slack", "thread").await, Ok(None));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
     assert_eq!(store.post(&again).await, Ok(Posted::Taken { run: run.run, seq: Seq(2) }));
 }
 
@@ -77,7 +78,7 @@ pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let (id, run) = (mail.id.clone(), first.run.clone());
     assert_eq!(late, Err(StoreError::Taken { mail: id, run: run.clone(), seq: Seq(0) }));
     assert_eq!(store.run(&"run-2".into()).await, Err(StoreError::NoSuchRun { run: "run-2".into() }));
-    assert_eq!(store.mail("slack", "thread").await, Ok(Some(free)));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(free)));
     assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run, seq: Seq(0) }));
     _ = Sample::new("run-2").says("one").takes(&SignalId::from("none")).appended(&store).await;
 }
@@ -114,7 +115,7 @@ pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
     }
     assert_eq!(store.discard(&SignalId::from("none")).await, Ok(()));
 
-    assert_eq!(store.mail("slack", "thread").await, Ok(None));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
     assert_eq!(store.post(&refused).await, Ok(Posted::New));
     assert!(matches!(store.post(&taken).await, Ok(Posted::Taken { .. })));
 }
