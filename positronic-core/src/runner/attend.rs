@@ -11,10 +11,14 @@
 //! While it follows, the task holds the run only weakly: a run that waits costs no memory once nobody holds it, and
 //! whoever finds work in it later ([`Runner::serve`](super::Runner::serve)) loads it from its log.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+
 use super::claim::{NoClaim, claim};
+use super::flight::panicked;
 use super::shared::{Phase, Shared, Stop};
 use super::worker::{Left, Worker, sleep};
 use crate::machine::next;
@@ -46,7 +50,7 @@ pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) 
             }
         }
         if look.is_none() {
-            look = match follow(&shared).await {
+            look = match caught(follow(&shared)).await {
                 Ok(Followed::Ended) => return shared.publish(Phase::Ended),
                 Ok(Followed::Begun(worker)) => {
                     begun = Some(worker);
@@ -67,6 +71,12 @@ pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) 
             () = sleep(look.unwrap_or(Duration::MAX)) => {}
         }
     }
+}
+
+/// Turns a panic into what stops a run, since whoever waits for it would wait for ever without a word.
+async fn caught<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string())))
 }
 
 enum Followed {

@@ -79,7 +79,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
         let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let worker = Worker::restored(shared, &after, plan, epoch, grip).map_err(Stop::Changed)?;
+        let worker = Worker::restored(shared, &after, plan, epoch, grip)?;
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,
@@ -113,15 +113,21 @@ async fn let_go(shared: &Shared, state: &RunState) -> Result<(), Stop> {
     }
     let Some(_grip) = runner.in_hand.grip(&shared.run) else { return Ok(()) };
     let released = Body::RunReleased { reason: "nothing to do".to_owned() };
-    let events = stamp(vec![Draft::new(Path::root(), released)], state.next, shared.now().max(state.at), Some(*epoch));
-    let after = follow(state, &events)?;
+    append_alone(shared, *epoch, released).await
+}
+
+/// Appends an event of an attachment that has no worker; whoever was first with another one gets the next try.
+pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, body: Body) -> Result<(), Stop> {
+    let before = shared.state().clone();
+    let at = shared.now().max(before.at);
+    let events = stamp(vec![Draft::new(Path::root(), body)], before.next, at, Some(epoch));
+    let after = follow(&before, &events)?;
     let row = shared.summary().clone();
-    let extras = Extras { epoch: Some(*epoch), ..Extras::default() };
-    let append = append_of(&shared.run, state, &after, Some(&row), &events, extras);
+    let extras = Extras { epoch: Some(epoch), ..Extras::default() };
+    let append = append_of(&shared.run, &before, &after, Some(&row), &events, extras);
     let summary = append.index.summary.clone();
-    match runner.store.append(&shared.run, append).await {
+    match shared.runner.store.append(&shared.run, append).await {
         Ok(()) => shared.take_over(after, summary, &events),
-        // Whoever was first gets the next try.
         Err(StoreError::Conflict { .. }) => {}
         Err(error) => return Err(error.into()),
     }

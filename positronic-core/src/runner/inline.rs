@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::flight::{caught_now, took};
+use super::frames::Frames;
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
@@ -62,12 +63,18 @@ impl Worker {
                 return self.append(drafts).await;
             }
         };
+        let around = self.frames.services(&path_of_owner(&path));
+        let services = match Frames::provided(&nested.plan, around) {
+            Ok(services) => services,
+            Err(error) => {
+                let drafts = failed_brain(&path, &error);
+                return self.append(drafts).await;
+            }
+        };
         let drafts = begin_drafts(&path, &nested, options);
         if !self.append(drafts).await? {
             return Ok(false);
         }
-        let around = path_of_owner(&path);
-        let services = self.frames.services(&around);
         let shared = Arc::clone(&self.shared);
         if let Some(frame) = shared.state().brain(&path) {
             self.frames.begin(frame, nested.plan, services);

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::attend::attend;
-use super::claim::{NoClaim, claim};
+use super::claim::{NoClaim, append_alone, claim};
 use super::commit::{Extras, append_of, follow, stamp};
 use super::flight::panicked;
 use super::restore::migration;
@@ -20,7 +20,7 @@ use super::{Control, Run, Runner, StartError, load};
 use crate::machine::{IllegalEvent, RunState};
 use crate::plan::Plan;
 use crate::projection::Prompts;
-use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, RunSummary, Seq, Start};
+use crate::record::{Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, RunId, RunSummary, Seq, Start};
 use crate::store::{RunFilter, StoreError, Watcher};
 
 /// Says why a run is not gone on with.
@@ -126,10 +126,16 @@ impl Runner {
         let prompts = Prompts::of(events.iter().map(|event| &**event));
         let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded, Seq(0));
-        let worker = grip
-            .map(|grip| Worker::restored(&shared, &shared.state().clone(), &plan, epoch, grip))
-            .transpose()
-            .map_err(|message| StoreError::Failed { message })?;
+        let state = shared.state().clone();
+        let worker = match grip.map(|grip| Worker::restored(&shared, &state, &plan, epoch, grip)).transpose() {
+            Ok(worker) => worker,
+            Err(stop) => {
+                let failure = Failure { code: EndReason::Config, message: stop.to_string(), retryable: false };
+                // Where that cannot be written, whoever attends to the run comes to the same.
+                _ = append_alone(&shared, epoch, Body::BrainError(failure)).await;
+                None
+            }
+        };
         tokio::spawn(attend(Arc::clone(&shared), worker));
         Ok(Run::new(shared))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::flight::caught_now;
 use super::frames::Frames;
 use super::link::RunLink;
+use super::shared::Stop;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody};
 use crate::record::{Body, Change, RunId, ToolDecl};
@@ -12,12 +13,7 @@ use crate::record::{Body, Change, RunId, ToolDecl};
 impl Frames {
     /// Finds the plans, services and tools of all open frames. What `prepare` yielded is found by running it again on
     /// the state that it saw.
-    pub(super) fn restored(
-        run: &RunId,
-        state: &RunState,
-        plan: &Arc<Plan>,
-        link: &Arc<RunLink>,
-    ) -> Result<Self, String> {
+    pub(super) fn restored(run: &RunId, state: &RunState, plan: &Arc<Plan>, link: &Arc<RunLink>) -> Result<Self, Stop> {
         let mut frames = Self::new(run, state.start.user.as_deref());
         if let Some(root) = &state.root {
             frames.restore(root, plan, &(Arc::new(()) as AnyServices), link)?;
@@ -31,12 +27,13 @@ impl Frames {
         plan: &Arc<Plan>,
         around: &AnyServices,
         link: &Arc<RunLink>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Stop> {
         if let Some(difference) = difference(frame, plan) {
-            return Err(difference);
+            return Err(Stop::Changed(difference));
         }
-        self.begin(frame, Arc::clone(plan), Arc::clone(around));
-        let services = self.services(&frame.path);
+        let provided = Self::provided(plan, Arc::clone(around));
+        let services = provided.map_err(|error| Stop::Panicked(error.to_string()))?;
+        self.begin(frame, Arc::clone(plan), Arc::clone(&services));
         let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {
             (Stage::Brain(inner), Some(StageBody::Brain(nested))) => self.restore(inner, &nested.plan, &services, link),
@@ -44,8 +41,9 @@ impl Frames {
                 let mut scope = self.scope(frame, looped.path.clone(), link);
                 scope.state = Document::new(Arc::clone(&looped.seen));
                 let configured = |scope: Scope| caught_now(|| configure(scope));
-                let yielded = configured(scope)
-                    .map_err(|error| format!("the loop `{}` cannot be configured again: {error}", looped.path))?;
+                let yielded = configured(scope).map_err(|error| {
+                    Stop::Changed(format!("the loop `{}` cannot be configured again: {error}", looped.path))
+                })?;
                 self.restore_calls(looped, &yielded, &services, link)?;
                 self.set_loop(looped.path.clone(), Arc::new(yielded));
                 Ok(())
@@ -60,7 +58,7 @@ impl Frames {
         plan: &LoopPlan,
         services: &AnyServices,
         link: &Arc<RunLink>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Stop> {
         for call in looped.batch.iter().filter(|call| call.result().is_none()) {
             let declared = looped.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
             // A tool that is gone gives the call a typed result; one with other arguments would misread them.
@@ -68,7 +66,7 @@ impl Frames {
                 continue;
             };
             if let Some(difference) = tool_difference(declared, &tool.decl) {
-                return Err(format!("the call `{}` is open, and {difference}", call.path));
+                return Err(Stop::Changed(format!("the call `{}` is open, and {difference}", call.path)));
             }
             if let (CallPhase::Brain(inner), ToolBody::Brain(NestedPlan { plan, .. })) = (&call.phase, &tool.body) {
                 self.restore(inner, plan, services, link)?;

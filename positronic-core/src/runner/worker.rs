@@ -56,14 +56,14 @@ pub(super) enum Left {
 
 impl Worker {
     /// Makes the worker of a run, with what its open frames need beside their state: the author's configurations run
-    /// again, on the state that they saw. Answers in words how the brain's code differs from the run's.
+    /// again, on the state that they saw.
     pub(super) fn restored(
         shared: &Arc<Shared>,
         state: &RunState,
         plan: &Arc<Plan>,
         epoch: Epoch,
         grip: Grip,
-    ) -> Result<Box<Self>, String> {
+    ) -> Result<Box<Self>, Stop> {
         let (reports, incoming) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(shared, reports.clone()));
         let frames = Frames::restored(&shared.run, state, plan, &link)?;
