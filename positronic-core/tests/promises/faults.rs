@@ -202,7 +202,7 @@ fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
             is_broken.store(true, Ordering::SeqCst);
         }
         let gone = StoreError::Unusable { message: "the disk is gone".to_owned() };
-        is_broken.load(Ordering::SeqCst).then(|| Fault::Refused(gone))
+        is_broken.load(Ordering::SeqCst).then_some(Fault::Refused(gone))
     });
     (Bench::on(store), broken)
 }

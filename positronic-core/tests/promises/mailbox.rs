@@ -139,7 +139,8 @@ async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_t
         deliver(&control, "hook", "slack", "a", "early").await;
         let gate = path("Work/0.0");
         let (yes, also) = tokio::join!(first.approve(&gate, "ann"), second.approve(&gate, "ann"));
-        (yes.unwrap(), also.unwrap());
+        yes.unwrap();
+        also.unwrap();
         let ends = [bench.settled(&first).await, bench.settled(&second).await];
 
         assert_eq!(ends.iter().filter(|end| matches!(end, Settled::Completed(_))).count(), 1, "{ends:?}");
