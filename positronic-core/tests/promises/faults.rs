@@ -215,9 +215,11 @@ async fn promise_14_a_signal_after_a_failure_of_the_store_is_heard() {
     assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
 
     broken.store(false, Ordering::SeqCst);
+    let paused = tokio::time::Instant::now();
     run.pause().await.unwrap();
 
     assert_eq!(crate::support::settled(&run).await, Settled::Paused);
+    assert!(paused.elapsed() < Duration::from_millis(100), "the signal rang, and not the end of the run's rest");
     let claim = bench.store.run(&run_id()).await.unwrap().claim.unwrap();
     assert!(claim.released, "nobody has it in hand");
     run.resume().await.unwrap();

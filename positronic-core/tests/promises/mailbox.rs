@@ -244,6 +244,7 @@ async fn promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it() 
     tokio::time::advance(Control::KEEP - Duration::from_secs(10)).await;
     let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await;
     assert_eq!(odd.unwrap(), Delivered::Kept, "nobody waits yet");
+    tokio::time::advance(Duration::from_secs(1)).await;
     deliver(&control, "good", "slack", "a", "early").await;
     tokio::time::advance(Duration::from_secs(20)).await;
 
