@@ -27,7 +27,7 @@ use crate::project::Project;
 use crate::session::AT_ONCE;
 use crate::ui::Ui;
 
-/// How long a run that has ended, or waits, may take to show its last events.
+/// How long a run that has settled may take to show its last events.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many events may be on their way to the screen.
 const ROOM: usize = 4096;
@@ -51,7 +51,7 @@ struct Server<'a> {
     args: &'a WorkArgs,
     kept: &'a Kept,
     sink: ChannelSink,
-    /// Tells that a run is over, or only waits.
+    /// Tells that a run is over, only waits, or cannot go on.
     done: mpsc::UnboundedSender<Done>,
     /// The runs that do something just now.
     busy: HashSet<RunId>,
@@ -67,6 +67,8 @@ struct Server<'a> {
 struct Done {
     run: RunId,
     over: bool,
+    /// The run as it was when its worker had to stop.
+    stopped: Option<RunSummary>,
 }
 
 struct Told {
@@ -106,7 +108,10 @@ impl<'a> Server<'a> {
                 }
                 Some(done) = ended.recv() => {
                     self.done(&done);
-                    due.again(&done.run);
+                    match &done.stopped {
+                        Some(row) => due.postpone(row),
+                        None => due.again(&done.run),
+                    }
                 }
                 () = due.wait() => {}
             }
@@ -128,7 +133,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn done(&mut self, Done { run, over }: &Done) {
+    fn done(&mut self, Done { run, over, .. }: &Done) {
         self.busy.remove(run);
         if *over {
             self.held.remove(run);
@@ -174,12 +179,13 @@ impl<'a> Server<'a> {
         let (run, runner) = match begun {
             Ok(begun) => begun,
             Err(None) => return Ok(()),
-            Err(Some(failure)) => {
+            Err(Some((failure, passes))) => {
                 let name = self.name(&row.run).await.unwrap_or_else(|_| row.run.to_string());
                 ui.notice(&format!("{name} is not gone on with: {failure}"))?;
-                match failure {
-                    Failure::Store { .. } | Failure::Run { .. } => due.postpone(&row),
-                    _ => due.refuse(&row),
+                if passes {
+                    due.postpone(&row);
+                } else {
+                    due.refuse(&row);
                 }
                 return Ok(());
             }
@@ -191,17 +197,21 @@ impl<'a> Server<'a> {
             let settled = run.settled().await;
             run.flushed(PATIENCE).await;
             let over = matches!(settled, Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled);
-            _ = done.send(Done { run: row.run, over });
+            // What was sent to it before it stopped is no reason to try again at once.
+            let stopped =
+                matches!(settled, Settled::Stopped(_)).then(|| RunSummary { next: run.state().next, ..row.clone() });
+            _ = done.send(Done { run: row.run, over, stopped });
         });
         Ok(())
     }
 
-    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<(Run<Value>, Runner), Option<Failure>> {
+    /// Goes on with a run, or says why not, and whether another try may go well.
+    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<(Run<Value>, Runner), Option<(Failure, bool)>> {
         let runner = match self.runners.get(&*row.brain) {
             Some(runner) => runner.clone(),
             None => {
-                let models = models(self.project, &self.args.model, row, ui)?;
-                wind(&models, self.kept, row).await?;
+                let models = models(self.project, &self.args.model, row, ui).map_err(|failure| (failure, false))?;
+                wind(&models, self.kept, row).await.map_err(|failure| (failure, true))?;
                 let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
                 if matches!(models.tape, Tape::None) {
                     self.runners.insert(row.brain.to_string(), runner.clone());
@@ -212,7 +222,10 @@ impl<'a> Server<'a> {
         match runner.resume(&row.run).await {
             Ok(run) => Ok((run, runner)),
             Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => Err(None),
-            Err(error) => Err(Some(refused(&error, ""))),
+            Err(error) => {
+                let passes = !matches!(error, ResumeError::NoBrain { .. } | ResumeError::Changed { .. });
+                Err(Some((refused(&error, ""), passes)))
+            }
         }
     }
 

@@ -97,7 +97,7 @@ pub(super) async fn wind(models: &Models, kept: &Kept, row: &RunSummary) -> Resu
 pub(super) fn refused(error: &ResumeError, watch: &str) -> Failure {
     let hint = match error {
         ResumeError::Store(error) => return error.clone().into(),
-        ResumeError::Failed(message) => return Failure::Run { message: message.clone() },
+        ResumeError::Illegal(_) | ResumeError::Panicked { .. } => return Failure::Run { message: error.to_string() },
         ResumeError::Held { .. } => format!("`{watch}` shows what it does"),
         ResumeError::Over { .. } => format!("`{watch}` shows how it ended"),
         _ => String::new(),

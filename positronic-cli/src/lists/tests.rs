@@ -33,6 +33,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         usage: Usage { input: 12_345, output: 678, ..Usage::default() },
         claim: None,
         wake: None,
+        mail: false,
     }
 }
 

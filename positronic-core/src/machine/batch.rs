@@ -11,7 +11,7 @@ use crate::record::{BatchPolicy, Body, CallFlags, Draft, ResumeCause, StageKind,
 
 use super::apply_loop::denial;
 use super::close;
-use super::next::{Around, Effect, Next, brain, startable};
+use super::next::{Around, Effect, Next, brain, nests_too_deep, startable, too_deep};
 use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
 use super::status;
 
@@ -26,12 +26,24 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around
     if let Some((exit, behind)) = behind.split_first() {
         after_exit(frame, exit, behind, out);
     }
-    let mut room = Room::of(frame, now);
+    // Each brain is walked once, both for what it takes of the room and for what has to be done in it.
+    let inner: Vec<_> = frame.batch.iter().map(|call| walked(call, now, around)).collect();
+    let mut room = Room::of(frame, &inner);
     let mut before = Before::default();
-    for call in live {
-        one(frame, call, now, &before, &mut room, around, out);
+    for (call, inner) in live.iter().zip(inner) {
+        one(frame, call, now, &before, &mut room, inner, out);
         before.pass(call);
     }
+}
+
+/// Says what has to be done in the brain that a call runs.
+fn walked<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> Option<Next> {
+    let CallPhase::Brain(inner) = &call.phase else { return None };
+    let mut out = Next::default();
+    if inner.end.is_none() {
+        brain(inner, now, around, &mut out);
+    }
+    Some(out)
 }
 
 /// What stands before a call in its batch.
@@ -61,11 +73,10 @@ impl Before {
     }
 }
 
-/// Says whether a brain waits for somebody, and does nothing else: then it takes no place of a call that could run.
-fn is_suspended(frame: &BrainFrame, now: Timestamp) -> bool {
-    let mut out = Next::default();
-    brain(frame, now, &mut Around::default(), &mut out);
-    frame.end.is_none() && out.effects.is_empty() && !status::is_in_flight(frame)
+/// Says whether a brain waits for somebody, and does nothing else: then it takes no place of a call that could run. One
+/// that a limit around keeps from going on takes its place.
+fn is_suspended(frame: &BrainFrame, next: &Next) -> bool {
+    frame.end.is_none() && next.effects.is_empty() && !next.held && !status::is_in_flight(frame)
 }
 
 /// How many more calls may run at once.
@@ -76,10 +87,10 @@ struct Room {
 }
 
 impl Room {
-    fn of(frame: &LoopFrame, now: Timestamp) -> Self {
+    fn of(frame: &LoopFrame, inner: &[Option<Next>]) -> Self {
         let mut room = Self { free: frame.limits.parallel.max(1), running: 0, alone: false };
-        for call in frame.batch.iter().filter(|call| call.is_running()) {
-            if matches!(&call.phase, CallPhase::Brain(inner) if is_suspended(inner, now)) {
+        for (call, next) in frame.batch.iter().zip(inner).filter(|(call, _)| call.is_running()) {
+            if matches!((&call.phase, next), (CallPhase::Brain(inner), Some(next)) if is_suspended(inner, next)) {
                 room.running += 1;
             } else {
                 room.take(call.flags);
@@ -108,13 +119,13 @@ impl Room {
     }
 }
 
-fn one<'a>(
+fn one(
     frame: &LoopFrame,
-    call: &'a Call,
+    call: &Call,
     now: Timestamp,
     before: &Before,
     room: &mut Room,
-    around: &mut Around<'a>,
+    walked: Option<Next>,
     out: &mut Next,
 ) {
     match &call.phase {
@@ -147,6 +158,10 @@ fn one<'a>(
         }
         CallPhase::Open(intent) => {
             if before.lets_start(call, frame.limits.policy) && startable(*intent, now, out) && room.enter(call.flags) {
+                if call.flags.brain && nests_too_deep(&call.path) {
+                    out.effects.push(Effect::Append(vec![result(call, ToolResult::error(too_deep(&call.path)))]));
+                    return;
+                }
                 let path = call.path.clone();
                 out.effects.push(if call.flags.brain {
                     Effect::StartBrain { path }
@@ -158,8 +173,12 @@ fn one<'a>(
         CallPhase::Brain(inner) => {
             if inner.end.is_some() {
                 out.effects.push(Effect::FinishBrain { path: call.path.clone() });
-            } else {
-                brain(inner, now, around, out);
+            } else if let Some(next) = walked {
+                out.effects.extend(next.effects);
+                out.held |= next.held;
+                if let Some(wake) = next.wake {
+                    out.wake_at(wake);
+                }
             }
         }
         CallPhase::Waiting { waits, .. } => {

@@ -1,6 +1,8 @@
 //! What has to happen next: a pure function of the state and the time.
 
-use crate::record::{Body, Draft, EndReason, Failure, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp};
+use crate::record::{
+    Body, Draft, EndReason, Failure, LimitKind, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp,
+};
 
 use super::batch;
 use super::close;
@@ -13,6 +15,8 @@ pub struct Next {
     pub effects: Vec<Effect>,
     /// When to ask again at the latest, because then something is due.
     pub wake: Option<Timestamp>,
+    /// Whether a limit of a loop around keeps something from being done that could be done otherwise.
+    pub(super) held: bool,
 }
 
 /// Something that the outside world must do. Effects are told apart by their kind and path.
@@ -139,8 +143,11 @@ pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Arou
     match &frame.stage {
         Stage::Ready => match stage.kind {
             StageKind::Step => out.effects.push(Effect::Step { path: path(), attempt: 0 }),
-            StageKind::Loop if around.exhausted() => {}
+            StageKind::Loop if around.exhausted() => out.held = true,
             StageKind::Loop => out.effects.push(Effect::Prepare { path: path(), round: 0 }),
+            StageKind::Brain if nests_too_deep(&path()) => {
+                fail(frame, Failure { code: EndReason::Brain, message: too_deep(&path()), retryable: false }, out);
+            }
             StageKind::Brain => out.effects.push(Effect::StartBrain { path: path() }),
         },
         Stage::Step(step) => {
@@ -165,6 +172,27 @@ pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Arou
         },
         Stage::Failed(failure) => fail(frame, failure.clone(), out),
     }
+}
+
+/// How many brains may be open within one another. A snapshot of more could not be read back, since readers of JSON
+/// bound their depth.
+const DEEPEST: usize = 16;
+
+/// Says whether a brain at this place would stand in too many others.
+pub(super) fn nests_too_deep(path: &Path) -> bool {
+    let mut brains = 1;
+    let mut staged = false;
+    for segment in path.segments() {
+        let stage = matches!(segment, Segment::Stage(_));
+        brains += usize::from((stage && staged) || matches!(segment, Segment::Call(..)));
+        staged = stage;
+    }
+    // The last segment names the brain that would begin; a call has counted it.
+    brains + usize::from(staged) > DEEPEST
+}
+
+pub(super) fn too_deep(path: &Path) -> String {
+    format!("the brain `{path}` cannot begin: {DEEPEST} brains are open around it, and no run may nest more")
 }
 
 fn fail(frame: &BrainFrame, failure: Failure, out: &mut Next) {
@@ -199,12 +227,16 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             if let Some(limit) = frame.limits.max_iterations.filter(|limit| frame.round >= *limit) {
                 let reached = Draft::new(frame.path.clone(), Body::LoopMaxIterations { limit });
                 out.effects.push(Effect::Append(vec![reached]));
-            } else if !around.exhausted() {
+            } else if around.exhausted() {
+                out.held = true;
+            } else {
                 out.effects.push(Effect::Prepare { path: frame.path.clone(), round: frame.round });
             }
         }
         LoopPhase::Ask { attempt, intent } => {
-            if !around.exhausted() && startable(*intent, now, out) {
+            if around.exhausted() {
+                out.held |= startable(*intent, now, &mut Next::default());
+            } else if startable(*intent, now, out) {
                 out.effects.push(Effect::Ask { path: frame.path.round(frame.round), attempt: *attempt });
             }
         }

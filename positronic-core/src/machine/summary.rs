@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::decide::REPLY;
 use super::state::{BrainEnd, RunState};
-use super::status::status_and_next;
+use super::status::{pending, status_and_next};
 use super::why::why;
-use crate::record::{RunId, RunSummary, Status};
+use crate::record::{PendingKind, RunId, RunSummary, Status};
 
 /// Makes the row about a run; `before` is the row before the last events, which knows since when the status is what it
 /// is, and when a fork was made, whose events are older.
@@ -35,5 +36,16 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         usage: root.map(|root| root.usage).unwrap_or_default(),
         claim: state.claim.clone(),
         wake: next.wake,
+        mail: status == Status::Waiting
+            && state.claim.as_ref().is_some_and(|claim| !claim.released)
+            && hears_mail(state),
     }
+}
+
+/// Says whether anything in a run waits for a webhook that can come by mail.
+fn hears_mail(state: &RunState) -> bool {
+    pending(state).iter().any(|pending| match &pending.kind {
+        PendingKind::Answer { waits } => waits.iter().any(|wait| wait.webhook != REPLY),
+        PendingKind::Approval { .. } => false,
+    })
 }

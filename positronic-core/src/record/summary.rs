@@ -109,6 +109,10 @@ pub struct RunSummary {
     /// When something is due although nobody sends anything: an expiry, or a try that was put off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Timestamp>,
+    /// Whether it waits for a webhook, and its worker has not let go of it. Where that worker has died, it may have done so
+    /// before it looked for mail that came early.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mail: bool,
 }
 
 /// Something that waits for somebody.

@@ -11,10 +11,14 @@
 //! While it follows, the task holds the run only weakly: a run that waits costs no memory once nobody holds it, and
 //! whoever finds work in it later ([`Runner::serve`](super::Runner::serve)) loads it from its log.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+
 use super::claim::{NoClaim, claim};
+use super::flight::panicked;
 use super::shared::{Phase, Shared, Stop};
 use super::worker::{Left, Worker, sleep};
 use crate::machine::next;
@@ -27,39 +31,56 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
     let mut held = Some(shared);
-    // After a failure, nothing is tried again until somebody appends something.
-    let mut failed = false;
     loop {
         let Some(shared) = held.take().or_else(|| weak.upgrade()) else { return };
+        let setbacks = &shared.runner.setbacks;
+        let rest = || setbacks.rest(&shared.run).map(|rest| rest.left);
+        let mut look = None;
         if let Some(worker) = begun.take() {
             match worker.work().await {
-                Left::Ended => return shared.publish(Phase::Ended),
-                Left::Released | Left::Lost => {}
-                Left::Failed(reason) => {
-                    failed = true;
-                    shared.publish(Phase::Stopped(reason));
+                Left::Ended => {
+                    setbacks.clear(&shared.run);
+                    return shared.publish(Phase::Ended);
+                }
+                Left::Released | Left::Lost => setbacks.clear(&shared.run),
+                Left::Failed(stop) => {
+                    shared.publish(Phase::Stopped(stop.to_string()));
+                    look = rest();
                 }
             }
         }
-        let mut look = None;
-        if !failed {
-            match follow(&shared).await {
+        if look.is_none() {
+            look = match caught(follow(&shared)).await {
                 Ok(Followed::Ended) => return shared.publish(Phase::Ended),
                 Ok(Followed::Begun(worker)) => {
                     begun = Some(worker);
                     held = Some(shared);
                     continue;
                 }
-                Ok(Followed::Wait { again }) => look = again,
-                Err(reason) => shared.publish(Phase::Stopped(reason)),
-            }
+                Ok(Followed::Wait { again }) => again,
+                Err(stop @ Stop::Leaves) => {
+                    shared.publish(Phase::Stopped(stop.to_string()));
+                    None
+                }
+                Err(stop) => {
+                    setbacks.add(&shared.run, shared.state().next, stop.to_string());
+                    shared.publish(Phase::Stopped(stop.to_string()));
+                    rest()
+                }
+            };
         }
         drop(shared);
         tokio::select! {
-            () = bell.notified() => failed = false,
+            () = bell.notified() => {}
             () = sleep(look.unwrap_or(Duration::MAX)) => {}
         }
     }
+}
+
+/// Turns a panic into what stops a run, since whoever waits for it would wait for ever without a word.
+async fn caught<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string())))
 }
 
 enum Followed {
@@ -69,14 +90,17 @@ enum Followed {
 }
 
 /// Folds in what others have done, and begins to work where there is work and nobody does it.
-async fn follow(shared: &Arc<Shared>) -> Result<Followed, String> {
-    let why = |stop| match stop {
-        Stop::Lost => "another worker has the run".to_owned(),
-        Stop::Failed(reason) => reason,
-    };
-    shared.catch_up().await.map_err(why)?;
+async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
+    let events = shared.catch_up().await?;
     if shared.state().has_ended() {
         return Ok(Followed::Ended);
+    }
+    let setbacks = &shared.runner.setbacks;
+    if !setbacks.hear(&shared.run, &events)
+        && let Some(rest) = setbacks.rest(&shared.run)
+    {
+        shared.publish(Phase::Stopped(rest.reason));
+        return Ok(Followed::Wait { again: Some(rest.left) });
     }
     match claim(shared).await {
         Ok(worker) => Ok(Followed::Begun(worker)),
@@ -93,8 +117,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, String> {
             shared.publish(if idle { Phase::Suspended } else { Phase::Working });
             Ok(Followed::Wait { again: None })
         }
-        Err(NoClaim::Changed(reason)) => Err(reason),
-        Err(NoClaim::Stopped(stop)) => Err(why(stop)),
+        Err(NoClaim::Stopped(stop)) => Err(stop),
     }
 }
 

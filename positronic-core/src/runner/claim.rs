@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Runner;
 use super::commit::{Extras, append_of, follow, stamp};
-use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Shared, Stop};
 use super::worker::Worker;
@@ -20,9 +19,7 @@ pub(super) enum NoClaim {
     Held { by: String },
     /// The brain's code is not known here.
     NoCode,
-    /// The brain's code is another one than the run's.
-    Changed(String),
-    /// The store failed, or the log cannot be folded.
+    /// It cannot be taken over.
     Stopped(Stop),
 }
 
@@ -32,31 +29,38 @@ impl<E: Into<Stop>> From<E> for NoClaim {
     }
 }
 
-/// Takes a run over in which there is work that nobody does, and makes its worker.
+/// Takes a run over in which there is work that nobody does, and makes its worker. A run that waits for a
+/// webhook is taken over from a worker that has died: it may have done so before it looked for mail that came early.
 pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> {
     let Some(plan) = &shared.plan else { return Err(NoClaim::NoCode) };
     let runner = &shared.runner;
     loop {
         let state = shared.state().clone();
-        if !shared.summary().has_work(shared.now()) {
+        let (idle, mail) = {
+            let row = shared.summary();
+            (!row.has_work(shared.now()), row.mail)
+        };
+        if idle && !mail {
+            let_go(shared, &state).await?;
             return Err(NoClaim::Idle);
         }
         if runner.in_hand.is_leaving() {
-            return Err(NoClaim::Stopped(Stop::Failed(LEAVES.to_owned())));
+            return Err(NoClaim::Stopped(Stop::Leaves));
         }
+        let held = |by| if idle { NoClaim::Idle } else { NoClaim::Held { by } };
         let Some(grip) = runner.in_hand.grip(&shared.run) else {
-            return Err(NoClaim::Held { by: runner.holder().await?.name().to_owned() });
+            return Err(held(runner.holder().await?.name().to_owned()));
         };
         if let Some(by) = other_worker(runner, &state).await? {
-            return Err(NoClaim::Held { by });
+            return Err(held(by));
         }
         let (epoch, holder) = (epoch_after(&state), runner.holder().await?.name().to_owned());
         let mut drafts = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
-        let migrated = state.root.as_ref().map(|root| migration(root, plan)).transpose().map_err(NoClaim::Changed)?;
+        let migrated = state.root.as_ref().map(|root| migration(root, plan)).transpose().map_err(Stop::Changed)?;
         drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
         let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let worker = Worker::restored(shared, &after, plan, epoch, grip).await.map_err(NoClaim::Changed)?;
+        let worker = Worker::restored(shared, &after, plan, epoch, grip).await?;
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,
@@ -79,6 +83,36 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Releases a run in which there is nothing to do from a worker of this runner that could not do so itself.
+async fn let_go(shared: &Shared, state: &RunState) -> Result<(), Stop> {
+    let runner = &shared.runner;
+    let Some(Claim { epoch, holder, released: false }) = &state.claim else { return Ok(()) };
+    if state.has_ended() || runner.holder().await?.name() != &**holder {
+        return Ok(());
+    }
+    let Some(_grip) = runner.in_hand.grip(&shared.run) else { return Ok(()) };
+    let released = Body::RunReleased { reason: "nothing to do".to_owned() };
+    append_alone(shared, *epoch, released).await
+}
+
+/// Appends an event of an attachment that has no worker; whoever was first with another one gets the next try.
+pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, body: Body) -> Result<(), Stop> {
+    let before = shared.state().clone();
+    let at = shared.now().max(before.at);
+    let events = stamp(vec![Draft::new(Path::root(), body)], before.next, at, Some(epoch));
+    let after = follow(&before, &events)?;
+    let row = shared.summary().clone();
+    let extras = Extras { epoch: Some(epoch), ..Extras::default() };
+    let append = append_of(&shared.run, &before, &after, Some(&row), &events, extras);
+    let summary = append.index.summary.clone();
+    match shared.runner.store.append(&shared.run, append).await {
+        Ok(()) => shared.take_over(after, summary, &events),
+        Err(StoreError::Conflict { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 pub(super) fn epoch_after(state: &RunState) -> Epoch {

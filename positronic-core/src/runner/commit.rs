@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::load;
 use super::shared::Stop;
@@ -12,6 +13,19 @@ use crate::store::{Append, Index, Snapshot, StoreError};
 
 /// After how many events a snapshot is made anew, so that a decision about a long run need not fold its whole log.
 const SNAPSHOT_EVERY: u64 = 256;
+
+/// How long a worker waits before it asks a store again that has failed: six seconds in all.
+pub(super) const PAUSES: [Duration; 7] = {
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+    [millis(50), millis(100), millis(200), millis(400), millis(800), millis(1600), millis(3200)]
+};
+
+/// Says whether what stops a worker may pass: the store failed at this, and may not the next time.
+pub(super) const fn passes(stop: &Stop) -> bool {
+    matches!(stop, Stop::Store(StoreError::Failed { .. }))
+}
 
 /// Gives drafts their numbers, one time and an epoch.
 pub(super) fn stamp(drafts: Vec<Draft>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
@@ -53,6 +67,10 @@ impl Worker {
 
     /// Appends drafts, or gives them back when somebody else was first.
     async fn try_append(&mut self, drafts: Vec<Draft>) -> Result<Option<Vec<Draft>>, Stop> {
+        if drafts.is_empty() {
+            // It would change nothing, so the same would have to be done again, without end.
+            return Err(Stop::Nothing);
+        }
         let (before, at) = {
             let state = self.shared.state();
             (state.clone(), self.shared.now().max(state.at))
@@ -61,32 +79,68 @@ impl Worker {
         let events = stamp(drafts, next, at, Some(self.epoch));
         // An event that cannot happen is never appended.
         let after = follow(&before, &events)?;
-        let extras = Extras { epoch: Some(self.epoch), snapshot: self.snapshot(&after), ..Extras::default() };
-        let append = append_of(&self.shared.run, &before, &after, Some(&*self.shared.summary()), &events, extras);
+        let snapshot = self.snapshot(&after);
+        let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
+        let made = |after: &RunState| {
+            let extras = Extras { epoch: Some(epoch), snapshot: snapshot.clone(), ..Extras::default() };
+            append_of(&shared.run, &before, after, Some(&*shared.summary()), &events, extras)
+        };
+        let mut append = made(&after);
         let summary = append.index.summary.clone();
         // Whatever somebody else appends up to there makes this append fail, and is read then.
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
-        match self.shared.runner.store.append(&self.shared.run, append).await {
-            Ok(()) => {
-                self.shared.take_over(after, summary, &events);
-                self.close_frames(&events);
-                Ok(None)
+        let mut pauses = PAUSES.iter();
+        let failed = loop {
+            let failed = match shared.runner.store.append(&shared.run, append).await {
+                Ok(()) => {
+                    if let Some(snapshot) = &snapshot {
+                        self.shared.snapshot.store(snapshot.next.0, Ordering::Relaxed);
+                    }
+                    self.shared.take_over(after, summary, &events);
+                    self.close_frames(&events);
+                    return Ok(None);
+                }
+                Err(StoreError::Conflict { .. }) => match self.catch_up_with().await {
+                    // An append whose answer was lost is there.
+                    Ok(read) if read.starts_with(&events) => return Ok(None),
+                    Ok(_) => {
+                        self.shared.own.store(0, Ordering::Release);
+                        return Ok(Some(events.into_iter().map(unstamp).collect()));
+                    }
+                    Err(stop) => stop,
+                },
+                Err(error) => error.into(),
+            };
+            // What is in flight goes on meanwhile, and what came of it is not lost.
+            let Some(pause) = pauses.next().filter(|_| passes(&failed)) else { break failed };
+            tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; the same is tried again");
+            tokio::time::sleep(*pause).await;
+            append = made(&after);
+        };
+        // Nobody knows how far the log goes now: whatever comes rings.
+        self.shared.own.store(0, Ordering::Release);
+        Err(failed)
+    }
+
+    /// Folds in what others have appended, as patiently as what is appended here.
+    pub(super) async fn catch_up(&mut self) -> Result<(), Stop> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            match self.catch_up_with().await {
+                Ok(_) => return Ok(()),
+                Err(stop) => match pauses.next().filter(|_| passes(&stop)) {
+                    Some(pause) => tokio::time::sleep(*pause).await,
+                    None => return Err(stop),
+                },
             }
-            Err(StoreError::Conflict { .. }) => {
-                self.shared.own.store(0, Ordering::Release);
-                self.catch_up().await?;
-                Ok(Some(events.into_iter().map(unstamp).collect()))
-            }
-            Err(error) => Err(error.into()),
         }
     }
 
-    /// Folds in what others have appended.
-    pub(super) async fn catch_up(&mut self) -> Result<(), Stop> {
+    async fn catch_up_with(&mut self) -> Result<Vec<Arc<Event>>, Stop> {
         let events = self.shared.catch_up().await?;
         self.close_frames(&events);
         let lost = self.shared.state().claim.as_ref().is_some_and(|claim| claim.epoch > self.epoch);
-        if lost { Err(Stop::Lost) } else { Ok(()) }
+        if lost { Err(Stop::Lost) } else { Ok(events) }
     }
 
     fn close_frames(&mut self, events: &[Arc<Event>]) {
@@ -95,14 +149,10 @@ impl Worker {
         }
     }
 
-    /// Makes a snapshot where enough has been appended since the last one.
-    fn snapshot(&mut self, after: &RunState) -> Option<Snapshot> {
-        let due = after.next.0 - self.snapshot.0 >= SNAPSHOT_EVERY;
-        let made = due.then(|| load::snapshot(after)).flatten();
-        if made.is_some() {
-            self.snapshot = after.next;
-        }
-        made
+    /// Makes a snapshot where enough has been appended since the last one, by whichever workers.
+    fn snapshot(&self, after: &RunState) -> Option<Snapshot> {
+        let last = self.shared.snapshot.load(Ordering::Relaxed);
+        (after.next.0.saturating_sub(last) >= SNAPSHOT_EVERY).then(|| load::snapshot(after)).flatten()
     }
 }
 

@@ -134,8 +134,8 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`SignalError::Refused`] when the payload does not fit what the run waits for, [`SignalError::Store`] when the
-    /// store fails.
+    /// [`SignalError::Refused`] when the payload does not fit what a run waits for and none takes it; then it is not kept,
+    /// unless it was before. [`SignalError::Store`] when the store fails; then sending it again under the same id is safe.
     pub async fn deliver(
         &self,
         id: SignalId,
@@ -148,37 +148,45 @@ impl Control {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         let mail = Mail { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
         // It is in the mailbox before anybody looks who waits: whoever begins to wait meanwhile finds it there.
-        let mail = match self.store.post(&mail).await? {
+        let posted = self.store.post(&mail).await?;
+        let mail = match posted {
             Posted::Taken { run, seq } => return Ok(Delivered::To { run, seq }),
             Posted::New => mail,
             // What came first counts, whatever the second says.
             Posted::Known => self.kept(&mail.id).await?.unwrap_or(mail),
         };
         let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
+        let (mut misfit, mut failed) = (None, None);
         for waiter in self.store.pending(&waits).await? {
-            let state = load::state(&*self.store, &waiter.run).await?;
-            let (signal, takes) = (mail.signal(), [mail.id.clone()]);
-            match send(&*self.store, &*self.clock, &waiter.run, state, &[signal], &takes).await {
-                Ok(sent) => {
-                    let seq = sent.accepted.first().copied().unwrap_or_default();
-                    return Ok(Delivered::To { run: waiter.run, seq });
-                }
-                // It has its answer, or is over: perhaps another one waits.
-                Err(SignalError::Refused(
-                    Refusal::NothingWaits { .. }
-                    | Refusal::Ended
-                    | Refusal::Expired { .. }
-                    | Refusal::NoSuchCall { .. },
-                )) => {}
-                // A run that has begun to wait meanwhile was first.
+            match self.deliver_to(&waiter.run, &mail).await {
+                Ok(seq) => return Ok(Delivered::To { run: waiter.run, seq }),
+                // A run that waited for the same has just taken it from the mailbox.
                 Err(SignalError::Store(StoreError::Taken { run, seq, .. })) => return Ok(Delivered::To { run, seq }),
-                Err(error) => {
-                    self.store.discard(&mail.id).await?;
-                    return Err(error);
-                }
+                Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => misfit = Some(refusal),
+                // It has its answer, or is over: perhaps another one waits.
+                Err(SignalError::Refused(_)) => {}
+                // One that cannot be read now does not stand between the others and their answer.
+                Err(SignalError::Store(error)) => failed = Some(error),
             }
         }
-        Ok(Delivered::Kept)
+        match (failed, misfit) {
+            // It is in the mailbox: whoever sends it again, under the same id, has it delivered.
+            (Some(error), _) => Err(error.into()),
+            (None, Some(refusal)) => {
+                if posted == Posted::New {
+                    self.store.discard(&mail.id).await?;
+                }
+                Err(refusal.into())
+            }
+            (None, None) => Ok(Delivered::Kept),
+        }
+    }
+
+    async fn deliver_to(&self, run: &RunId, mail: &Mail) -> Result<Seq, SignalError> {
+        let state = load::state(&*self.store, run).await?;
+        let takes = std::slice::from_ref(&mail.id);
+        let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], takes).await?;
+        Ok(sent.accepted.first().copied().unwrap_or_default())
     }
 
     async fn kept(&self, id: &SignalId) -> Result<Option<Mail>, StoreError> {

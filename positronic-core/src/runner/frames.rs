@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::flight::caught_now;
 use super::link::RunLink;
 use crate::machine::{BrainFrame, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody, ToolPlan};
@@ -28,12 +29,16 @@ impl Frames {
         Self { run: run.clone(), user: user.map(Arc::from), brains: HashMap::new(), loops: HashMap::new() }
     }
 
-    /// Adds a brain that has begun, with the services of the brain around it.
-    pub(super) fn begin(&mut self, frame: &BrainFrame, plan: Arc<Plan>, around: AnyServices) {
-        let services = match &plan.provide {
-            Some(provide) => provide(around),
-            None => around,
-        };
+    /// Returns the services of a brain, made of those of the brain around it.
+    pub(super) fn provided(plan: &Plan, around: AnyServices) -> crate::Result<AnyServices> {
+        let Some(provide) = &plan.provide else { return Ok(around) };
+        caught_now(|| Ok(provide(around))).map_err(|error| {
+            crate::Error::new(format!("the services of the brain `{}` cannot be provided: {error}", plan.title))
+        })
+    }
+
+    /// Adds a brain that has begun, with its services.
+    pub(super) fn begin(&mut self, frame: &BrainFrame, plan: Arc<Plan>, services: AnyServices) {
         let options = Document::new(Arc::clone(&frame.options));
         let state = (frame.changed, Document::new(Arc::clone(&frame.state)));
         self.brains.insert(frame.path.clone(), Brain { plan, services, options, state });

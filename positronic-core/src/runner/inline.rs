@@ -5,38 +5,37 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::flight::{caught_now, took};
+use super::frames::Frames;
 use super::home::Changes;
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage};
+use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage, next};
 use crate::plan::{Document, NestedPlan, ToolBody};
 use crate::record::{Body, Change, Draft, EndReason, Failure, LoopOutcome, Path, Segment, ToolResult};
 
 impl Worker {
     /// Performs an effect that is done at once. Answers `false` when somebody else was first.
     pub(super) async fn perform(&mut self, effect: Effect) -> Result<bool, Stop> {
-        match effect {
-            Effect::Prepare { path, round } => self.prepare(path, round).await,
-            Effect::StartBrain { path } => self.start_brain(path).await,
-            Effect::FinishBrain { path } => {
-                let drafts = self.finish_brain(&path);
-                self.append(drafts).await
-            }
-            Effect::CompleteBrain { path } => {
-                let drafts = self.complete_brain(path);
-                self.append(drafts).await
-            }
-            Effect::CloseLoop { path, outcome } => {
-                let drafts = self.close_loop(path, outcome);
-                self.append(drafts).await
-            }
-            Effect::Resume { path } => {
-                let drafts = self.resume_call(&path);
-                self.append(drafts).await
-            }
-            Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => Ok(true),
+        let drafts = match &effect {
+            Effect::Prepare { path, round } => return self.prepare(path.clone(), *round).await,
+            Effect::StartBrain { path } => return self.start_brain(path.clone()).await,
+            Effect::FinishBrain { path } => self.finish_brain(path),
+            Effect::CompleteBrain { path } => self.complete_brain(path.clone()),
+            Effect::CloseLoop { path, outcome } => self.close_loop(path.clone(), outcome.clone()),
+            Effect::Resume { path } => self.resume_call(path),
+            Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => return Ok(true),
+        };
+        if drafts.is_empty() && !self.is_due(&effect) {
+            // What was done just before has made it needless.
+            return Ok(false);
         }
+        self.append(drafts).await
+    }
+
+    fn is_due(&self, effect: &Effect) -> bool {
+        let state = self.shared.state();
+        next(&state, self.shared.now().max(state.at)).effects.contains(effect)
     }
 
     /// Returns the brain around a stage or a call, with its state as a document.
@@ -63,12 +62,18 @@ impl Worker {
                 return self.append(drafts).await;
             }
         };
+        let around = self.frames.services(&path_of_owner(&path));
+        let services = match Frames::provided(&nested.plan, around) {
+            Ok(services) => services,
+            Err(error) => {
+                let drafts = failed_brain(&path, &error);
+                return self.append(drafts).await;
+            }
+        };
         let drafts = begin_drafts(&path, &nested, options);
         if !self.append(drafts).await? {
             return Ok(false);
         }
-        let around = path_of_owner(&path);
-        let services = self.frames.services(&around);
         let shared = Arc::clone(&self.shared);
         if let Some(frame) = shared.state().brain(&path) {
             self.frames.begin(frame, nested.plan, services);
@@ -79,6 +84,7 @@ impl Worker {
     fn finish_brain(&mut self, path: &Path) -> Vec<Draft> {
         let nested = self.frames.nested(&self.shared.state(), path);
         let now = Arc::clone(&self.shared);
+        let gone = || Error::new("the code of the brain is gone");
         let ended = |inner: &BrainFrame| (inner.end.clone(), took(&now, inner.began));
         let states = self.states(path);
         let found =
@@ -91,7 +97,8 @@ impl Worker {
         let is_call = matches!(path.last(), Some(Segment::Call(..)));
         let mapped = match &end {
             BrainEnd::Completed(result) => states.and_then(|states| {
-                let next = map_output(nested.as_ref(), &states.document, result)?;
+                let nested = nested.ok_or_else(gone)?;
+                let next = map_output(&nested, &states.document, result)?;
                 states.step(path, next, Vec::new())
             }),
             BrainEnd::Failed(failure) => Err(Error::new(failure.message.clone())),
@@ -119,7 +126,13 @@ impl Worker {
             let plan = self.frames.plan(&path).cloned();
             document.zip(plan)
         };
-        let Some((document, plan)) = made else { return Vec::new() };
+        let Some((document, plan)) = made else {
+            let message = format!("the result of `{path}` cannot be made: the code of the brain is gone");
+            return vec![Draft::new(
+                path,
+                Body::BrainError(Failure { code: EndReason::Config, message, retryable: false }),
+            )];
+        };
         let result = match &plan.result {
             Some(result) => caught_now(|| result(&document)),
             None => Ok(Value::clone(document.json())),
@@ -135,7 +148,11 @@ impl Worker {
     }
 
     fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<Draft> {
-        let on_exit = self.frames.looped(&path).and_then(|plan| plan.on_exit.clone());
+        let Some(plan) = self.frames.looped(&path) else {
+            let message = format!("the loop `{path}` cannot be closed: the code of its brain is gone");
+            return self.failed_loop(&path, Failure { code: EndReason::Config, message, retryable: false });
+        };
+        let on_exit = plan.on_exit.clone();
         let found = self.around(&path, |state, _, document| {
             (document, state.looped(&path).map(|frame| frame.usage).unwrap_or_default())
         });
@@ -167,7 +184,12 @@ impl Worker {
         };
         let on_resume = match self.frames.tool(path, &tool).map(|tool| tool.body.clone()) {
             Some(ToolBody::Function { on_resume, .. }) if answered => on_resume,
-            _ => None,
+            Some(_) => None,
+            None => {
+                let message = format!("the answer {payload} came, but there is no tool `{tool}` any more to take it");
+                let body = Body::LoopToolResult { result: ToolResult::error(message), duration, change: None };
+                return vec![Draft::new(path.clone(), body)];
+            }
         };
         let changed = states.and_then(|states| {
             let next = on_resume.map(|resume| caught_now(|| resume(&states.document, &payload))).transpose()?;
@@ -224,8 +246,8 @@ fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<Draft> 
     drafts
 }
 
-fn map_output(nested: Option<&NestedPlan>, document: &Document, result: &Value) -> Result<Option<Value>> {
-    match nested.and_then(|nested| nested.output.as_ref()) {
+fn map_output(nested: &NestedPlan, document: &Document, result: &Value) -> Result<Option<Value>> {
+    match &nested.output {
         Some(output) => caught_now(|| output(document, result)).map(Some),
         None => Ok(None),
     }

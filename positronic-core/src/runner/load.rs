@@ -11,7 +11,7 @@ use crate::record::{Body, Event, Message, RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
 
 /// The version of what a snapshot holds. It has to grow whenever [`RunState`] changes its form.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Content {
@@ -48,6 +48,7 @@ const AHEAD: usize = 2;
 pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded, StoreError> {
     let summary = store.run(run).await?;
     let mut state = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
+    let snapshot = state.next;
     let mut prompts = Prompts::default();
     // One read beyond the end that the row knows, since the log may have grown meanwhile.
     let last = summary.next.index() / CHUNK;
@@ -65,7 +66,7 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
         }
     }
     let summary = if summary.next == state.next { summary } else { machine::summary(run, &state, Some(&summary)) };
-    Ok(Folded { state, prompts, summary })
+    Ok(Folded { state, prompts, summary, snapshot })
 }
 
 /// Returns the run before this one in its conversation, by its first event.

@@ -1,9 +1,10 @@
 //! Webhooks that came before a call waited for them.
 
+use super::commit::{PAUSES, passes};
 use super::shared::{Shared, Stop};
 use super::signals::{SignalError, send};
 use super::worker::Worker;
-use crate::machine::{REPLY, pending};
+use crate::machine::{REPLY, Refusal, pending};
 use crate::record::{PendingKind, Signal, SignalKind};
 use crate::store::{Mail, StoreError};
 
@@ -17,8 +18,21 @@ impl Mail {
 }
 
 impl Worker {
-    /// Looks in the mailbox for everything that the run waits for.
+    /// Looks in the mailbox for everything that the run waits for, as patiently as it appends.
     pub(super) async fn take_mail(&mut self) -> Result<(), Stop> {
+        let mut pauses = PAUSES.iter();
+        loop {
+            match self.look_for_mail().await {
+                Ok(()) => return Ok(()),
+                Err(stop) => match pauses.next().filter(|_| passes(&stop)) {
+                    Some(pause) => tokio::time::sleep(*pause).await,
+                    None => return Err(stop),
+                },
+            }
+        }
+    }
+
+    async fn look_for_mail(&mut self) -> Result<(), Stop> {
         let waits: Vec<_> = pending(&self.shared.state())
             .into_iter()
             .flat_map(|pending| match pending.kind {
@@ -27,29 +41,40 @@ impl Worker {
             })
             .filter(|wait| wait.webhook != REPLY)
             .collect();
+        self.mail_unread = true;
         for wait in waits {
-            if let Some(mail) = self.shared.runner.store.mail(&wait.webhook, &wait.identifier).await? {
-                self.deliver(&mail).await?;
+            while let Some(mail) = self.mail(&wait.webhook, &wait.identifier).await? {
+                if self.deliver(&mail).await? {
+                    break;
+                }
             }
         }
+        self.mail_unread = false;
         Ok(())
     }
 
-    /// Delivers a mail as anybody would, unless it does not fit.
-    async fn deliver(&mut self, mail: &Mail) -> Result<(), Stop> {
+    async fn mail(&mut self, webhook: &str, identifier: &str) -> Result<Option<Mail>, Stop> {
+        let Shared { runner, .. } = &*self.shared;
+        Ok(runner.store.mail(webhook, identifier, runner.clock.now()).await?)
+    }
+
+    /// Delivers a mail as anybody would. Answers `false` where it was none for this run, so that there may be a next one.
+    async fn deliver(&mut self, mail: &Mail) -> Result<bool, Stop> {
         let Shared { runner, run, .. } = &*self.shared;
-        if mail.expires <= runner.clock.now() {
-            return Ok(());
-        }
         let state = self.shared.state().clone();
         match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {
-            Ok(_) => self.catch_up().await,
+            Ok(_) => self.catch_up().await.map(|()| true),
+            // Another run that waits for the same was first.
+            Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),
+            Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => {
+                tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is thrown away");
+                runner.store.discard(&mail.id).await?;
+                Ok(false)
+            }
             Err(SignalError::Refused(refusal)) => {
                 tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is not delivered");
-                Ok(())
+                Ok(true)
             }
-            // Another run that waits for the same was first.
-            Err(SignalError::Store(StoreError::Taken { .. })) => Ok(()),
             Err(SignalError::Store(error)) => Err(error.into()),
         }
     }

@@ -34,6 +34,7 @@ mod open;
 mod plugged;
 mod prepare;
 mod restore;
+mod setbacks;
 mod settle;
 mod shared;
 mod signals;
@@ -54,6 +55,7 @@ use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use feed::Feeds;
 use hand::InHand;
+use setbacks::Setbacks;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
@@ -119,6 +121,8 @@ pub struct Runner {
     holder: Arc<OnceCell<Holder>>,
     #[builder(default, setter(skip))]
     in_hand: InHand,
+    #[builder(default, setter(skip))]
+    setbacks: Setbacks,
     #[builder(default, setter(skip))]
     sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]

@@ -7,17 +7,20 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::attend::attend;
-use super::claim::{NoClaim, claim, worker_of};
+use super::claim::{NoClaim, append_alone, claim, worker_of};
 use super::commit::{Extras, append_of, follow, stamp};
+use super::flight::panicked;
 use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
 use super::worker::Worker;
 use super::{Control, Due, Run, Runner, StartError, load};
-use crate::machine::RunState;
+use crate::machine::{IllegalEvent, RunState};
 use crate::plan::Plan;
 use crate::projection::Prompts;
-use crate::record::{Body, BrainStart, Draft, Epoch, Path, PluginStates, RunId, RunSummary, Seq, Start};
+use crate::record::{
+    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start,
+};
 use crate::store::{RunFilter, StoreError};
 
 /// Says why a run is not gone on with.
@@ -51,12 +54,35 @@ pub enum ResumeError {
         /// What differs.
         difference: String,
     },
-    /// The store failed, or the log does not hold together.
-    #[error("{0}")]
-    Failed(String),
+    /// The runner lets go of all its runs, and takes none any more: [`Runner::release`].
+    #[error("{LEAVES}")]
+    Leaves,
+    /// The log does not hold together.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// Code that has to run before the work begins has panicked.
+    #[error("the run cannot be gone on with: {reason}")]
+    Panicked {
+        /// What panicked, and what it said.
+        reason: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<Stop> for ResumeError {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Lost => Self::Held { by: "another worker".to_owned() },
+            Stop::Store(error) => Self::Store(error),
+            Stop::Illegal(error) => Self::Illegal(error),
+            Stop::Changed(difference) => Self::Changed { difference },
+            Stop::Panicked(reason) => Self::Panicked { reason },
+            Stop::Leaves => Self::Leaves,
+            nothing @ Stop::Nothing => Self::Panicked { reason: nothing.to_string() },
+        }
+    }
 }
 
 impl Runner {
@@ -86,7 +112,9 @@ impl Runner {
         let given = start.clone();
         let start = (start != Start::default()).then_some(start);
         let begin = BrainStart { start, plugins, ..plan.begin(options.clone()) };
-        match self.begin(&run, Arc::clone(&plan), begin).await {
+        let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&plan));
+        let begun = apart(async move { runner.begin(&id, code, begin).await });
+        match begun.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
             Err(StoreError::Conflict { .. }) => {}
             begun => return Ok(begun?),
         }
@@ -120,20 +148,30 @@ impl Runner {
         let state = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
         let append = append_of(run, &none, &state, None, &events, Extras::default());
         let summary = append.index.summary.clone();
-        // In hand before anybody else can find it.
-        let grip = self.in_hand.grip(run).ok_or(StoreError::Conflict { next: Seq(2) })?;
+        // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
+        let grip = self.in_hand.grip(run);
         self.store.append(run, append).await?;
         for event in &events {
             prompts.apply(event);
         }
-        let folded = Folded { state, prompts, summary };
+        let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded);
         shared.feed(Seq(0));
         let begun = shared.state().clone();
-        let worker = Worker::restored(&shared, &begun, &plan, epoch, grip)
-            .await
-            .map_err(|message| StoreError::Failed { message })?;
-        tokio::spawn(attend(Arc::clone(&shared), Some(worker)));
+        let made = match grip {
+            Some(grip) => Worker::restored(&shared, &begun, &plan, epoch, grip).await.map(Some),
+            None => Ok(None),
+        };
+        let worker = match made {
+            Ok(worker) => worker,
+            Err(stop) => {
+                let failure = Failure { code: EndReason::Config, message: stop.to_string(), retryable: false };
+                // Where that cannot be written, whoever attends to the run comes to the same.
+                _ = append_alone(&shared, epoch, Body::BrainError(failure)).await;
+                None
+            }
+        };
+        tokio::spawn(attend(Arc::clone(&shared), worker));
         Ok(Run::new(shared))
     }
 
@@ -159,9 +197,15 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Failed`] and [`ResumeError::Store`], where
-    /// the log holds whatever could be written.
+    /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Store`], where the log holds whatever could be
+    /// written.
     pub async fn resume(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
+        let (runner, run) = (self.clone(), run.clone());
+        let resumed = apart(async move { runner.resume_here(&run).await }).await;
+        resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
+    }
+
+    async fn resume_here(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
         let folded = load::whole(&*self.store, run).await?;
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
@@ -173,15 +217,14 @@ impl Runner {
         if let Some(root) = &folded.state.root {
             migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
         }
+        self.setbacks.end(run);
         let next = folded.state.next;
         let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded);
         let begun = match claim(&shared).await {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
             Err(NoClaim::Held { by }) => return Err(ResumeError::Held { by }),
-            Err(NoClaim::Changed(difference)) => return Err(ResumeError::Changed { difference }),
-            Err(NoClaim::Stopped(Stop::Lost)) => return Err(ResumeError::Held { by: "another worker".to_owned() }),
-            Err(NoClaim::Stopped(Stop::Failed(reason))) => return Err(ResumeError::Failed(reason)),
+            Err(NoClaim::Stopped(stop)) => return Err(stop.into()),
         };
         // Not before: where another worker has the run, its events are no business of the sinks here.
         shared.feed(next);
@@ -220,11 +263,26 @@ impl Runner {
     }
 
     /// Says whether no worker has a run in hand.
-    async fn is_free(&self, row: &RunSummary) -> Result<bool, StoreError> {
+    pub(super) async fn is_free(&self, row: &RunSummary) -> Result<bool, StoreError> {
         match worker_of(&*self.store, row.claim.as_ref()).await? {
             Some(worker) if self.holder().await?.name() == worker => Ok(!self.in_hand.has(&row.run)),
             worker => Ok(worker.is_none()),
         }
+    }
+}
+
+/// Does work that must not be left half done where whoever asked for it does not wait for it any more: a run that was
+/// claimed has to be attended to. Answers with a panic where there was one.
+async fn apart<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Box<dyn std::any::Any + Send>> {
+    match tokio::spawn(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => Err(panic),
+            // The runtime is shutting down, and so is whoever waits.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 
@@ -241,8 +299,8 @@ impl Drop for Service {
 }
 
 async fn serve(runner: Runner) {
-    let mut due = runner.control().due();
-    loop {
+    let mut due = runner.due();
+    while !runner.in_hand.is_leaving() {
         due.wait().await;
         match due.rows(|run| runner.in_hand.has(run)).await {
             Ok(rows) => {
@@ -263,13 +321,14 @@ async fn take(runner: &Runner, row: &RunSummary, due: &mut Due) {
     }
     match runner.resume(&row.run).await {
         Ok(_) => tracing::info!(run = %row.run, "the run goes on here"),
-        Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => {}
-        Err(error) => {
+        Err(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves) => {}
+        Err(error @ (ResumeError::NoBrain { .. } | ResumeError::Changed { .. })) => {
             tracing::warn!(run = %row.run, %error, "the run cannot go on here");
-            match error {
-                ResumeError::Store(_) | ResumeError::Failed(_) => due.postpone(row),
-                _ => due.refuse(row),
-            }
+            due.refuse(row);
+        }
+        Err(error) => {
+            tracing::warn!(run = %row.run, %error, "the run cannot go on for now");
+            due.rest(row, error.to_string());
         }
     }
 }

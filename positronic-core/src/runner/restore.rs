@@ -8,6 +8,7 @@ use super::flight::caught_now;
 use super::frames::Frames;
 use super::link::{Quiet, RunLink};
 use super::plugged::found_again;
+use super::shared::Stop;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody};
 use crate::record::{Body, Change, RunId, ToolDecl};
@@ -20,7 +21,7 @@ impl Frames {
         state: &RunState,
         plan: &Arc<Plan>,
         link: &Arc<RunLink>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Stop> {
         let mut frames = Self::new(run, state.start.user.as_deref());
         if let Some(root) = &state.root {
             frames.restore(root, plan, &(Arc::new(()) as AnyServices), link).await?;
@@ -35,7 +36,7 @@ impl Frames {
         plan: &'a Arc<Plan>,
         around: &'a AnyServices,
         link: &'a Arc<RunLink>,
-    ) -> BoxFuture<'a, Result<(), String>> {
+    ) -> BoxFuture<'a, Result<(), Stop>> {
         Box::pin(self.restore_brain(frame, plan, around, link))
     }
 
@@ -45,12 +46,13 @@ impl Frames {
         plan: &Arc<Plan>,
         around: &AnyServices,
         link: &Arc<RunLink>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Stop> {
         if let Some(difference) = difference(frame, plan) {
-            return Err(difference);
+            return Err(Stop::Changed(difference));
         }
-        self.begin(frame, Arc::clone(plan), Arc::clone(around));
-        let services = self.services(&frame.path);
+        let provided = Self::provided(plan, Arc::clone(around));
+        let services = provided.map_err(|error| Stop::Panicked(error.to_string()))?;
+        self.begin(frame, Arc::clone(plan), Arc::clone(&services));
         let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {
             (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
@@ -60,9 +62,9 @@ impl Frames {
                 let mut scope = self.scope(frame, looped.path.clone(), link);
                 scope.state = Document::new(Arc::clone(&looped.seen));
                 scope.plugins = looped.seen_plugins.clone();
-                let configured = caught_now(|| configure(scope.clone()));
-                let mut yielded = configured
-                    .map_err(|error| format!("the loop `{}` cannot be configured again: {error}", looped.path))?;
+                let mut yielded = caught_now(|| configure(scope.clone())).map_err(|error| {
+                    Stop::Changed(format!("the loop `{}` cannot be configured again: {error}", looped.path))
+                })?;
                 if !matches!(looped.phase, LoopPhase::Prepare) {
                     scope.link = Arc::new(Quiet(scope.link));
                     scope.path = looped.path.round(looped.round);
@@ -82,7 +84,7 @@ impl Frames {
         plan: &LoopPlan,
         services: &AnyServices,
         link: &Arc<RunLink>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Stop> {
         for call in looped.batch.iter().filter(|call| call.result().is_none()) {
             let declared = looped.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
             // A tool that is gone gives the call a typed result; one with other arguments would misread them.
@@ -90,7 +92,7 @@ impl Frames {
                 continue;
             };
             if let Some(difference) = tool_difference(declared, &tool.decl) {
-                return Err(format!("the call `{}` is open, and {difference}", call.path));
+                return Err(Stop::Changed(format!("the call `{}` is open, and {difference}", call.path)));
             }
             if let (CallPhase::Brain(inner), ToolBody::Brain(NestedPlan { plan, .. })) = (&call.phase, &tool.body) {
                 self.restore(inner, plan, services, link).await?;

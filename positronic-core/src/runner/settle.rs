@@ -35,8 +35,9 @@ impl Worker {
             Outcome::Question { result, reply, took } => return self.settle_question(path, result, reply, took).await,
         };
         let waits = drafts.iter().any(|draft| matches!(draft.body, Body::LoopWait { .. }));
+        self.mail_unread |= waits;
         if !drafts.is_empty() && self.append_outcome(path, drafts).await? && waits {
-            // What it waits for may have come before.
+            // What it waits for may have come before. Whoever finds the run after a crash right here looks again.
             self.take_mail().await?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 use super::Runner;
 use super::commit::{follow, index};
 use super::feed::Feed;
+use super::hand::LEAVES;
 use crate::machine::{IllegalEvent, RunState};
 use crate::plan::Plan;
 use crate::projection::Prompts;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) bell: Arc<Notify>,
     /// The number up to which the worker itself appends, so that it is not woken by its own events.
     pub(super) own: AtomicU64,
+    /// The number up to which the last snapshot goes that is known here.
+    pub(super) snapshot: AtomicU64,
     state: Mutex<RunState>,
     prompts: Mutex<Prompts>,
     summary: Mutex<RunSummary>,
@@ -39,27 +42,38 @@ pub(super) enum Phase {
     Stopped(String),
 }
 
-/// Why a worker cannot go on.
-#[derive(Debug, Clone, PartialEq)]
+/// Why a worker cannot go on, or does not begin.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Stop {
     /// Another worker has the run.
+    #[error("another worker has the run")]
     Lost,
-    /// Something failed.
-    Failed(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The log holds an event that cannot be there, or was to get one.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// The brain's code is another one than the run's.
+    #[error("{0}")]
+    Changed(String),
+    /// The runner lets go of all its runs, and takes none any more.
+    #[error("{LEAVES}")]
+    Leaves,
+    /// Nothing came of what had to be done, which is a mistake of the engine.
+    #[error("nothing came of what has to be done next; this is a mistake of the engine, please report it")]
+    Nothing,
+    /// Code that the engine calls has panicked.
+    #[error("{0}")]
+    Panicked(String),
 }
 
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Fenced { .. } => Self::Lost,
-            other => Self::Failed(other.to_string()),
+            other => Self::Store(other),
         }
-    }
-}
-
-impl From<IllegalEvent> for Stop {
-    fn from(error: IllegalEvent) -> Self {
-        Self::Failed(error.to_string())
     }
 }
 
@@ -68,16 +82,19 @@ pub(super) struct Folded {
     pub(super) state: RunState,
     pub(super) prompts: Prompts,
     pub(super) summary: RunSummary,
+    /// Up to where the last snapshot goes.
+    pub(super) snapshot: Seq,
 }
 
 impl Shared {
     /// Makes the shared part of a run, whose sinks are not fed yet.
     pub(super) fn new(runner: Runner, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Arc<Self> {
-        let Folded { state, prompts, summary } = folded;
+        let Folded { state, prompts, summary, snapshot } = folded;
         let shared = Arc::new(Self {
             settled: watch::Sender::new((Phase::Working, state.next)),
             bell: Arc::new(Notify::new()),
             own: AtomicU64::new(state.next.0),
+            snapshot: AtomicU64::new(snapshot.0),
             state: Mutex::new(state),
             prompts: Mutex::new(prompts),
             summary: Mutex::new(summary),

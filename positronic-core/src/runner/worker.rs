@@ -16,14 +16,12 @@ use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
 use crate::machine::{Effect, RunState, next};
 use crate::plan::Plan;
-use crate::record::{Body, Draft, Epoch, Path, Seq, Status, Timestamp};
+use crate::record::{Body, Draft, Epoch, Path, Status, Timestamp};
 
 /// Drives one run.
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) epoch: Epoch,
-    /// Up to where the last snapshot goes.
-    pub(super) snapshot: Seq,
     pub(super) frames: Frames,
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
@@ -33,6 +31,9 @@ pub(super) struct Worker {
     held: Vec<Report>,
     /// Whether the runner lets go of its runs.
     leaves: watch::Receiver<bool>,
+    /// Whether mail for what the run waits for may lie unread in the mailbox. Then a worker that stops does not let go of
+    /// the run, so that it counts as left behind.
+    pub(super) mail_unread: bool,
     _grip: Grip,
 }
 
@@ -52,25 +53,24 @@ pub(super) enum Left {
     /// Another worker has the run.
     Lost,
     /// Something failed.
-    Failed(String),
+    Failed(Stop),
 }
 
 impl Worker {
     /// Makes the worker of a run, with what its open frames need beside their state: the author's configurations run
-    /// again, on the state that they saw. Answers in words how the brain's code differs from the run's.
+    /// again, on the state that they saw.
     pub(super) async fn restored(
         shared: &Arc<Shared>,
         state: &RunState,
         plan: &Arc<Plan>,
         epoch: Epoch,
         grip: Grip,
-    ) -> Result<Box<Self>, String> {
+    ) -> Result<Box<Self>, Stop> {
         let (reports, incoming) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(shared, reports.clone()));
         let frames = Frames::restored(&shared.run, state, plan, &link).await?;
         Ok(Box::new(Self {
             epoch,
-            snapshot: state.next,
             frames,
             link,
             reports,
@@ -80,6 +80,7 @@ impl Worker {
             held: Vec::new(),
             leaves: shared.runner.in_hand.leaves(),
             shared: Arc::clone(shared),
+            mail_unread: true,
             _grip: grip,
         }))
     }
@@ -91,18 +92,24 @@ impl Worker {
         for (_, flight) in self.flights.drain() {
             flight.task.abort();
         }
-        let failed = match driven.unwrap_or_else(|panic| Err(Stop::Failed(panicked(&*panic).to_string()))) {
+        let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
             Ok(left) => return left,
             Err(Stop::Lost) => {
                 tracing::warn!(run = %self.shared.run, "another worker has taken over the run");
                 return Left::Lost;
             }
-            Err(Stop::Failed(reason)) => reason,
+            Err(stop) => stop,
         };
-        tracing::error!(run = %self.shared.run, reason = failed, "the run's worker stops");
-        // If the store takes it, another worker need not wait until this process ends.
-        _ = self.release(failed.clone()).await;
-        Left::Failed(failed)
+        tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
+        let next = self.shared.state().next;
+        // Before whoever hears of the release looks for it.
+        self.shared.runner.setbacks.add(&self.shared.run, next, stop.to_string());
+        let mut free = self.mail_unread || self.shared.state().has_ended();
+        while !free {
+            // If the store takes it, another worker need not wait until this process ends.
+            free = self.release(stop.to_string()).await.unwrap_or(true) || self.shared.state().has_ended();
+        }
+        Left::Failed(stop)
     }
 
     async fn release(&mut self, reason: String) -> Result<bool, Stop> {

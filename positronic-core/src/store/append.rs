@@ -19,7 +19,8 @@ pub struct Append {
     pub events: Vec<Arc<Event>>,
     /// What lists show of the run from then on.
     pub index: Index,
-    /// The mail that the events deliver, which nobody else gets then.
+    /// The mail that the events deliver, which nobody else gets then. An append that takes what was taken before is
+    /// refused; one that takes what there is not any more is an append all the same.
     pub takes: Vec<SignalId>,
     /// A snapshot, which replaces the one before.
     pub snapshot: Option<Snapshot>,

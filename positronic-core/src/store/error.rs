@@ -18,14 +18,14 @@ pub enum StoreError {
         /// The attachment that has it.
         held: Epoch,
     },
-    /// A mail that was to be taken has been taken already.
-    #[error("the webhook `{mail}` was delivered to the run `{run}` meanwhile")]
+    /// A mail that the append takes has been taken before.
+    #[error("the webhook `{mail}` was delivered to the run `{run}` before, with event {seq}")]
     Taken {
         /// The mail.
         mail: SignalId,
         /// The run that has it.
         run: RunId,
-        /// The event that delivered it.
+        /// The first event of the append that took it.
         seq: Seq,
     },
     /// There is no such log.

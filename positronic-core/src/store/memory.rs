@@ -96,13 +96,13 @@ impl MemoryStore {
             if let Some(held) = kept.map(|kept| kept.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held)) {
                 return Err(StoreError::Fenced { held });
             }
-            for mail in &append.takes {
-                if let Some((_, Some((run, seq)))) = contents.mail.get(mail) {
-                    return Err(StoreError::Taken { mail: mail.clone(), run: run.clone(), seq: *seq });
+            for id in &append.takes {
+                if let Some((_, Some((run, seq)))) = contents.mail.get(id) {
+                    return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });
                 }
             }
-            for mail in &append.takes {
-                if let Some((_, taken)) = contents.mail.get_mut(mail) {
+            for id in &append.takes {
+                if let Some((_, taken)) = contents.mail.get_mut(id) {
                     *taken = Some((run.clone(), append.expected));
                 }
             }
@@ -249,9 +249,9 @@ impl EventStore for MemoryStore {
         ready(Ok(posted))
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
         let contents = self.contents();
-        let fits = |mail: &&Mail| mail.webhook == webhook && mail.identifier == identifier;
+        let fits = |mail: &&Mail| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
         let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
         ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
     }

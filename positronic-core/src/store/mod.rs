@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 
 use futures::future::BoxFuture;
 
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 
 pub use append::{Append, Index, Snapshot};
 pub use error::StoreError;
@@ -45,7 +45,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// ```
 /// use std::sync::{Arc, Weak};
 ///
-/// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId};
+/// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 /// # use positronic_core::store::{Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, Waiter};
 /// use positronic_core::store::{Answer, Append, EventStore, StoreError, Watcher};
 ///
@@ -72,7 +72,9 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// #   fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> { self.0.snapshot(run) }
 /// #   fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> { self.0.remove(runs) }
 /// #   fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> { self.0.post(mail) }
-/// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str) -> Answer<'a, Option<Mail>> { self.0.mail(webhook, id) }
+/// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+/// #       self.0.mail(webhook, id, now)
+/// #   }
 /// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> { self.0.discard(mail) }
 /// #   fn hold(&self) -> Answer<'_, Holder> { self.0.hold() }
 /// #   fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> { self.0.is_alive(holder) }
@@ -85,7 +87,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`StoreError::Conflict`] when the log's next number is another one, [`StoreError::Fenced`] when a newer
-    /// attachment has the run, [`StoreError::Taken`] when mail that it takes was taken before.
+    /// attachment has the run, [`StoreError::Taken`] when a mail that it takes was taken before.
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()>;
 
     /// Reads at most `most` events from number `from` on; fewer only at the log's end.
@@ -156,12 +158,13 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only those of the store itself.
     fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted>;
 
-    /// Returns the oldest mail for a webhook that nobody has taken yet. An append takes it: [`Append::takes`].
+    /// Returns the oldest mail for a webhook that nobody has taken yet and that has not expired by `now`. An append takes
+    /// it: [`Append::takes`].
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>>;
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>>;
 
     /// Lists what the mailbox knows: what nobody has taken yet, and what was taken and is not forgotten; the oldest
     /// first.

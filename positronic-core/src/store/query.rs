@@ -30,7 +30,8 @@ pub struct RunFilter {
     pub since: Option<Timestamp>,
     /// Their last event was appended before this moment.
     pub before: Option<Timestamp>,
-    /// They have work although nobody sends anything: they are running, or what is due in them is due by this moment.
+    /// They have work although nobody sends anything: they are running, or what is due in them is due by this moment. Also
+    /// those with [`RunSummary::mail`], whose worker may have died.
     pub due: Option<Timestamp>,
     /// No more than these.
     pub most: Option<usize>,
@@ -48,7 +49,7 @@ impl RunFilter {
             && (!self.conversations || row.converses())
             && self.since.is_none_or(|since| row.at >= since)
             && self.before.is_none_or(|before| row.at < before)
-            && self.due.is_none_or(|due| row.has_work(due))
+            && self.due.is_none_or(|due| row.has_work(due) || row.mail)
     }
 }
 

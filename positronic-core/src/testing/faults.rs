@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{
     Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
     Waiter, Watcher,
@@ -19,12 +19,14 @@ pub enum Fault {
     Unanswered(StoreError),
     /// It takes this long, and then goes well.
     Slow(Duration),
+    /// Everything is written at once, and the answer takes this long.
+    Late(Duration),
 }
 
 type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
-type ReadPlan = Arc<dyn Fn(&RunId, Seq) -> Option<StoreError> + Send + Sync>;
+type Reads = Arc<dyn Fn(&'static str) -> Option<StoreError> + Send + Sync>;
 
-/// Wraps a store and makes its appends, or its reads of logs, fail when a test says so.
+/// Wraps a store and makes its appends, and what it reads, fail when a test says so.
 ///
 /// ```
 /// use positronic_core::store::{MemoryStore, StoreError};
@@ -39,19 +41,26 @@ type ReadPlan = Arc<dyn Fn(&RunId, Seq) -> Option<StoreError> + Send + Sync>;
 pub struct FaultyStore<S> {
     inner: S,
     plan: Plan,
-    reads: ReadPlan,
+    reads: Reads,
 }
 
 impl<S: EventStore> FaultyStore<S> {
     /// Wraps a store; `plan` says of each append what goes wrong with it.
     pub fn new(inner: S, plan: impl Fn(&RunId, &Append) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self { inner, plan: Arc::new(plan), reads: Arc::new(|_, _| None) }
+        Self { inner, plan: Arc::new(plan), reads: Arc::new(|_| None) }
     }
 
-    /// Makes reads of logs fail, too; `plan` says of each, by the number that it begins with, with what.
+    /// Makes what only reads fail, too: `reads` is asked with the name of the method, as in `"mail"`.
     #[must_use]
-    pub fn reads(self, plan: impl Fn(&RunId, Seq) -> Option<StoreError> + Send + Sync + 'static) -> Self {
-        Self { reads: Arc::new(plan), ..self }
+    pub fn reading(self, reads: impl Fn(&'static str) -> Option<StoreError> + Send + Sync + 'static) -> Self {
+        Self { reads: Arc::new(reads), ..self }
+    }
+
+    fn read_or<'a, T: Send + 'a>(&self, method: &'static str, answer: Answer<'a, T>) -> Answer<'a, T> {
+        match (self.reads)(method) {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => answer,
+        }
     }
 }
 
@@ -64,6 +73,11 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
                 self.inner.append(run, append).await?;
                 Err(error)
             }),
+            Some(Fault::Late(pause)) => Box::pin(async move {
+                self.inner.append(run, append).await?;
+                tokio::time::sleep(pause).await;
+                Ok(())
+            }),
             Some(Fault::Slow(pause)) => Box::pin(async move {
                 tokio::time::sleep(pause).await;
                 self.inner.append(run, append).await
@@ -72,22 +86,19 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
-        match (self.reads)(run, from) {
-            None => self.inner.read(run, from, most),
-            Some(error) => Box::pin(std::future::ready(Err(error))),
-        }
+        self.read_or("read", self.inner.read(run, from, most))
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
-        self.inner.run(run)
+        self.read_or("run", self.inner.run(run))
     }
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
-        self.inner.runs(filter)
+        self.read_or("runs", self.inner.runs(filter))
     }
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
-        self.inner.pending(filter)
+        self.read_or("pending", self.inner.pending(filter))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
@@ -95,7 +106,7 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
-        self.inner.snapshot(run)
+        self.read_or("snapshot", self.inner.snapshot(run))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
@@ -106,8 +117,8 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.inner.post(mail)
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
-        self.inner.mail(webhook, identifier)
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+        self.read_or("mail", self.inner.mail(webhook, identifier, now))
     }
 
     fn mailbox(&self) -> Answer<'_, Vec<Letter>> {

@@ -50,13 +50,22 @@ async fn only_the_runs_that_somebody_appends_to_are_looked_at_between_two_lists(
     due.refuse(&row);
     due.again(&one);
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "nothing has changed in it");
-    let pause = SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None };
-    control.signal(&one, pause, ann).await.unwrap();
+    let hello = || SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None };
+    control.signal(&one, hello(), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"]);
 
     let row = control.store().run(&one).await.unwrap();
     due.postpone(&row);
-    assert_eq!(found(&mut due).await, ["two"], "it failed just now");
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    due.postpone(&row);
+    assert_eq!(found(&mut due).await, ["two"], "it has failed twice, and rests for two seconds");
     assert!(found(&mut due).await.contains(&one.to_string()));
+    due.postpone(&row);
+    assert_eq!(found(&mut due).await, ["two"]);
+    control.signal(&one, hello(), ann).await.unwrap();
+    assert_eq!(found(&mut due).await, ["one"], "somebody has sent it something");
+    let row = control.store().run(&one).await.unwrap();
+    due.postpone(&row);
+    assert_eq!(found(&mut due).await, ["two"]);
+    due.again(&one);
+    assert_eq!(found(&mut due).await, ["one"], "it has gone on");
 }

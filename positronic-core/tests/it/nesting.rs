@@ -386,3 +386,28 @@ async fn a_nested_brain_that_gives_nothing_reads_back_as_it_was() {
 
     assert_eq!(results(&story, "Work"), [ToolResult::success(Value::Null)]);
 }
+
+/// A brain whose only tool is a brain like it, so many times.
+fn level(below: u32) -> Brain<(), Board> {
+    brain("Level").state(Board::default()).r#loop("Go", move |cx| {
+        let cx = cx.system("");
+        if below > 0 { cx.brain("deeper", level(below - 1), |b| b) } else { cx }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn brains_nest_sixteen_deep_and_the_next_one_is_an_error_result() {
+    let model = ScriptedModel::from_fn(|request| {
+        let first = request.path.as_str().ends_with("/0") && !request.tools.tools().is_empty();
+        if first { Reply::call("deeper", json!({})) } else { done() }
+    });
+
+    let story = Play::of(model, true).run(&level(20), ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)));
+    let begun = events_named(&story, "LOOP_BRAIN_START");
+    assert_eq!(begun.len(), 15, "with the root that is sixteen: {begun:?}");
+    let deepest = format!("{}/Go", begun.last().unwrap());
+    let [ToolResult::Error { message }] = &results(&story, &deepest)[..] else { panic!("it begins all the same") };
+    assert!(message.contains("16 brains are open around it"), "{message}");
+}

@@ -241,7 +241,7 @@ async fn a_model_that_panics_before_it_answers_fails_the_brain_with_its_words() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_that_cannot_be_provided_stop_the_run_and_nobody_waits_for_ever() {
+async fn services_that_cannot_be_provided_fail_the_brain_and_nobody_waits_for_ever() {
     let inner = brain("Inner").services::<String>().step("Read", async |cx| Ok(cx.services.len()));
     let inner = inner.provide(|_: &()| -> String { panic!("no services") });
     let outer = brain("Outer").brain("Inner", inner, |_: &()| (), |_, length: usize| length);
@@ -249,7 +249,8 @@ async fn services_that_cannot_be_provided_stop_the_run_and_nobody_waits_for_ever
     let run = Test::new(Rash).start(&outer, ()).await;
 
     let error = run.result().await.unwrap_err().to_string();
-    assert_eq!(error, "the run had to stop: it panicked: no services; its log holds everything up to then");
+    let why = "the services of the brain `Inner` cannot be provided: it panicked: no services";
+    assert!(error.ends_with(why), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,12 @@
 //! Code that has changed since a run began: promise 15.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::ToolResult;
+use positronic_core::record::{SignalKind, ToolResult};
 use positronic_core::runner::{ResumeError, Run, Settled};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +18,8 @@ use crate::support::{Board, Journal, Shop, ShopLoop, batch, done, path, settled,
 
 on_both_stores! {
     promise_15_changed_code_goes_on_where_its_author_says_how_the_state_gets_there
+    promise_15_a_call_whose_brain_is_gone_gets_a_typed_result_wherever_the_brain_was
+    promise_15_services_that_cannot_be_provided_fail_the_brain_and_only_delay_a_resume
 }
 
 /// What the code of a brain can differ in.
@@ -292,4 +298,77 @@ async fn promise_15_changed_code_goes_on_where_its_author_says_how_the_state_get
     assert!(matches!(settled(&again).await, Settled::Completed(_)));
     assert_eq!(again.document(), run.document());
     cut.checked().await;
+}
+
+/// A loop whose tool is a brain, or one whose tool is gone.
+fn delegating(whole: bool) -> Made {
+    let inner = brain("Inner").services::<Journal>().state(Board::default()).step("Deep", async |cx| Ok(cx.state));
+    brain("Shop").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
+        let cx = cx.system("Work.");
+        if whole { cx.brain("inner", inner.clone(), |b| b) } else { cx }
+    })
+}
+
+async fn promise_15_a_call_whose_brain_is_gone_gets_a_typed_result_wherever_the_brain_was<S: Fresh>() {
+    let says = |place: &str| if place == "Work/0" { Reply::calls([("inner", json!({}))]) } else { done() };
+    let bench = Bench::<S>::fresh();
+    let run = bench.start(&bench.process("first", says), delegating(true).bind(Journal::default())).await;
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    let log = bench.log().await;
+    let (first, last) = (behind(&log, "Work/0.0", "LOOP_TOOL_CALL"), behind(&log, "Work/0.0", "LOOP_TOOL_RESULT"));
+    for until in first..last {
+        let cut = bench.cut(until).await;
+        let process = cut.process("second", says).brain(delegating(false).bind(Journal::default()));
+
+        let resumed = process.resume(&run_id()).await.unwrap();
+
+        assert!(matches!(settled(&resumed).await, Settled::Completed(_)), "after {until}");
+        let result = result_of(&cut.checked().await, "Work/0.0");
+        assert!(matches!(result, ToolResult::Error { .. }), "{result:?} after {until}");
+    }
+}
+
+/// A brain around `Inner`, whose services panic while `broken` is up; `outside` makes them those of the root.
+fn served(broken: &Arc<AtomicBool>, outside: bool) -> Brain<(), Board> {
+    let inner = brain("Inner").services::<Journal>().state(Board::default()).r#loop("Work", |cx| tools(cx.system("")));
+    let is_broken = Arc::clone(broken);
+    let inner: Brain<(), Board> = inner.provide(move |(): &()| {
+        assert!(!is_broken.load(Ordering::SeqCst), "no connection");
+        Journal::default()
+    });
+    if outside {
+        inner
+    } else {
+        brain("Outer").state(Board::default()).brain("Inside", inner, |_| (), |_, board| board)
+    }
+}
+
+async fn promise_15_services_that_cannot_be_provided_fail_the_brain_and_only_delay_a_resume<S: Fresh>() {
+    for (outside, call) in [(true, "Work/0.0"), (false, "Inside/Work/0.0")] {
+        let broken = Arc::new(AtomicBool::new(true));
+        let gated = |place: &str| if place.ends_with("Work/0") { batch([("gated", "a")]) } else { done() };
+        let bench = Bench::<S>::fresh();
+        let run = bench.start(&bench.process("first", gated), served(&broken, outside)).await;
+        let Settled::Failed(failure) = settled(&run).await else { panic!("it has no services") };
+        assert!(failure.message.contains("the services of the brain `Inner`"), "{failure}");
+        assert!(failure.message.contains("no connection"), "{failure}");
+        bench.checked().await;
+
+        broken.store(false, Ordering::SeqCst);
+        let bench = Bench::<S>::fresh();
+        let run = bench.start(&bench.process("first", gated), served(&broken, outside)).await;
+        assert_eq!(waits(&run).await, [call]);
+        let cut = bench.cut(bench.log().await.len()).await;
+        let decided = SignalKind::Reject { call: path(call), reason: None };
+        cut.control("people").signal(&run_id(), decided, by("ann")).await.unwrap();
+        broken.store(true, Ordering::SeqCst);
+        let process = cut.process("second", gated).brain(served(&broken, outside));
+        let resumed = process.resume(&run_id()).await;
+        assert!(matches!(&resumed, Err(ResumeError::Panicked { .. })), "{resumed:?}");
+        let _service = process.serve();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        broken.store(false, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert!(cut.control("people").state(&run_id()).await.unwrap().has_ended());
+    }
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use positronic_core::machine::RunState;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::Seq;
-use positronic_core::runner::{Run, Settled};
+use positronic_core::record::{Body, RunId, Seq, SignalId, Status};
+use positronic_core::runner::{Ids, Run, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use serde_json::json;
 
 use crate::bench::{Bench, by, named, run_id};
+use crate::support::boundaries::OwnIds;
 use crate::support::{Board, Journal, ShopBuilder, batch, done, path, slow_batch, waits, worker, workshop};
 
 fn says(place: &str) -> Reply {
@@ -189,4 +190,161 @@ async fn promise_01_a_decision_that_cannot_be_stored_is_no_decision() {
     broken.store(false, Ordering::SeqCst);
     control.reject(&run_id(), &path("Work/0.2"), "no", by("bob")).await.unwrap();
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+}
+
+/// A bench whose store cannot be used from the moment on in which the first tools begin, until it is mended.
+fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
+    let broken = Arc::<AtomicBool>::default();
+    let (is_broken, begun) = (Arc::clone(&broken), AtomicBool::new(false));
+    let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
+        let starts = append.events.iter().any(|event| matches!(event.body, Body::LoopToolStart { .. }));
+        if starts && !begun.swap(true, Ordering::SeqCst) {
+            is_broken.store(true, Ordering::SeqCst);
+        }
+        let gone = StoreError::Unusable { message: "the disk is gone".to_owned() };
+        is_broken.load(Ordering::SeqCst).then_some(Fault::Refused(gone))
+    });
+    (Bench::on(store), broken)
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_signal_after_a_failure_of_the_store_is_heard() {
+    let (bench, broken) = unusable();
+    let process = bench.process("work", says);
+    let run = bench.start(&process, &shop(&Journal::default())).await;
+    assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
+
+    broken.store(false, Ordering::SeqCst);
+    let paused = tokio::time::Instant::now();
+    run.pause().await.unwrap();
+
+    assert_eq!(crate::support::settled(&run).await, Settled::Paused);
+    assert!(paused.elapsed() < Duration::from_millis(100), "the signal rang, and not the end of the run's rest");
+    let claim = bench.store.run(&run_id()).await.unwrap().claim.unwrap();
+    assert!(claim.released, "nobody has it in hand");
+    run.resume().await.unwrap();
+    assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
+    bench.checked().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_run_goes_on_by_itself_when_the_store_can_be_used_again() {
+    let (bench, broken) = unusable();
+    let process = bench.process("work", says);
+    let run = bench.start(&process, &shop(&Journal::default())).await;
+    assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
+
+    broken.store(false, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.2"]);
+    assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_run_that_cannot_be_read_for_a_moment_is_served_later() {
+    let broken = Arc::<AtomicBool>::default();
+    let is_broken = Arc::clone(&broken);
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None)
+        .reading(move |method| (method == "read" && is_broken.load(Ordering::SeqCst)).then(full));
+    let bench = Bench::on(store);
+    let journal = Journal::default();
+    let first = bench.lingering("first", Duration::ZERO, says);
+    let run = bench.start(&first, &shop(&journal)).await;
+    assert_eq!(waits(&run).await, ["Work/0.2"]);
+    drop(run);
+    bench.control("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
+    broken.store(true, Ordering::SeqCst);
+
+    let _service = bench.process("second", says).brain(shop(&journal)).serve();
+
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    broken.store(false, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
+}
+
+/// Panics where the engine asks how long to wait.
+#[derive(Debug)]
+struct NoJitter(OwnIds);
+
+impl Ids for NoJitter {
+    fn run(&self) -> RunId {
+        self.0.run()
+    }
+
+    fn signal(&self) -> SignalId {
+        self.0.signal()
+    }
+
+    fn jitter(&self) -> f64 {
+        panic!("there is no chance here")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_run_whose_worker_fails_again_and_again_rests_longer_each_time() {
+    let store = MemoryStore::new();
+    let brain = brain("Fails").step("Only", async |_| Err::<Board, _>(Error::transient("not now")));
+    let runner = positronic_core::runner::Runner::builder()
+        .model(positronic_core::model::scripted::ScriptedModel::new([]))
+        .store(store.clone())
+        .ids(NoJitter(OwnIds::of("only")))
+        .build()
+        .brain(&brain);
+    let _service = runner.serve();
+    let run = runner.start(&brain, ()).await.unwrap();
+
+    tokio::time::sleep(Duration::from_secs(600)).await;
+
+    let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
+    let tries = named(&log, "RUN_CLAIMED").len();
+    assert!((5..=11).contains(&tries), "{tries} tries in ten minutes");
+    assert!(matches!(crate::support::settled(&run).await, Settled::Stopped(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight() {
+    let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 5), ("safe", "b", 60)]) } else { done() };
+    for fault in [Fault::Refused(full()), Fault::Unanswered(full())] {
+        let failed = AtomicBool::new(false);
+        let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
+            let result = append.events.iter().any(|event| matches!(event.body, Body::LoopToolResult { .. }));
+            (result && !failed.swap(true, Ordering::SeqCst)).then(|| fault.clone())
+        });
+        let bench = Bench::on(store).free();
+        let journal = Journal::default();
+        let run = bench.start(&bench.process("work", says), &workshop(&journal, crate::support::tools)).await;
+
+        assert!(matches!(crate::support::settled(&run).await, Settled::Completed(_)));
+
+        assert_eq!(journal.take(), ["a", "b", "a-", "b-"]);
+        let log = bench.checked().await;
+        assert_eq!(named(&log, "LOOP_TOOL_RESULT"), ["Work/0.0", "Work/0.1"]);
+        assert!(named(&log, "RUN_RELEASED").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_a_start_or_a_resume_that_nobody_waits_for_any_more_leaves_no_run_behind() {
+    let store = FaultyStore::new(MemoryStore::new(), |_, append| {
+        let claims = append.events.iter().any(|event| matches!(event.body, Body::RunClaimed { .. }));
+        claims.then_some(Fault::Late(Duration::from_secs(1)))
+    });
+    let bench = Bench::on(store);
+    let brain = shop(&Journal::default());
+    let process = bench.lingering("work", Duration::ZERO, says).brain(&brain);
+
+    let start = bench.start(&process, &brain);
+    assert!(tokio::time::timeout(Duration::from_millis(1), start).await.is_err());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+
+    let row = bench.store.run(&run_id()).await.unwrap();
+    assert_eq!((row.status, row.claim.unwrap().released), (Status::Waiting, true));
+    bench.control("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
+    let id = run_id();
+    let resume = process.resume(&id);
+    assert!(tokio::time::timeout(Duration::from_millis(1), resume).await.is_err());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
 }

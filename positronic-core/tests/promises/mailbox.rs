@@ -1,13 +1,16 @@
 //! Webhooks that come before anybody waits, and twice: promise 22.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{SignalId, Start};
-use positronic_core::runner::{Control, Delivered, Run, Runner, Settled};
-use positronic_core::store::EventStore;
+use positronic_core::record::{SignalId, Start, Timestamp};
+use positronic_core::runner::{Control, Delivered, Run, Runner, Settled, SignalError};
+use positronic_core::store::{EventStore, StoreError};
+use positronic_core::testing::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,6 +25,10 @@ on_both_stores! {
     promise_22_of_two_runs_that_wait_for_the_same_one_has_it
     promise_22_mail_expires_and_mail_that_does_not_fit_is_refused
     promise_22_mail_is_found_by_a_process_that_begins_after_a_crash
+    promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_that_came_before
+    promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later
+    promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it
+    promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -82,7 +89,7 @@ async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
     let seq = log.iter().find(|event| event.body.name() == "LOOP_RESUME").unwrap().seq;
     assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.log().await, log);
-    let left = bench.store.mail("slack", "b").await.unwrap();
+    let left = bench.store.mail("slack", "b", Timestamp(0)).await.unwrap();
     assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
 }
 
@@ -125,6 +132,51 @@ async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {
     }
 }
 
+async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_that_came_before<S: Fresh>() {
+    for _ in 0..20 {
+        let bench = Bench::on(FaultyStore::new(S::fresh(), |_, _| Some(Fault::Slow(Duration::from_millis(1)))));
+        let ((_one, first), (_two, second)) = (begun(&bench, "run").await, begun(&bench, "second").await);
+        let control = bench.control("machine");
+        deliver(&control, "hook", "slack", "a", "early").await;
+        let gate = path("Work/0.0");
+        let (yes, also) = tokio::join!(first.approve(&gate, "ann"), second.approve(&gate, "ann"));
+        yes.unwrap();
+        also.unwrap();
+        let ends = [bench.settled(&first).await, bench.settled(&second).await];
+
+        assert_eq!(ends.iter().filter(|end| matches!(end, Settled::Completed(_))).count(), 1, "{ends:?}");
+        assert_eq!(ends.iter().filter(|end| matches!(end, Settled::Waiting(_))).count(), 1, "{ends:?}");
+        let winner = if matches!(ends[0], Settled::Completed(_)) { first.id() } else { second.id() };
+        let again = deliver(&control, "hook", "slack", "a", "early").await;
+        assert!(matches!(&again, Delivered::To { run, .. } if run == winner), "{again:?}");
+    }
+}
+
+async fn promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later<S: Fresh>() {
+    let (fails, memory) = (Arc::new(AtomicBool::new(false)), S::fresh());
+    let is_broken = Arc::clone(&fails);
+    let store = FaultyStore::new(memory, |_, _| None).reading(move |method| {
+        let hit = method == "mail" && is_broken.load(Ordering::SeqCst);
+        hit.then(|| StoreError::Unusable { message: "the disk is gone".to_owned() })
+    });
+    let bench = Bench::on(store);
+    let (process, run) = begun(&bench, "run").await;
+    deliver(&bench.control("machine"), "hook", "slack", "a", "early").await;
+    fails.store(true, Ordering::SeqCst);
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert!(matches!(settled(&run).await, Settled::Stopped(_)));
+    fails.store(false, Ordering::SeqCst);
+    drop(run);
+
+    let _service = process.brain(workshop(&Journal::default(), asking)).serve();
+
+    let run = bench.control("people");
+    while !run.state(&run_id()).await.unwrap().has_ended() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(named(&bench.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
+}
+
 async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
@@ -138,7 +190,9 @@ async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused<S: Fresh>
     let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await.unwrap_err();
     assert!(matches!(refusal(odd), Refusal::Misfit { .. }));
     assert_eq!(bench.log().await, before);
-    assert!(bench.store.mail("slack", "a").await.unwrap().is_none_or(|mail| mail.id != SignalId::from("odd")));
+    assert!(
+        bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().is_none_or(|mail| mail.id != SignalId::from("odd"))
+    );
 
     assert!(matches!(deliver(&control, "good", "mail", "a", "by mail").await, Delivered::To { .. }));
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
@@ -152,6 +206,19 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fres
     waits(&run).await;
     let log = bench.log().await;
     let asked = crate::bench::behind(&log, "Work/1.0", "LOOP_TOOL_START");
+    // It died right after the wait was written, and had not looked for the hook, which came before.
+    for served in [false, true] {
+        let dead = Bench::<S>::fresh();
+        deliver(&dead.control("machine"), "hook", "slack", "a", "meanwhile").await;
+        dead.control("copy").import(&run_id(), &log[..asked + 1]).await.unwrap();
+        let process = dead.process("second", says).brain(workshop(&Journal::default(), asking));
+        let found = if served { Vec::new() } else { process.recover().await.unwrap() };
+        let _service = served.then(|| process.serve());
+        assert_eq!(found.len(), usize::from(!served), "nobody sends anything");
+        let run = process.open(&run_id()).await.unwrap();
+        assert!(run.result().await.is_ok());
+        assert_eq!(named(&dead.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
+    }
     // It died before the wait was written; then the hook came, and the tool may run again.
     for until in [asked, asked + 1] {
         let cut = bench.cut(until).await;
@@ -164,4 +231,55 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fres
         // A call that may not run again is interrupted, and waits for nothing.
         assert_eq!(noted, usize::from(until > asked));
     }
+}
+
+async fn promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    let (_process, run) = begun(&bench, "run").await;
+    let control = bench.control("machine");
+    deliver(&control, "old", "slack", "a", "too old").await;
+    tokio::time::advance(Control::KEEP - Duration::from_secs(10)).await;
+    let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await;
+    assert_eq!(odd.unwrap(), Delivered::Kept, "nobody waits yet");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    deliver(&control, "good", "slack", "a", "early").await;
+    tokio::time::advance(Duration::from_secs(20)).await;
+
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["first", "a", "early"]}));
+    let now = Timestamp(0);
+    assert!(bench.store.mail("slack", "a", now).await.unwrap().is_none_or(|mail| mail.id == SignalId::from("old")));
+}
+
+async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fresh>() {
+    let broken = Arc::<AtomicBool>::default();
+    let is_broken = Arc::clone(&broken);
+    let store = FaultyStore::new(S::fresh(), move |run, append| {
+        let resumes = append.events.iter().any(|event| event.body.name() == "LOOP_RESUME");
+        let failed = || Fault::Refused(StoreError::Failed { message: "the disk is full".to_owned() });
+        (resumes && *run == run_id() && is_broken.load(Ordering::SeqCst)).then(failed)
+    });
+    let bench = Bench::on(store);
+    let (_one, run) = begun(&bench, "run").await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+    let control = bench.control("machine");
+    broken.store(true, Ordering::SeqCst);
+    let hook = || control.deliver(SignalId::from("hook"), "slack", "a", note("once"), by("slack"));
+
+    assert!(matches!(hook().await, Err(SignalError::Store(_))));
+    let kept = bench.store.mail("slack", "a", Timestamp(0)).await.unwrap();
+    assert_eq!(kept.unwrap().id, SignalId::from("hook"));
+
+    // Another one that waits for the same has it, although the first cannot be written to.
+    let (_two, second) = begun(&bench, "second").await;
+    second.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert!(matches!(bench.settled(&second).await, Settled::Completed(_)));
+    let (_three, third) = begun(&bench, "third").await;
+    third.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&third).await, ["Work/1.0"]);
+    let next = deliver(&control, "next", "slack", "a", "for the third").await;
+    assert!(matches!(&next, Delivered::To { run, .. } if run == third.id()), "{next:?}");
 }

@@ -21,6 +21,7 @@ on_both_stores! {
     promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it
     promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more
     promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows
+    promise_04_of_two_starts_with_one_id_at_once_both_get_the_same_run
 }
 
 fn one_gated(place: &str) -> Reply {
@@ -193,4 +194,20 @@ async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows<
 
     assert_eq!(stale, Err(StoreError::Fenced { held }), "the number is right, the attachment is not");
     drop(second);
+}
+
+async fn promise_04_of_two_starts_with_one_id_at_once_both_get_the_same_run<S: Fresh>() {
+    for twice in [false, true] {
+        let bench = Bench::on(crowded(S::fresh()));
+        let shop = workshop(&Journal::default(), tools);
+        let (one, other) = (bench.process("one", one_gated), bench.process("other", one_gated));
+        let other = if twice { &one } else { &other };
+
+        let (a, b) = tokio::join!(bench.start(&one, &shop), bench.start(other, &shop));
+
+        assert_eq!((a.id(), b.id()), (&run_id(), &run_id()));
+        assert_eq!(bench.waits(&a).await, ["Work/0.0"]);
+        assert_eq!(bench.waits(&b).await, ["Work/0.0"]);
+        assert_eq!(named(&bench.checked().await, "BRAIN_START").len(), 1);
+    }
 }

@@ -208,8 +208,9 @@ async fn promise_17_a_sink_sees_nothing_of_a_run_that_another_worker_has() {
 async fn promise_17_a_store_that_cannot_be_read_for_a_while_costs_a_sink_nothing() {
     let (fails, sink) = (Arc::new(AtomicU64::new(5)), Recorder::new());
     let left = Arc::clone(&fails);
-    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reads(move |_, _| {
-        let fails = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
+        let fails = method == "read"
+            && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
         fails.then(|| StoreError::Failed { message: "the disk is away".to_owned() })
     });
     let bench = Bench::on(store);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak, mpsc};
 
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId};
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 use positronic_core::store::{
     Answer, Append, Durability, EventStore, Found, Holder, Letter, Mail, MemoryStore, PendingFilter, Posted, RunFilter,
     Snapshot, SqliteOptions, SqliteStore, StoreError, Waiter, Watcher,
@@ -116,8 +116,8 @@ impl EventStore for OnDisk {
         still(self.store.post(mail))
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
-        still(self.store.mail(webhook, identifier))
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+        still(self.store.mail(webhook, identifier, now))
     }
 
     fn mailbox(&self) -> Answer<'_, Vec<Letter>> {

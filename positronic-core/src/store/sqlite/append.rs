@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
 use super::group::Unit;
+use super::mailbox;
 use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
 use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
 use crate::store::{Append, Snapshot, StoreError};
@@ -107,7 +108,8 @@ impl Rare {
             brain: Arc::clone(&row.brain),
             user: row.user.clone(),
             started: row.started.0,
-            wake: row.wake.map(|wake| wake.0),
+            // A run whose mail may be unread is looked at whenever somebody looks for what is due.
+            wake: if row.mail { Some(i64::MIN) } else { row.wake.map(|wake| wake.0) },
         }
     }
 }
@@ -123,6 +125,11 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     let held = epoch(row.as_ref().map_or(0, |row| row.epoch));
     if append.epoch.is_some_and(|own| own < held) {
         return Err(StoreError::Fenced { held }.into());
+    }
+    for mail in &append.takes {
+        if let Some((run, seq)) = mailbox::taker(db, mail)? {
+            return Err(StoreError::Taken { mail: mail.clone(), run, seq }.into());
+        }
     }
     let first = column(next.0);
     let after = first + column(append.lines.len() as u64);
@@ -253,13 +260,8 @@ fn pending_of(db: &Connection, key: i64) -> Result<Vec<Waiting>, Trouble> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Marks mail as taken by an append, unless another one was first. What is left of it only says so.
+/// Marks mail as taken by an append. What is left of it only says so.
 fn take(db: &Connection, mail: &SignalId, run: &RunId, first: i64) -> Result<(), Trouble> {
-    let sql = "SELECT taken_by, taken_at FROM mail WHERE id = ?1 AND taken_by IS NOT NULL";
-    let taken = db.prepare_cached(sql)?.query_row([mail.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)));
-    if let Some((run, at)) = taken.optional()? {
-        return Err(StoreError::Taken { mail: mail.clone(), run: RunId::from(run), seq: seq(at) }.into());
-    }
     let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1";
     db.prepare_cached(sql)?.execute(params![mail.as_str(), run.as_str(), first])?;
     Ok(())

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
 use super::rows::{decode, seq};
-use crate::record::{RunId, SignalId, Timestamp};
+use crate::record::{RunId, Seq, SignalId, Timestamp};
 use crate::store::{Letter, Lies, Mail, Posted};
 
 /// Keeps mail, and forgets what has expired.
@@ -28,12 +28,27 @@ pub(super) fn post(db: &Connection, mail: &Mail, content: &str) -> Result<Posted
     }
 }
 
+/// Returns who has taken a mail, and the first event of the append that took it.
+pub(super) fn taker(db: &Connection, mail: &SignalId) -> Result<Option<(RunId, Seq)>, Trouble> {
+    let sql = "SELECT taken_by, taken_at FROM mail WHERE id = ?1 AND taken_by IS NOT NULL";
+    let taker = db.prepare_cached(sql)?.query_row([mail.as_str()], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?.unwrap_or_default()))
+    });
+    Ok(taker.optional()?.map(|(run, at)| (RunId::from(run), seq(at))))
+}
+
 /// Returns the oldest mail that can be taken.
-pub(super) fn oldest(db: &Connection, webhook: &str, identifier: &str) -> Result<Option<Mail>, Trouble> {
-    let sql = "SELECT content FROM mail WHERE webhook = ?1 AND identifier = ?2 AND taken_by IS NULL
+pub(super) fn oldest(
+    db: &Connection,
+    webhook: &str,
+    identifier: &str,
+    now: Timestamp,
+) -> Result<Option<Mail>, Trouble> {
+    let sql = "SELECT content FROM mail WHERE webhook = ?1 AND identifier = ?2 AND taken_by IS NULL AND expires > ?3
                ORDER BY at, id LIMIT 1";
     let mut statement = db.prepare_cached(sql)?;
-    let content: Option<String> = statement.query_row([webhook, identifier], |row| row.get(0)).optional()?;
+    let content: Option<String> =
+        statement.query_row(params![webhook, identifier, now.0], |row| row.get(0)).optional()?;
     content.map(|content| decode("a mail", &content)).transpose()
 }
 

@@ -13,7 +13,7 @@ use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
 use super::{connection, mailbox, query, remove};
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{
     Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
     Waiter, Watcher,
@@ -259,9 +259,9 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
-        Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier)))
+        Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier, now)))
     }
 
     fn mailbox(&self) -> Answer<'_, Vec<Letter>> {

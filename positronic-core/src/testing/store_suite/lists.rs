@@ -80,6 +80,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
             row.started = Timestamp(number % 17);
             row.at = Timestamp(100 + number % 23);
             row.wake = (number % 5 != 0).then_some(Timestamp(number));
+            row.mail = row.status == Status::Waiting && number % 7 < 3;
         });
         rows.push(sample.appended(&store).await.append.index.summary);
     }

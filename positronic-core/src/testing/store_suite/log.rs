@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::mailbox::mail;
 use super::{Sample, event};
-use crate::record::{Epoch, Event, RunId, Seq};
+use crate::record::{Epoch, Event, RunId, Seq, Timestamp};
 use crate::store::{EventStore, PendingFilter, Snapshot, StoreError};
 
 async fn texts(store: &impl EventStore, run: &RunId) -> Vec<String> {
@@ -72,7 +72,7 @@ pub async fn what_is_refused_leaves_nothing<S: EventStore>(open: impl Fn() -> S)
     assert_eq!((texts(&store, &first.run).await, store.run(&first.run).await.unwrap()), before);
     assert_eq!(store.pending(&PendingFilter::default()).await.unwrap(), []);
     assert_eq!(store.snapshot(&first.run).await.unwrap().unwrap().content, "one");
-    assert_eq!(store.mail("slack", "thread").await.unwrap(), Some(mail));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await.unwrap(), Some(mail));
 }
 
 /// A worker that has lost its run cannot write any more; a signal can.

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::Sample;
-use crate::record::{Actor, RunId, Seq, SignalId, Timestamp};
-use crate::store::{EventStore, Letter, Lies, Mail, Posted, StoreError};
+use crate::record::{Actor, Seq, SignalId, Timestamp};
+use crate::store::{EventStore, Letter, Lies, Mail, Posted, RunFilter, StoreError};
 
 /// Makes mail for one webhook.
 pub(super) fn mail(id: &str, at: i64, expires: i64) -> Mail {
@@ -28,9 +28,10 @@ pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn()
         assert_eq!(store.post(mail).await, Ok(Posted::New));
     }
 
-    assert_eq!(other.mail("slack", "thread").await, Ok(Some(early)));
-    assert_eq!(other.mail("slack", "another").await, Ok(Some(elsewhere)));
-    assert_eq!(other.mail("stripe", "thread").await, Ok(None));
+    assert_eq!(other.mail("slack", "thread", Timestamp(50)).await, Ok(Some(early)));
+    assert_eq!(other.mail("slack", "another", Timestamp(50)).await, Ok(Some(elsewhere)));
+    assert_eq!(other.mail("slack", "another", Timestamp(100)).await, Ok(None), "it has expired");
+    assert_eq!(other.mail("stripe", "thread", Timestamp(50)).await, Ok(None));
 }
 
 /// The same signal id twice is the same mail, whatever it says.
@@ -41,11 +42,11 @@ pub async fn mail_that_came_twice_counts_once<S: EventStore>(open: impl Fn() -> 
 
     assert_eq!(store.post(&first).await, Ok(Posted::New));
     assert_eq!(store.post(&again).await, Ok(Posted::Known));
-    assert_eq!(store.mail("slack", "thread").await, Ok(Some(first.clone())));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(first.clone())));
 
     let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
     let run = run.says("the answer").takes(&first.id).appended(&store).await;
-    assert_eq!(store.mail("slack", "thread").await, Ok(None));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
     assert_eq!(store.post(&again).await, Ok(Posted::Taken { run: run.run, seq: Seq(2) }));
 }
 
@@ -63,21 +64,42 @@ pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(Posted::New));
 }
 
-/// Mail belongs to the first append that takes it, and a second one is refused; one that takes what does not exist is an
-/// append all the same.
+/// Mail belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
+/// takes what does not exist is an append all the same.
 pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
-    let mail = mail("mail-1", 10, 100);
+    let (mail, free) = (mail("mail-1", 10, 100), mail("mail-2", 20, 100));
     store.post(&mail).await.unwrap();
+    store.post(&free).await.unwrap();
 
     let first = Sample::new("run-1").says("one").takes(&mail.id).appended(&store).await;
-    let second = Sample::new("run-2").says("one").takes(&mail.id).append(&store).await;
-    _ = Sample::new("run-3").says("one").takes(&SignalId::from("none")).appended(&store).await;
+    let late = Sample::new("run-2").says("one").takes(&free.id).takes(&mail.id).append(&store).await;
 
-    let (run, seq) = (first.run, Seq(0));
-    assert_eq!(second, Err(StoreError::Taken { mail: mail.id.clone(), run: run.clone(), seq }));
-    assert!(matches!(store.run(&RunId::from("run-2")).await, Err(StoreError::NoSuchRun { .. })));
-    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run, seq }));
+    let (id, run) = (mail.id.clone(), first.run.clone());
+    assert_eq!(late, Err(StoreError::Taken { mail: id, run: run.clone(), seq: Seq(0) }));
+    assert_eq!(store.run(&"run-2".into()).await, Err(StoreError::NoSuchRun { run: "run-2".into() }));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(free)));
+    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run, seq: Seq(0) }));
+    _ = Sample::new("run-2").says("one").takes(&SignalId::from("none")).appended(&store).await;
+}
+
+/// Of many runs that take one mail at once, one has it, and nothing is written for the others.
+pub async fn of_many_that_take_a_mail_one_has_it<S: EventStore>(open: impl Fn() -> S) {
+    let stores: Vec<_> = std::iter::repeat_with(open).take(8).collect();
+    let mail = mail("mail-1", 10, 100);
+    stores[0].post(&mail).await.unwrap();
+
+    let takes = stores.iter().enumerate().map(|(number, store)| {
+        let mut sample = Sample::new(&format!("run-{number}")).says("the answer").takes(&mail.id);
+        async move { sample.append(store).await.map(|()| sample.run) }
+    });
+    let taken = futures::future::join_all(takes).await;
+
+    let has: Vec<_> = taken.iter().filter_map(|taken| taken.as_ref().ok()).collect();
+    assert_eq!(has.len(), 1, "{taken:?}");
+    let refused = Err(StoreError::Taken { mail: mail.id.clone(), run: has[0].clone(), seq: Seq(0) });
+    assert!(taken.iter().all(|taken| taken.is_ok() || *taken == refused), "{taken:?}");
+    assert_eq!(stores[0].runs(&RunFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Mail that was refused is gone, and may come once more; mail that was taken stays known.
@@ -93,7 +115,7 @@ pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
     }
     assert_eq!(store.discard(&SignalId::from("none")).await, Ok(()));
 
-    assert_eq!(store.mail("slack", "thread").await, Ok(None));
+    assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
     assert_eq!(store.post(&refused).await, Ok(Posted::New));
     assert!(matches!(store.post(&taken).await, Ok(Posted::Taken { .. })));
 }

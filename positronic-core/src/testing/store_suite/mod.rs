@@ -60,6 +60,7 @@ macro_rules! store_suite {
             mail_that_came_twice_counts_once,
             mail_expires,
             mail_is_taken_once,
+            of_many_that_take_a_mail_one_has_it,
             mail_is_thrown_away,
             mail_is_listed,
             a_worker_is_alive_while_it_holds,

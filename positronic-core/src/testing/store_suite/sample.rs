@@ -49,6 +49,7 @@ impl Sample {
             usage: Usage::default(),
             claim: None,
             wake: None,
+            mail: false,
         };
         let append = Append {
             expected: Seq(0),

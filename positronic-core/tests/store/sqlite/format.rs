@@ -62,7 +62,7 @@ async fn a_file_of_format_1_is_read() {
         store.pending(&PendingFilter::builder().webhook(("slack".into(), "thread".into())).build()).await.unwrap();
     assert_eq!(waits[0].pending.call.as_str(), "Loop/0.1");
     assert_eq!(store.snapshot(&RunId::from("run-1")).await.unwrap().unwrap().content, "a snapshot");
-    assert_eq!(store.mail("slack", "another").await.unwrap().unwrap().payload, "a payload");
+    assert_eq!(store.mail("slack", "another", Timestamp(0)).await.unwrap().unwrap().payload, "a payload");
 }
 
 /// The fixture is the schema of this release, until the format changes.
