@@ -23,13 +23,16 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::known(ui)?;
     let now = SystemClock.now();
     let filter = RunFilter { status, before: Some(earlier(now, args.before)), ..RunFilter::default() };
-    let (rows, short, removed) = block_on(async {
+    let (rows, short, removed, needed) = block_on(async {
         let control = kept.control();
-        let rows = control.store().runs(&filter).await?;
+        let mut rows = control.store().runs(&filter).await?;
+        // A run whose prompts are the history of one that stays, stays with it.
+        let removable = control.removable(&rows).await?;
+        let needed = rows.len() - removable.len();
+        rows.retain(|row| removable.contains(&row.run));
         let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
-        let runs: Vec<_> = rows.iter().map(|row| row.run.clone()).collect();
-        let removed = if args.dry_run { 0 } else { control.store().remove(&runs).await? };
-        Ok::<_, StoreError>((rows, short, removed))
+        let removed = if args.dry_run { 0 } else { control.store().remove(&removable).await? };
+        Ok::<_, StoreError>((rows, short, removed, needed))
     })?;
     if args.json {
         let runs: Vec<_> = rows.iter().map(|row| &row.run).collect();
@@ -40,6 +43,10 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if !rows.is_empty() {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.tell(&table(&rows, &short, &HashSet::new(), now, columns, unicode))?;
+    }
+    if needed > 0 {
+        let text = format!("{} stay: their prompts are the history of runs that stay", count(needed));
+        ui.notice(&text)?;
     }
     ui.notice(&if args.dry_run {
         format!("{} would be removed", count(rows.len()))

@@ -46,7 +46,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// use std::sync::{Arc, Weak};
 ///
 /// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
-/// # use positronic_core::store::{Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, Waiter};
+/// # use positronic_core::store::{Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, Waiter};
 /// use positronic_core::store::{Answer, Append, EventStore, StoreError, Watcher};
 ///
 /// struct Frozen<S>(S);
@@ -75,6 +75,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
 /// #       self.0.mail(webhook, id, now)
 /// #   }
+/// #   fn mailbox(&self) -> Answer<'_, Vec<Letter>> { self.0.mailbox() }
 /// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> { self.0.discard(mail) }
 /// #   fn hold(&self) -> Answer<'_, Holder> { self.0.hold() }
 /// #   fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> { self.0.is_alive(holder) }

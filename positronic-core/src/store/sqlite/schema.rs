@@ -33,7 +33,6 @@ CREATE INDEX runs_by_start ON runs (started, run);
 CREATE INDEX runs_by_status ON runs (status, started, run);
 CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
 CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE conversation IS NOT NULL;
-CREATE INDEX runs_by_converses ON runs (started, run) WHERE converses;
 CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;
 CREATE INDEX runs_by_change ON runs (change);
 

@@ -11,13 +11,15 @@ CREATE TABLE runs (
     status TEXT NOT NULL,
     brain TEXT NOT NULL,
     user TEXT,
+    conversation TEXT,
+    converses INTEGER NOT NULL,
     started INTEGER NOT NULL,
     at INTEGER NOT NULL,
     wake INTEGER,
     summary TEXT NOT NULL
 ) STRICT;
-INSERT INTO runs VALUES(1,'run-1',2,1,1,'completed','Sample',NULL,1000000,1000001,NULL,'{"run":"run-1","brain":"Sample","status":"completed","since":1000000,"started":1000000,"at":1000001,"next":2,"usage":{}}');
-INSERT INTO runs VALUES(2,'run-2',1,0,2,'waiting','Sample','ann',1000000,1000000,7,'{"run":"run-2","brain":"Sample","user":"ann","status":"waiting","since":1000000,"started":1000000,"at":1000000,"next":1,"usage":{},"wake":7}');
+INSERT INTO runs VALUES(1,'run-1',2,1,1,'completed','Sample',NULL,NULL,0,1000000,1000001,NULL,'{"run":"run-1","brain":"Sample","status":"completed","since":1000000,"started":1000000,"at":1000001,"next":2,"usage":{}}');
+INSERT INTO runs VALUES(2,'run-2',1,0,2,'waiting','Sample','ann',NULL,0,1000000,1000000,7,'{"run":"run-2","brain":"Sample","user":"ann","status":"waiting","since":1000000,"started":1000000,"at":1000000,"next":1,"usage":{},"wake":7}');
 CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT;
 INSERT INTO events VALUES(4294967296,'{"seq":0,"at":1000000,"type":"BRAIN_COMPLETE","result":"one"}');
 INSERT INTO events VALUES(4294967297,'{"seq":1,"at":1000001,"epoch":1,"type":"RUN_CLAIMED","holder":"somebody"}');
@@ -68,6 +70,7 @@ INSERT INTO counter VALUES(0);
 CREATE INDEX runs_by_start ON runs (started, run);
 CREATE INDEX runs_by_status ON runs (status, started, run);
 CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
+CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE conversation IS NOT NULL;
 CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;
 CREATE INDEX runs_by_change ON runs (change);
 CREATE INDEX pending_by_age ON pending (at, run, since, id, person);
