@@ -121,6 +121,8 @@ pub(crate) enum Failure {
     SeveralCalls { calls: Vec<String> },
     #[error("`{written}` is no place of a call")]
     NoCall { written: String, reason: String },
+    #[error("the brain of {run} has no stage `{written}`")]
+    UnknownStage { written: String, run: String, near: Vec<String>, known: Vec<String> },
     #[error("{message}")]
     Misused { message: String, hint: String },
     #[error("{message}")]
@@ -150,6 +152,7 @@ impl Failure {
             | Self::AmbiguousRun { .. }
             | Self::SeveralCalls { .. }
             | Self::NoCall { .. }
+            | Self::UnknownStage { .. }
             | Self::Misused { .. } => Exit::Usage,
             Self::NoModel { .. }
             | Self::NoEndpoint { .. }
@@ -206,6 +209,11 @@ impl Failure {
             Self::UnknownRun { near, list, .. } => {
                 let near: Vec<&str> = near.iter().map(String::as_str).collect();
                 did_you_mean(&near).into_iter().chain([format!("`{list}` lists the runs")]).collect()
+            }
+            Self::UnknownStage { near, known, .. } => {
+                let near: Vec<&str> = near.iter().map(String::as_str).collect();
+                let known = format!("its stages are {}", quoted(known));
+                did_you_mean(&near).into_iter().chain([known]).collect()
             }
             Self::AmbiguousRun { candidates, .. } => candidates.clone(),
             Self::SeveralCalls { calls } => calls.clone(),
@@ -269,8 +277,11 @@ fn listed(known: &[String]) -> Option<String> {
     if known.is_empty() {
         return Some("the project has no brain; add one with Project::brain".to_owned());
     }
-    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-    Some(format!("the project has {}", names.join(", ")))
+    Some(format!("the project has {}", quoted(known)))
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

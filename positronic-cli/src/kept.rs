@@ -1,20 +1,19 @@
 //! Where runs are kept: the file, found and opened.
 //!
-//! `--store` names it, else the environment, else it is `.positronic/runs.db` in the folder of the nearest `Cargo.toml`
-//! upwards. Commands that only look do not make it: where there is none, there are no runs.
+//! `--store` names it, else the environment, else it is `runs.db` in the project's own [folder]. Commands that only look
+//! do not make it: where there is none, there are no runs.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use positronic_core::runner::Control;
-use positronic_core::store::{MemoryStore, SqliteStore};
+use positronic_core::store::{MemoryStore, SqliteOptions, SqliteStore};
 
 use crate::failure::Failure;
+use crate::place::folder;
 use crate::ui::Ui;
 
-/// The folder in a project that is this command's own.
-const FOLDER: &str = ".positronic";
 const FILE: &str = "runs.db";
 
 /// Where runs are kept.
@@ -40,14 +39,26 @@ impl Kept {
             Some(path) => path,
             None => own(&here)?,
         };
-        Self::file(&path, &here)
+        Self::file(&path, &here, false)
     }
 
-    /// Opens the store, or an empty one where there is none yet.
+    /// Opens the store to write in it, or an empty one where there is none yet.
+    pub(crate) fn known(ui: &Ui) -> Result<Self, Failure> {
+        Self::there(ui, false)
+    }
+
+    /// Opens the store to read it alone, or an empty one where there is none yet.
     pub(crate) fn look(ui: &Ui) -> Result<Self, Failure> {
+        Self::there(ui, true)
+    }
+
+    fn there(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
         let here = here()?;
-        let path = named(ui).unwrap_or_else(|| folder(&here).join(FOLDER).join(FILE));
-        if path.exists() { Self::file(&path, &here) } else { Ok(Self { place: shown(&path, &here), ..Self::memory() }) }
+        let path = named(ui).unwrap_or_else(|| folder(&here).join(FILE));
+        if !path.exists() {
+            return Ok(Self { place: shown(&path, &here), ..Self::memory() });
+        }
+        Self::file(&path, &here, read_only)
     }
 
     /// Makes a store that ends with this process.
@@ -55,8 +66,9 @@ impl Kept {
         Self { store: Store::Memory(MemoryStore::new()), place: "memory".to_owned() }
     }
 
-    fn file(path: &Path, here: &Path) -> Result<Self, Failure> {
-        Ok(Self { store: Store::File(SqliteStore::open(path)?), place: shown(path, here) })
+    fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
+        let options = SqliteOptions::builder().path(path).read_only(read_only).build();
+        Ok(Self { store: Store::File(SqliteStore::with(options)?), place: shown(path, here) })
     }
 
     /// Says whether runs outlive this process.
@@ -80,14 +92,9 @@ fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|source| file(Path::new("."), "cannot be entered", source))
 }
 
-/// Finds the project's folder, or stays here.
-fn folder(here: &Path) -> &Path {
-    here.ancestors().find(|folder| folder.join("Cargo.toml").is_file()).unwrap_or(here)
-}
-
 /// Returns the project's own file, whose folder is there then and hidden from git.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
-    let folder = folder(here).join(FOLDER);
+    let folder = folder(here);
     fs::create_dir_all(&folder).map_err(|source| file(&folder, "cannot be made, to keep runs in it", source))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
@@ -100,8 +107,17 @@ fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
     Failure::File { path: path.to_owned(), doing, source }
 }
 
+/// How many folders up a path is still told from here.
+const UP: usize = 4;
+
 fn shown(path: &Path, here: &Path) -> String {
-    path.strip_prefix(here).unwrap_or(path).display().to_string()
+    // What has nothing but the root in common is told whole.
+    let around = here.ancestors().take(UP).take_while(|around| around.parent().is_some());
+    let told = around.enumerate().find_map(|(up, around)| {
+        let rest = path.strip_prefix(around).ok()?;
+        Some(PathBuf::from_iter(std::iter::repeat_n("..", up)).join(rest))
+    });
+    told.unwrap_or_else(|| path.to_owned()).display().to_string()
 }
 
 #[cfg(test)]
@@ -109,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_kept_beside_the_nearest_manifest_and_hidden_from_git() {
+    fn runs_are_kept_beside_the_manifest_and_hidden_from_git() {
         let root = tempfile::tempdir().unwrap();
         let deep = root.path().join("shop/src/brains");
         fs::create_dir_all(&deep).unwrap();
@@ -120,5 +136,7 @@ mod tests {
         assert_eq!(path, root.path().join("shop/.positronic/runs.db"));
         assert_eq!(fs::read_to_string(path.with_file_name(".gitignore")).unwrap(), "*\n");
         assert_eq!(shown(&path, &root.path().join("shop")), ".positronic/runs.db");
+        assert_eq!(shown(&path, &deep), "../../.positronic/runs.db");
+        assert_eq!(shown(&path, Path::new("/elsewhere")), path.display().to_string());
     }
 }

@@ -29,6 +29,7 @@ mod kept;
 mod lists;
 mod models;
 pub mod options;
+mod place;
 mod project;
 mod rewind;
 mod screen;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use positronic_core::record::{Actor, Event, Pending, RunId, Seq, SignalKind};
+use positronic_core::record::{Actor, Event, Pending, RunId, Seq, SignalKind, Status};
 use positronic_core::runner::{Clock as _, Run, Runner, Settled, SignalError, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::Value;
@@ -33,6 +33,8 @@ pub(crate) enum Ending {
     LetGo,
 }
 
+/// What is said where a worker is told to let go while something is in flight.
+pub(crate) const AT_ONCE: &str = "letting go once what is in flight has ended; Ctrl-C again ends at once";
 /// How often the screen is repainted.
 const TICK: Duration = Duration::from_millis(80);
 /// How long the last events may take to the screen.
@@ -58,7 +60,7 @@ pub(crate) struct Sitting<'a> {
 pub(crate) enum Role {
     /// To run it: Ctrl-C cancels it.
     Runs,
-    /// To go on with it: Ctrl-C lets go of it.
+    /// To go on with it: Ctrl-C lets go of it, once what is in flight has ended.
     Works,
     /// To look: nobody is asked, and Ctrl-C looks away.
     Watches {
@@ -85,8 +87,10 @@ pub(crate) async fn session(
     if sitting.lasts {
         ui.notice(&format!("run {id}"))?;
     }
+    let lift = ui.command(&["resume", id.as_str()]);
     let screen = Screen::new(ui, sitting.plain, sitting.json);
-    let mut session = Session { run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, sitting };
+    let mut session =
+        Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, lift, sitting };
     let ending = session.work().await;
     session.screen.finish()?;
     if let Err(Failure::Output(error)) = &ending
@@ -100,6 +104,7 @@ pub(crate) async fn session(
 }
 
 struct Session<'a, S> {
+    runner: &'a Runner,
     run: Run<Value>,
     stream: S,
     screen: Screen<'a>,
@@ -109,6 +114,8 @@ struct Session<'a, S> {
     stopped: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
     person: bool,
+    /// The command that lifts a pause.
+    lift: String,
     sitting: &'a Sitting<'a>,
 }
 
@@ -119,7 +126,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
             let settled = self.watch().await?;
             self.catch_up().await?;
             match settled {
-                None if self.sitting.role != Role::Runs => return Ok(Ending::LetGo),
+                None if self.sitting.role != Role::Runs => return self.let_go().await,
                 None => return Ok(Ending::Interrupted),
                 Some(Settled::Completed(result)) => return Ok(Ending::Completed(result)),
                 Some(Settled::Failed(_)) => return Ok(Ending::Failed),
@@ -133,7 +140,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                     if self.sitting.role == (Role::Watches { until_waiting: false }) =>
                 {
                     if !self.idle().await? {
-                        return Ok(Ending::LetGo);
+                        return self.let_go().await;
                     }
                 }
                 Some(Settled::Waiting(pending)) => {
@@ -144,9 +151,10 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                 Some(Settled::Paused) if self.sitting.lasts && !self.person => return Ok(Ending::Left(Vec::new())),
                 // Somebody paused it elsewhere, and lets it go on there.
                 Some(Settled::Paused) if self.sitting.lasts => {
-                    self.screen.say("paused; it goes on when somebody lifts the pause")?;
+                    let lift = format!("paused; it goes on when somebody lifts the pause with: {}", self.lift);
+                    self.screen.say(&lift)?;
                     if !self.idle().await? {
-                        return Ok(Ending::LetGo);
+                        return self.let_go().await;
                     }
                 }
                 Some(Settled::Paused) => self.signal("", SignalKind::Resume).await?,
@@ -179,6 +187,31 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                 }
             }
         }
+    }
+
+    /// Lets go of the run: whoever has worked on it begins nothing new, shows how what is in flight ends, and releases
+    /// it. A second request to end is followed at once.
+    async fn let_go(&mut self) -> Result<Ending, Failure> {
+        if self.sitting.role == Role::Works {
+            if self.run.status() == Status::Running {
+                self.screen.say(AT_ONCE)?;
+            }
+            let runner = self.runner.clone();
+            let mut released = pin!(runner.release());
+            let mut ticks = tokio::time::interval(TICK);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(_) = self.interrupts.recv() => return Ok(Ending::LetGo),
+                    () = &mut released => break,
+                    Some(live) = self.stream.next() => self.show(live).await?,
+                    _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
+                }
+            }
+            self.catch_up().await?;
+        }
+        Ok(Ending::LetGo)
     }
 
     /// Waits until something happens in the run. Says no where the process is told to let go of it.
@@ -266,7 +299,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         match answer {
             Answer::Signal(kind) => self.signal(call.as_str(), kind).await?,
             Answer::Later => return Ok(Some(Ending::Left(pending))),
-            Answer::Interrupted if self.sitting.role != Role::Runs => return Ok(Some(Ending::LetGo)),
+            Answer::Interrupted if self.sitting.role != Role::Runs => return Ok(Some(self.let_go().await?)),
             Answer::Stop | Answer::Interrupted => self.stop(Interrupt::Person).await?,
         }
         Ok(None)

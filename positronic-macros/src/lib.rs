@@ -110,7 +110,7 @@ pub fn brain(input: TokenStream) -> TokenStream {
 /// }
 ///
 /// /// Pays an order back.
-/// #[tool(name = "payment.refund", approval = "refunds need a person", destructive)]
+/// #[tool(name = "payment.refund", approval = "refunds need a person", approval_expires = "24h", destructive)]
 /// async fn refund(order: String, amount: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<String> {
 ///     cx.services.refund(&cx.state.customer, order, amount, cx.idempotency_key()).await
 /// }
@@ -138,10 +138,16 @@ pub fn brain(input: TokenStream) -> TokenStream {
 /// | `destructive` | people and bridges are told that it destroys or spends something |
 /// | `sequential` | runs alone, never beside another tool |
 /// | `approval = "…"` | every call waits for a person, who reads this reason |
+/// | `approval_expires = "24h"` | how long the question stands; after that the call is denied. A time as for `timeout` |
+/// | `not_editable` | nobody may approve a call with other arguments than the model's |
 /// | `name = "payment.send"` | the tool's id, where the function's name will not do |
 /// | `title = "…"` | what people see instead of the id |
 /// | `timeout = "30s"` | how long a call may take: a number of seconds, or text with `ms`, `s`, `m` or `h` |
 /// | `retries = 2` | how often a call that failed in passing is tried again |
+///
+/// They do what the methods of `positronic_core::dsl::ToolBuilder` of these names do; `approval` is its
+/// `requires_approval`. How long a call *waits* for a webhook or a reply is said where the wait is made, with
+/// `positronic_core::dsl::Wait::timeout`: `cx.result(…).wait_for([slack().on(id).timeout(day)])`.
 ///
 /// # Errors
 ///

@@ -151,7 +151,7 @@ async fn lists() {
         let sample = Sample::new(&format!("run-{run:05}")).row(|row| {
             row.status = Status::Waiting;
             row.user = Some(format!("user-{}", run % 100));
-            row.brain = format!("Brain {}", run % 100);
+            row.brain = format!("Brain {}", run % 100).into();
             row.at = positronic_core::record::Timestamp(i64::try_from(run).unwrap());
             row.started = positronic_core::record::Timestamp(i64::try_from(run).unwrap());
         });

@@ -111,6 +111,35 @@ fn a_process_that_was_killed_is_taken_over_and_nothing_is_done_twice() {
     assert!(in_the_middle > 0, "every run had ended before it was killed");
 }
 
+/// Sends a process what Ctrl-C sends.
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_worker_that_is_told_to_end_releases_its_runs() {
+    let desk = Desk::new();
+    desk.expect(&["run", "support", "--ask", "--id", "C-7"], 3);
+    let mut server = desk.command(&["work"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let payload = r#"{"text": "It does, the tank has a crack."}"#;
+    desk.expect(&["send", "--webhook", "slack", "--identifier", "thread-7", "--payload", payload], 0);
+    // It goes on up to the next question, and lingers there.
+    until(|| desk.json(&["show", "C-7"])["waiting"][0]["pending"]["call"] == "Chat/3.0");
+
+    interrupt(&server);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut server.stderr.take().unwrap(), &mut said).unwrap();
+
+    assert_eq!(server.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.ends_with("let go of all runs; they stay, and another `work` goes on with them\n"), "{said}");
+    let log = desk.expect(&["events", "C-7", "--json"], 0);
+    let last = log.lines().next_back().unwrap();
+    assert!(last.contains("RUN_RELEASED") && last.contains("its worker lets go of its runs"), "{last}");
+}
+
 #[test]
 fn every_command_says_what_is_wrong_with_a_run_or_its_file() {
     let desk = Desk::new();

@@ -68,8 +68,8 @@ at once. The work that follows is done by whoever has the brain's code and a mod
 `work`. It takes up runs whose worker has died, too.
 
 Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a terminal, and ends \
-with the run or when nobody is here to answer. Ctrl-C lets go and cancels nothing: what was in flight is done again, \
-or is `interrupted` where it must not be done twice.";
+with the run or when nobody is here to answer. Ctrl-C cancels nothing: what is in flight \
+runs to its end, and the runs are released for another worker; Ctrl-C again ends at once.";
 
 /// Which model answers.
 #[derive(Debug, Clone, Default, Args)]

@@ -14,7 +14,8 @@ use crate::failure::EXIT_CODES;
 const RUNS: &str = "\
 Runs:
   A run is named by its id or by the beginning of it, as long as that fits one run alone.
-  Runs are kept in .positronic/runs.db beside the nearest Cargo.toml upwards, else in this folder.";
+  Runs are kept in runs.db of the nearest folder .positronic upwards. Where there is none, it is made at the root of \
+the cargo workspace, outside of any package in this folder.";
 
 /// Makes and runs brains, and deals with their runs.
 #[derive(Debug, Parser)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 use serde_json::Value;
 
@@ -93,12 +93,16 @@ pub(crate) struct StateArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("from").required(true).args(["at", "stage"]))]
 pub(crate) struct ForkArgs {
     /// The run
     pub(crate) run: String,
     /// The last event that both have in common
     #[arg(long, value_name = "NUMBER")]
-    pub(crate) at: u64,
+    pub(crate) at: Option<u64>,
+    /// Runs this stage again, and what comes after it; one of a nested brain is written Survey/Ask
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stage: Option<String>,
     /// Names another model, for every loop from its next round on
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,

@@ -42,7 +42,7 @@ pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         Ok::<_, Failure>((row, log))
     })?;
     let events = u64::try_from(log.len()).unwrap_or(u64::MAX);
-    let header = Header { positronic_run: VERSION, run: row.run, brain: row.brain, events };
+    let header = Header { positronic_run: VERSION, run: row.run, brain: row.brain.to_string(), events };
     let unreadable = |error: &dyn std::fmt::Display| Failure::store(error);
     let mut text = serde_json::to_string(&header).map_err(|error| unreadable(&error))?;
     for event in &log {

@@ -1,7 +1,7 @@
 //! `positronic fork`: a new run that shares another one's past.
 
-use positronic_core::record::{Body, Overrides, Seq, ToolResult};
-use positronic_core::runner::{Fork, ForkError};
+use positronic_core::record::{Body, Event, Overrides, Path, RunId, Seq, ToolResult};
+use positronic_core::runner::{Control, Fork, ForkError};
 use serde_json::{Value, json};
 
 use super::block_on;
@@ -11,13 +11,18 @@ use crate::find::{Short, call, find};
 use crate::kept::Kept;
 use crate::options::parse;
 use crate::project::Project;
+use crate::suggest::nearest;
 use crate::ui::Ui;
 
 pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
-    let (from, new, short) = block_on(async {
+    let kept = Kept::known(ui)?;
+    let (from, at, new, short) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let control = kept.control();
+        let at = match &args.stage {
+            Some(stage) => before(&control, &row.run, stage).await?,
+            None => Seq(args.at.unwrap_or_default()),
+        };
         let first = control.store().read(&row.run, Seq(0), 1).await?;
         let options = match first.first().map(|event| &event.body) {
             Some(Body::BrainStart(start)) => options(project, args, &row.brain, &start.options)?,
@@ -26,21 +31,52 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
         let mut fork = Fork { options, actor: ui.actor(args.by.as_deref()), ..Fork::default() };
         fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
         for (written, output) in &args.results {
-            fork.results.insert(call(written)?, ToolResult::Success { output: output.clone() });
+            fork.results.insert(call(written)?, ToolResult::success(output.clone()));
         }
-        let new = control.fork(&row.run, Seq(args.at), fork).await.map_err(refused)?;
+        let new = control.fork(&row.run, at, fork).await.map_err(refused)?;
+        // What was appended in one is not parted, so the fork may be a little later than asked for.
+        let at = control.store().run(&new).await?.forked_from.map_or(at, |(_, at)| at);
         let short = Short::of(&control, [&new]).await?;
-        Ok::<_, Failure>((row.run, new, short))
+        Ok::<_, Failure>((row.run, at, new, short))
     })?;
     if args.json {
-        ui.json_line(&json!({"run": new, "forked_from": [from, args.at]}))?;
+        ui.json_line(&json!({"run": new, "forked_from": [from, at]}))?;
         return Ok(Exit::Done);
     }
-    ui.tell(&format!("forked {from} after event {} into {new}", args.at))?;
+    let place = args.stage.as_ref().map_or_else(String::new, |stage| format!(", before `{stage}`,"));
+    ui.tell(&format!("forked {from} after event {at}{place} into {new}"))?;
     let id = short.get(&new);
     ui.notice(&format!("go on with: {}", ui.command(&["work", id])))?;
     ui.notice(&format!("then compare: {}", ui.command(&["diff", from.as_str(), id])))?;
     Ok(Exit::Done)
+}
+
+/// Finds the event right before a run entered a stage.
+async fn before(control: &Control, run: &RunId, written: &str) -> Result<Seq, Failure> {
+    let log = control.events(run, Seq(0)).await?;
+    let stages = stages(log.iter().map(|event| &**event));
+    let stage = Path::parse(written).ok().filter(|path| stages.contains(path)).ok_or_else(|| {
+        let near = nearest(written, stages.iter().map(Path::as_str)).into_iter().map(str::to_owned).collect();
+        let known = stages.iter().map(ToString::to_string).collect();
+        Failure::UnknownStage { written: written.to_owned(), run: run.to_string(), near, known }
+    })?;
+    control.before(run, &stage).await?.ok_or_else(|| {
+        let entered = |stage: &&Path| log.iter().any(|event| event.path.is_within(stage));
+        let entered: Vec<String> = stages.iter().filter(entered).map(|stage| format!("`{stage}`")).collect();
+        let hints =
+            if entered.is_empty() { Vec::new() } else { vec![format!("it has entered {}", entered.join(", "))] };
+        Failure::Refused { message: format!("the run {run} has not come to the stage `{written}`"), hints }
+    })
+}
+
+/// Lists the stages of a run's brain, and of the brains in it that have begun, in the order in which they are known.
+fn stages<'a>(log: impl Iterator<Item = &'a Event>) -> Vec<Path> {
+    log.filter_map(|event| match &event.body {
+        Body::BrainStart(start) => Some(start.stages.0.iter().map(|stage| event.path.stage(&stage.name))),
+        _ => None,
+    })
+    .flatten()
+    .collect()
 }
 
 /// Reads the options that are other, laid over those of the run.

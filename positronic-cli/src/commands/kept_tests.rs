@@ -173,7 +173,10 @@ fn a_paused_run_goes_on_after_the_pause() {
     assert!(desk.refused(&["pause", "one"]).starts_with("7\nerror: the run is paused already"));
     let held = desk.call(&scripted([]), &["work", "one"]);
     assert_eq!(held.code, 3);
-    assert!(held.err.contains("lift the pause with: desk resume one"), "{}", held.err);
+    let why = "The run is paused since event 10, until a person lets it go on.";
+    let stays = format!("{why} It stays; lift the pause with: desk resume one\nthen go on with: desk work one\n");
+    assert!(held.err.ends_with(&stays), "{}", held.err);
+    assert!(done(&["show", "one"]).contains(&format!("{why}\nlift the pause with: desk resume one\n")));
     assert_eq!(done(&["resume", "one"]), "lifted the pause (event 11 of one)\n");
     assert_eq!(done(&["cancel", "one", "--reason", "enough"]), "cancelled (event 12 of one)\n");
     assert_eq!(desk.call(&scripted([]), &["work", "one"]).code, 7);
@@ -250,6 +253,39 @@ fn a_run_is_forked_and_compared() {
     assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "99"]).code, 7);
     assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "7", "-o", "limit=x"]).code, 2);
     assert_eq!(desk.json(&["show", "ticket-1"])["run"]["status"], "waiting", "the original is as it was");
+}
+
+#[test]
+fn a_stage_is_run_again_in_a_fork() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let forked = desk.json(&["fork", "ticket-1", "--stage", "Chat"]);
+
+    let id = forked["run"].as_str().unwrap();
+    assert_eq!(forked["forked_from"], json!(["ticket-1", 3]));
+    let log = desk.call(&Project::new(), &["events", id]).out;
+    assert!(log.contains("STEP_COMPLETE") && !log.contains("LOOP_START"), "{log}");
+    let worked = desk.call(&scripted([Reply::text("Nothing to refund.")]), &["work", id]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+
+    insta::assert_snapshot!(desk.refused(&["fork", "ticket-1", "--stage", "chat"]), @r"
+    2
+    error: the brain of ticket-1 has no stage `chat`
+      did you mean `Chat`?
+      its stages are `Open`, `Chat`, `Survey`
+    ");
+    insta::assert_snapshot!(desk.refused(&["fork", "ticket-1", "--stage", "Survey"]), @r"
+    7
+    error: the run ticket-1 has not come to the stage `Survey`
+      it has entered `Open`, `Chat`
+    ");
+    for wrong in [&["fork", "ticket-1"][..], &["fork", "ticket-1", "--at", "3", "--stage", "Chat"]] {
+        assert_eq!(desk.call(&Project::new(), wrong).code, 2, "{wrong:?}");
+    }
+    // A stage of a brain that is a stage is named by its path.
+    let nested = desk.json(&["fork", id, "--stage", "Survey/Ask"]);
+    assert_eq!(nested["forked_from"][0], *id);
 }
 
 #[test]
@@ -360,4 +396,19 @@ fn what_waits_in_all_runs_is_worked_off_at_once() {
     assert_eq!(worked.code, 0);
     assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
     assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
+}
+
+#[test]
+fn whoever_only_looks_writes_nothing() {
+    let desk = Desk::new();
+    let path = desk.path("runs.db");
+    std::fs::write(&path, "").unwrap();
+
+    for arguments in [&["runs"][..], &["inbox"], &["show", "one"], &["watch", "one"], &["state", "one"]] {
+        let looked = desk.call(&Project::new(), arguments);
+        assert_ne!(looked.code, 0, "{arguments:?}: an empty file is no store");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{arguments:?} made one of it");
+    }
+    begun(&desk, "one");
+    assert_eq!(desk.call(&Project::new(), &["runs", "--json"]).out.lines().count(), 1);
 }

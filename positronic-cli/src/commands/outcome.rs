@@ -2,7 +2,7 @@
 
 use positronic_core::record::{Pending, RunId};
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::Waiter;
+use positronic_core::store::PendingFilter;
 use serde_json::Value;
 
 use super::block_on;
@@ -58,24 +58,26 @@ fn completed(result: &Value, tape: &Tape, json: bool, ui: &mut Ui) -> Result<(),
     Ok(())
 }
 
-/// Says how a run goes on that waits, or is paused.
+/// Says what a run waits for, since when, and how it goes on.
 fn left(kept: &Kept, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
     let control = kept.control();
-    let (row, short) = block_on(async {
+    let (row, mut waiters, short) = block_on(async {
         let row = control.store().run(run).await?;
-        Ok::<_, Failure>((row, Short::of(&control, [run]).await?))
+        let waiters = control.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+        Ok::<_, Failure>((row, waiters, Short::of(&control, [run]).await?))
     })?;
+    waiters.retain(|waiter| pending.iter().any(|pending| pending.call == waiter.pending.call));
     let id = short.get(run);
     let now = SystemClock.now();
+    let why = row.why.unwrap_or_else(|| "The run waits.".to_owned());
     if pending.is_empty() {
         let resume = ui.command(&["resume", id]);
-        ui.notice(&format!("the run is paused, and stays; lift the pause with: {resume}"))?;
+        ui.notice(&format!("{why} It stays; lift the pause with: {resume}"))?;
     } else {
-        ui.notice("the run waits, and stays:")?;
+        ui.notice(&format!("{why} It stays:"))?;
     }
-    for pending in pending {
-        let waiter = Waiter { run: run.clone(), brain: row.brain.clone(), at: row.since, pending: pending.clone() };
-        let text = entry(&waiter, id, now, ui.err_columns(), ui);
+    for waiter in &waiters {
+        let text = entry(waiter, id, now, ui.err_columns(), ui);
         ui.lines(&text)?;
     }
     let work = ui.command(&["work", id]);

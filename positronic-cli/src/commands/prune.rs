@@ -23,7 +23,7 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
-    let kept = Kept::look(ui)?;
+    let kept = Kept::known(ui)?;
     let now = SystemClock.now();
     let filter = RunFilter { status, before: Some(earlier(now, args.before)), ..RunFilter::default() };
     let (rows, short, removed) = block_on(async {

@@ -95,7 +95,8 @@ fn unkept(failure: &Failure) -> Failure {
 fn refused(error: StartError) -> Failure {
     match error {
         StartError::Started { run } => {
-            let message = format!("the run `{run}` was started with another brain or other options");
+            let message =
+                format!("the run `{run}` is another one: of another brain, with other options, or for somebody else");
             let hint = "the same id starts one run; give this one another id".to_owned();
             Failure::Refused { message, hints: vec![hint] }
         }

@@ -71,8 +71,8 @@ async fn title(control: &Control, written: &str) -> Result<String, StoreError> {
         return Ok(written.to_owned());
     }
     let rows = control.store().runs(&RunFilter::default()).await?;
-    let meant = rows.into_iter().map(|row| row.brain).find(|title| normal(title) == normal(written));
-    Ok(meant.unwrap_or_else(|| written.to_owned()))
+    let meant = rows.iter().map(|row| &*row.brain).find(|title| normal(title) == normal(written));
+    Ok(meant.unwrap_or(written).to_owned())
 }
 
 /// Returns the moment that lies `age` before `now`.

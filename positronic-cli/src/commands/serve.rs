@@ -1,64 +1,49 @@
-//! `positronic work` without a run: does whatever work there is in all runs, until it is told to end.
+//! `positronic work` without a run: does whatever work there is in all runs, until it is told to end. Then it takes no
+//! more, waits for what is in flight, and releases its runs, so that another worker goes on with them at once.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::{Arc, Weak};
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{Event, RunId, RunSummary, Seq};
-use positronic_core::runner::{Clock as _, ResumeError, Run, Runner, SystemClock};
+use positronic_core::runner::{Due, ResumeError, Run, Runner, Settled};
 use positronic_core::sink::{ChannelSink, Live};
-use positronic_core::store::{RunFilter, Watcher};
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use super::work::{models, refused, wind};
 use crate::cli::WorkArgs;
 use crate::display::{Plain, Style};
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
-use crate::interrupts::interrupts;
+use crate::interrupts::{Interrupt, interrupts};
 use crate::kept::Kept;
 use crate::models::Tape;
 use crate::project::Project;
+use crate::session::AT_ONCE;
 use crate::ui::Ui;
 
-/// How often it is looked whether something is due, or a worker has died.
-const LOOK: Duration = Duration::from_secs(1);
+/// How long a run that has ended, or waits, may take to show its last events.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How many events may be on their way to the screen.
 const ROOM: usize = 4096;
 
 pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::open(ui)?;
     if !args.once {
-        ui.notice(&format!("serving the runs in {}; Ctrl-C ends it, and the runs stay", kept.place))?;
+        ui.notice(&format!("serving the runs in {}; Ctrl-C lets go of them, and they stay", kept.place))?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (sink, stream) = ChannelSink::new(ROOM);
     let (done, ended) = mpsc::unbounded_channel();
-    let server = Server {
-        project,
-        args,
-        kept: &kept,
-        sink,
-        done,
-        busy: HashSet::new(),
-        runners: HashMap::new(),
-        refused: HashMap::new(),
-        told: HashMap::new(),
-    };
+    let server = Server::new(project, args, &kept, sink, done);
     let served = runtime.block_on(server.work(stream, ended, ui));
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
-}
-
-struct Bell(Notify);
-
-impl Watcher for Bell {
-    fn appended(&self, _: &RunId, _: Seq) {
-        self.0.notify_one();
-    }
 }
 
 struct Server<'a> {
@@ -66,15 +51,22 @@ struct Server<'a> {
     args: &'a WorkArgs,
     kept: &'a Kept,
     sink: ChannelSink,
-    /// Tells that a run has ended, or waits.
-    done: mpsc::UnboundedSender<RunId>,
+    /// Tells that a run is over, or only waits.
+    done: mpsc::UnboundedSender<Done>,
+    /// The runs that do something just now.
     busy: HashSet<RunId>,
+    /// What works on the runs that were taken and are not over: one that waits may still be in hand.
+    held: HashMap<RunId, Runner>,
     /// What works on the runs of a brain, by its title; a cassette plays for one run alone.
     runners: HashMap<String, Runner>,
-    /// Where a run was refused, as of which event: it is not tried again before something has changed.
-    refused: HashMap<RunId, Seq>,
     /// How far each run is told, and under which name.
     told: HashMap<RunId, Told>,
+}
+
+/// What has become of a run that was taken.
+struct Done {
+    run: RunId,
+    over: bool,
 }
 
 struct Told {
@@ -83,40 +75,49 @@ struct Told {
     next: Seq,
 }
 
-impl Server<'_> {
+impl<'a> Server<'a> {
+    fn new(
+        project: &'a Project,
+        args: &'a WorkArgs,
+        kept: &'a Kept,
+        sink: ChannelSink,
+        done: mpsc::UnboundedSender<Done>,
+    ) -> Self {
+        let (busy, held, runners, told) = (HashSet::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        Self { project, args, kept, sink, done, busy, held, runners, told }
+    }
+
     async fn work(
         mut self,
         mut stream: impl Stream<Item = Live> + Unpin,
-        mut ended: mpsc::UnboundedReceiver<RunId>,
+        mut ended: mpsc::UnboundedReceiver<Done>,
         ui: &mut Ui,
     ) -> Result<Exit, Failure> {
         let control = self.kept.control();
-        let bell = Arc::new(Bell(Notify::new()));
-        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-        control.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let mut due = control.due();
         let mut interrupts = interrupts();
-        let mut looks = tokio::time::interval(LOOK);
         loop {
+            // Each gets its turn: a run that says much keeps nobody from ending, and no other run waiting.
             tokio::select! {
-                biased;
-                Some(_) = interrupts.recv() => return Ok(Exit::Done),
+                Some(_) = interrupts.recv() => return self.leave(stream, ended, interrupts, ui).await,
                 Some(live) = stream.next() => {
                     self.show(live, ui).await?;
                     continue;
                 }
-                Some(run) = ended.recv() => {
-                    self.busy.remove(&run);
+                Some(done) = ended.recv() => {
+                    self.done(&done);
+                    due.again(&done.run);
                 }
-                () = bell.0.notified() => {}
-                _ = looks.tick() => {}
+                () = due.wait() => {}
             }
-            let due = RunFilter::builder().due(SystemClock.now()).build();
-            let rows = control.store().runs(&due).await?;
-            self.refused.retain(|run, _| rows.iter().any(|row| row.run == *run));
-            for row in rows {
-                if !self.busy.contains(&row.run) && self.refused.get(&row.run) != Some(&row.next) {
-                    self.take(row, ui).await?;
+            match due.rows(|run| self.busy.contains(run)).await {
+                Ok(rows) => {
+                    for row in rows {
+                        self.take(row, &mut due, ui).await?;
+                    }
                 }
+                Err(error) if self.args.once => return Err(error.into()),
+                Err(error) => ui.notice(&format!("the runs cannot be listed, which is tried again: {error}"))?,
             }
             if self.args.once && self.busy.is_empty() {
                 while let Some(Some(live)) = futures::FutureExt::now_or_never(stream.next()) {
@@ -127,44 +128,86 @@ impl Server<'_> {
         }
     }
 
+    fn done(&mut self, Done { run, over }: &Done) {
+        self.busy.remove(run);
+        if *over {
+            self.held.remove(run);
+        }
+    }
+
+    /// Takes no more work, lets what is in flight run to its end, and releases every run; a second request to end is
+    /// followed at once.
+    async fn leave(
+        mut self,
+        mut stream: impl Stream<Item = Live> + Unpin,
+        mut ended: mpsc::UnboundedReceiver<Done>,
+        mut interrupts: mpsc::UnboundedReceiver<Interrupt>,
+        ui: &mut Ui,
+    ) -> Result<Exit, Failure> {
+        if !self.busy.is_empty() {
+            ui.notice(AT_ONCE)?;
+        }
+        let runners: Vec<Runner> = self.held.values().cloned().collect();
+        let mut released = pin!(join_all(runners.iter().map(Runner::release)));
+        let mut all_released = false;
+        while !all_released || !self.busy.is_empty() {
+            tokio::select! {
+                biased;
+                Some(_) = interrupts.recv() => return Ok(Exit::Interrupted),
+                Some(live) = stream.next() => self.show(live, ui).await?,
+                Some(done) = ended.recv() => self.done(&done),
+                _ = &mut released, if !all_released => {
+                    all_released = true;
+                }
+            }
+        }
+        while let Some(Some(live)) = futures::FutureExt::now_or_never(stream.next()) {
+            self.show(live, ui).await?;
+        }
+        ui.notice("let go of all runs; they stay, and another `work` goes on with them")?;
+        Ok(Exit::Done)
+    }
+
     /// Goes on with a run, unless another worker has it.
-    async fn take(&mut self, row: RunSummary, ui: &mut Ui) -> Result<(), Failure> {
+    async fn take(&mut self, row: RunSummary, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
         let begun = self.begin(&row, ui).await;
-        let run = match begun {
-            Ok(run) => run,
+        let (run, runner) = match begun {
+            Ok(begun) => begun,
             Err(None) => return Ok(()),
             Err(Some(failure)) => {
-                let name = self.name(&row.run).await?;
+                let name = self.name(&row.run).await.unwrap_or_else(|_| row.run.to_string());
                 ui.notice(&format!("{name} is not gone on with: {failure}"))?;
-                self.refused.insert(row.run, row.next);
+                due.refuse(&row);
                 return Ok(());
             }
         };
         self.busy.insert(row.run.clone());
+        self.held.insert(row.run.clone(), runner);
         let done = self.done.clone();
         tokio::spawn(async move {
-            run.settled().await;
-            run.flushed(LOOK).await;
-            _ = done.send(row.run);
+            let settled = run.settled().await;
+            run.flushed(PATIENCE).await;
+            let over = matches!(settled, Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled);
+            _ = done.send(Done { run: row.run, over });
         });
         Ok(())
     }
 
-    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<Run<Value>, Option<Failure>> {
-        let runner = match self.runners.get(&row.brain) {
+    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<(Run<Value>, Runner), Option<Failure>> {
+        let runner = match self.runners.get(&*row.brain) {
             Some(runner) => runner.clone(),
             None => {
                 let models = models(self.project, &self.args.model, row, ui)?;
                 wind(&models, self.kept, row).await?;
                 let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
                 if matches!(models.tape, Tape::None) {
-                    self.runners.insert(row.brain.clone(), runner.clone());
+                    self.runners.insert(row.brain.to_string(), runner.clone());
                 }
                 runner
             }
         };
         match runner.resume(&row.run).await {
-            Ok(run) => Ok(run),
+            Ok(run) => Ok((run, runner)),
             Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => Err(None),
             Err(error) => Err(Some(refused(&error, ""))),
         }
@@ -176,32 +219,50 @@ impl Server<'_> {
 
     async fn show(&mut self, live: Live, ui: &mut Ui) -> Result<(), Failure> {
         let Live::Event(run, event) = live else { return Ok(()) };
-        if self.args.json {
-            let line = event.to_json().map_err(io::Error::other)?;
-            let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
-            ui.json_line(&json!({"run": run, "event": event}))?;
+        let events = match self.untold(&run, &event, ui.settings.unicode).await {
+            Ok(events) => events,
+            // The next event tells what this one should have told.
+            Err(failure) => return Ok(ui.notice(&format!("what happens in {run} cannot be told: {failure}"))?),
+        };
+        let Some(told) = self.told.get_mut(&run) else { return Ok(()) };
+        for event in &events {
+            told.next = event.seq.next();
+            if self.args.json {
+                let line = event.to_json().map_err(io::Error::other)?;
+                let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
+                ui.json_line(&json!({"run": run, "event": event}))?;
+            }
+            if let Some(line) = told.line(event) {
+                ui.lines(&line)?;
+            }
         }
-        if !self.told.contains_key(&run) {
-            let style = Style { unicode: ui.settings.unicode, ..Style::default() };
-            let mut told = Told { name: self.name(&run).await?, lines: Plain::new(io::sink(), style), next: Seq(0) };
+        let ends = ["BRAIN_COMPLETE", "BRAIN_ERROR", "BRAIN_CANCELLED"];
+        if event.path.is_root() && ends.contains(&event.body.name()) {
+            self.told.remove(&run);
+        }
+        Ok(())
+    }
+
+    /// Returns the events of a run that are not told yet, up to and with this one.
+    async fn untold(&mut self, run: &RunId, event: &Arc<Event>, unicode: bool) -> Result<Vec<Arc<Event>>, Failure> {
+        let control = self.kept.control();
+        if !self.told.contains_key(run) {
+            let style = Style { unicode, ..Style::default() };
+            let mut told = Told { name: self.name(run).await?, lines: Plain::new(io::sink(), style), next: Seq(0) };
             // What happened before it was taken up is known, and not told again.
-            for before in self.kept.control().store().read(&run, Seq(0), event.seq.index()).await? {
+            for before in control.store().read(run, Seq(0), event.seq.index()).await? {
                 _ = told.lines.told(&before);
                 told.next = before.seq.next();
             }
             self.told.insert(run.clone(), told);
         }
-        let Some(told) = self.told.get_mut(&run) else { return Ok(()) };
-        if event.seq >= told.next {
-            told.next = event.seq.next();
-            if let Some(line) = told.line(&event) {
-                ui.lines(&line)?;
-            }
-        }
-        if event.path.is_root() && event.body.name() == "BRAIN_COMPLETE" {
-            self.told.remove(&run);
-        }
-        Ok(())
+        // A run that a cassette answers for has a runner of its own each time it is taken up, which knows nothing of what
+        // the last one has told, and begins behind what came between.
+        let next = self.told.get(run).map_or(Seq(0), |told| told.next);
+        let between = event.seq.index().saturating_sub(next.index());
+        let mut events = if between > 0 { control.store().read(run, next, between).await? } else { Vec::new() };
+        events.extend((event.seq >= next).then(|| Arc::clone(event)));
+        Ok(events)
     }
 }
 
@@ -211,5 +272,42 @@ impl Told {
         let place = self.lines.view().trail(&event.path);
         let colon = if place.is_empty() { "" } else { ": " };
         Some(format!("{}  {place}{colon}{said}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::model::scripted::ScriptedModel;
+    use positronic_core::prelude::*;
+
+    use super::*;
+    use crate::cli::ModelArgs;
+    use crate::commands::tests::paper_ui;
+    use crate::kept::Store;
+
+    #[tokio::test]
+    async fn each_event_is_told_once_and_in_order_however_often_it_comes() {
+        let (project, kept) = (Project::new(), Kept::memory());
+        let Store::Memory(store) = kept.store.clone() else { panic!("the store is in memory") };
+        let failing =
+            brain("Failing").step("One", async |_| Ok(())).step("Two", async |_| Err::<(), _>(Error::new("no")));
+        let run =
+            Runner::builder().model(ScriptedModel::new([])).store(store).build().start(failing, ()).await.unwrap();
+        run.settled().await;
+        let log = run.events(Seq(0)).await.unwrap();
+        let model = ModelArgs::default();
+        let args = WorkArgs { run: None, model, once: true, json: true, plain: false };
+        let (sink, _stream) = ChannelSink::new(ROOM);
+        let mut server = Server::new(&project, &args, &kept, sink, mpsc::unbounded_channel().0);
+        let (mut ui, out, _err) = paper_ui();
+
+        for place in [2, 2, 3, log.len() - 2, 3, log.len() - 1] {
+            server.show(Live::Event(run.id().clone(), Arc::clone(&log[place])), &mut ui).await.unwrap();
+        }
+
+        let told: Vec<Value> = out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told: Vec<_> = told.iter().map(|line| line["event"]["seq"].as_u64().unwrap()).collect();
+        assert_eq!(told, (2..log.len() as u64).collect::<Vec<_>>());
+        assert!(server.told.is_empty(), "a run that has failed is over");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use positronic_core::machine::{RunState, why};
+use positronic_core::machine::{RunState, Why, why};
 use positronic_core::record::{Body, Event, RunSummary, Seq, Status, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{PendingFilter, Waiter};
@@ -39,7 +39,7 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let waiting = |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, ui)});
         let document = json!({
             "run": known.row,
-            "why": state(&known)?.as_ref().and_then(why),
+            "why": why(&state(&known)?),
             "worker": known.worker,
             "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
         });
@@ -48,7 +48,8 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     let style =
         Style { width: ui.columns(), colour: ui.out_colour(), unicode: ui.settings.unicode, ..Style::default() };
-    let text = head(&known, now, &style, ui) + &tree(&known, now, &style);
+    let why = why(&state(&known)?);
+    let text = head(&known, why.as_ref(), now, &style, ui) + &tree(&known, now, &style);
     // The tree is harmless already, and may be coloured.
     ui.frame(&text)?;
     Ok(Exit::Done)
@@ -60,17 +61,17 @@ async fn known(kept: &Kept, written: &str, ui: &Ui) -> Result<Known, Failure> {
     let log = control.events(&row.run, Seq(0)).await?;
     let waiters = control.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let short = Short::of(&control, [&row.run]).await?;
-    let worker = super::signal::worker(&control, &row).await?;
+    let worker = control.worker(&row).await?;
     Ok(Known { row, log, waiters, short, worker })
 }
 
-fn state(known: &Known) -> Result<Option<RunState>, Failure> {
+fn state(known: &Known) -> Result<RunState, Failure> {
     let state = RunState::replay(known.log.iter().map(|event| &**event));
-    state.map(Some).map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
+    state.map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
 }
 
 /// Writes what stands above the tree.
-fn head(known: &Known, now: Timestamp, style: &Style, ui: &Ui) -> String {
+fn head(known: &Known, why: Option<&Why>, now: Timestamp, style: &Style, ui: &Ui) -> String {
     let row = &known.row;
     let id = known.short.get(&row.run);
     let mut lines = vec![format!("run {}", row.run)];
@@ -80,6 +81,13 @@ fn head(known: &Known, now: Timestamp, style: &Style, ui: &Ui) -> String {
         Status::Completed | Status::Failed | Status::Cancelled => format!("{} {since} ago", row.status.as_str()),
     });
     lines.extend(row.why.clone());
+    if row.status == Status::Paused {
+        lines.push(format!("lift the pause with: {}", ui.command(&["resume", id])));
+    }
+    // Where it waits for nobody, only time says when it goes on.
+    if let Some(until) = why.and_then(|why| why.until).filter(|until| known.waiters.is_empty() && *until > now) {
+        lines.push(format!("it goes on by itself in {}", age(until.since(now))));
+    }
     if let Some(worker) = &known.worker {
         lines.push(format!("the worker {worker} has it in hand"));
     } else if row.has_work(now) {

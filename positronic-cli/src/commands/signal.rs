@@ -3,7 +3,7 @@
 //! What is said is checked and written down at once, whether somebody works on the run or not; several decisions are
 //! taken together, or none of them.
 
-use positronic_core::record::{Claim, Path, PendingKind, RunSummary, Seq, Signal, SignalId, SignalKind};
+use positronic_core::record::{Path, PendingKind, RunSummary, Seq, Signal, SignalId, SignalKind};
 use positronic_core::runner::{Clock as _, Control, Ids as _, SignalError, SystemClock, UuidIds};
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
@@ -93,7 +93,7 @@ pub(super) fn say(
     by: &By,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = Kept::known(ui)?;
     let (row, accepted, rest) = block_on(async {
         let row = find(&kept, run, ui).await?;
         let control = kept.control();
@@ -146,16 +146,10 @@ fn refused(error: SignalError, row: &RunSummary, ui: &Ui) -> Failure {
 /// Says what is left to do for a run: work that nobody does.
 async fn rest(control: &Control, row: &RunSummary, ui: &Ui) -> Result<Option<String>, StoreError> {
     let row = control.store().run(&row.run).await?;
-    if !row.has_work(SystemClock.now()) || worker(control, &row).await?.is_some() {
+    if !row.has_work(SystemClock.now()) || control.worker(&row).await?.is_some() {
         return Ok(None);
     }
     let short = Short::of(control, [&row.run]).await?;
     let work = ui.command(&["work", short.get(&row.run)]);
     Ok(Some(format!("nobody has the run in hand; where no `work` serves it, go on with: {work}")))
-}
-
-/// Returns the worker that has a run in hand, if it is alive.
-pub(super) async fn worker(control: &Control, row: &RunSummary) -> Result<Option<String>, StoreError> {
-    let Some(Claim { holder, released: false, .. }) = &row.claim else { return Ok(None) };
-    Ok(if control.store().is_alive(holder).await? { Some(holder.clone()) } else { None })
 }

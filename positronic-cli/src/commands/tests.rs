@@ -98,7 +98,7 @@ pub(super) fn project() -> Project {
 
 /// Keeps what was written.
 #[derive(Debug, Clone, Default)]
-struct Paper(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Paper(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Paper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -112,7 +112,7 @@ impl Write for Paper {
 }
 
 impl Paper {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
@@ -132,17 +132,23 @@ fn call(project: &Project, arguments: &[&str]) -> Outcome {
 }
 
 /// Runs a command in an environment.
-pub(super) fn call_with(project: &Project, arguments: &[&str], settings: Settings) -> Outcome {
+/// Makes writers that can be read: for data, and for people.
+pub(super) fn paper_ui() -> (Ui, Paper, Paper) {
     let (out, err) = (Paper::default(), Paper::default());
-    let settings = Settings { unicode: true, ..settings };
-    let mut ui = Ui {
+    let ui = Ui {
         out: Box::new(out.clone()),
         err: Box::new(err.clone()),
-        settings,
+        settings: Settings { unicode: true, ..Settings::default() },
         color: Color::Auto,
         program: String::new(),
         place: Where::default(),
     };
+    (ui, out, err)
+}
+
+pub(super) fn call_with(project: &Project, arguments: &[&str], settings: Settings) -> Outcome {
+    let (mut ui, out, err) = paper_ui();
+    ui.settings = Settings { unicode: true, ..settings };
     let arguments: Vec<OsString> = std::iter::once("desk").chain(arguments.iter().copied()).map(Into::into).collect();
     let code = in_project(project, &arguments, &mut ui);
     Outcome { code, out: out.text(), err: without_times(&err.text()) }
@@ -297,9 +303,9 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
       customer: missing, expected text
       for example: -o customer=text
     ");
-    insta::assert_snapshot!(told(&["show", "surveys"]), @r"
+    insta::assert_snapshot!(told(&["show", "surveys", "--store", "runs.db"]), @r"
     2
-    error: there is no brain `surveys`, and no run in .positronic/runs.db
+    error: there is no brain `surveys`, and no run in runs.db
       did you mean `Survey`?
       the project has `Help Desk`, `Broken`, `Survey`, `Idle`
     ");

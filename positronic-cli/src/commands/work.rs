@@ -22,7 +22,7 @@ use crate::ui::Ui;
 
 pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let Some(written) = &args.run else { return serve(project, args, ui) };
-    let kept = Kept::look(ui)?;
+    let kept = Kept::known(ui)?;
     let row = block_on(find(&kept, written, ui))?;
     let models = models(project, &args.model, &row, ui)?;
     if let Some(notice) = &models.notice {

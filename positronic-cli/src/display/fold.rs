@@ -1,8 +1,8 @@
 //! How each event and each streamed piece changes a [`View`].
 
 use positronic_core::record::{
-    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, LoopOutcome, Part, Path, ResumeCause, Segment, Speaker,
-    ToolCall, ToolResult,
+    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, FileOutput, LoopOutcome, Part, Path, ResumeCause,
+    Segment, SideOutput, Speaker, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
@@ -135,14 +135,17 @@ impl View {
                 }
                 self.begin(id);
             }
-            Body::LoopOutput { file, widget, .. } => {
+            Body::LoopOutput { id: output, output: side } => {
                 let id = self.around(path);
-                if let Some(file) = file.clone() {
-                    let (name, media_type, size, uri) = (file.name, file.media_type, file.size, file.uri);
-                    self.add(id, path, Status::Done, NodeKind::File { name, media_type, size, uri });
-                }
-                if let Some(widget) = widget {
-                    self.add(id, path, Status::Done, NodeKind::Widget(widget.clone()));
+                match side.clone() {
+                    SideOutput::File(FileOutput { name, media_type, size, uri, .. }) => {
+                        self.add(id, path, Status::Done, NodeKind::File { name, media_type, size, uri });
+                    }
+                    SideOutput::Custom(custom) => {
+                        self.add(id, path, Status::Done, NodeKind::Custom(custom));
+                    }
+                    SideOutput::Widget(widget) => self.widget(path, output, &widget),
+                    _ => {}
                 }
             }
             Body::LoopApprovalRequested { reason, expires, .. } => {

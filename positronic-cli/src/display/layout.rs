@@ -32,6 +32,12 @@ pub(crate) struct Block {
 
 impl Block {
     /// Returns the lines as they scroll away.
+    pub(crate) const fn node(&self) -> NodeId {
+        match self.id {
+            BlockId::Head(id) | BlockId::Tail(id) => id,
+        }
+    }
+
     pub(crate) fn scrolled_lines(&self) -> &[Line] {
         if self.settled { &self.lines } else { &self.gone }
     }

@@ -93,7 +93,11 @@ impl Pen<'_> {
                 let text = format!("{name} ({media_type}, {}) {uri}", size(*bytes));
                 self.remark(Tone::Plain, Sign::Output, &text, indent)
             }
-            NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.fallback, indent),
+            NodeKind::Custom(custom) => self.remark(Tone::Plain, Sign::Output, &custom.fallback, indent),
+            NodeKind::Widget(widget) if widget.updates => {
+                self.remark(Tone::Plain, Sign::Output, &format!("updated: {}", widget.text), indent)
+            }
+            NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.text, indent),
         }
     }
 
@@ -320,8 +324,8 @@ impl Pen<'_> {
                     lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
                 }
             }
-            Phase::Done(ToolResult::Success { output: Value::Null }) => {}
-            Phase::Done(ToolResult::Success { output }) => {
+            Phase::Done(ToolResult::Success { output: Value::Null, .. }) => {}
+            Phase::Done(ToolResult::Success { output, .. }) => {
                 let output = shorten(&value_line(output, unicode), self.room(indent + 3), unicode);
                 lines.extend(self.remark(Tone::Dim, Sign::Result, &output, indent));
             }

@@ -169,6 +169,7 @@ impl<W: Write> Live<W> {
                 lines -= block.lines.len();
                 gone.extend(block.scrolled_lines().iter().cloned());
                 self.scrolled.add(block);
+                self.view.fix(block.node());
             }
             if gone.len() == before {
                 return left;

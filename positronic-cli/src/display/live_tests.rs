@@ -172,3 +172,18 @@ fn what_has_scrolled_away_costs_nothing_more() {
     let count = live.view().place(&stories::path("Count")).unwrap();
     assert!(live.view().children(count).len() < 20);
 }
+
+#[test]
+fn a_widget_that_has_scrolled_away_is_updated_in_a_new_line() {
+    let mut terminal = Terminal::new(60, 8);
+    let mut live = Live::new(&mut terminal, Style::default(), 60, 8);
+
+    play(&mut live, &stories::updates(12), (60, 8));
+    live.finish().unwrap();
+    drop(live);
+
+    let all = terminal.all();
+    let bars: Vec<&str> = all.lines().filter(|line| line.contains('%')).map(str::trim).collect();
+    assert_eq!(bars.len(), 2, "{all}");
+    assert!(bars[0].ends_with("50 %") && bars[1].ends_with("updated: 100 %"), "{all}");
+}

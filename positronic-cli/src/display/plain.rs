@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use positronic_core::record::{
-    Actor, Body, Decision, Event, LoopOutcome, ModelFacts, Part, Path, ResumeCause, Segment, Speaker, ToolResult, Usage,
+    Actor, Body, Decision, Event, LoopOutcome, ModelFacts, Part, Path, ResumeCause, Segment, SideOutput, Speaker,
+    ToolResult, Usage,
 };
 
 use super::figures::{duration, many, seconds, size, tokens};
@@ -108,13 +109,16 @@ impl<W: Write> Plain<W> {
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
             }
             Body::LoopToolResult { result, duration, .. } => self.result(result, *duration),
-            Body::LoopOutput { file: Some(file), .. } => {
+            Body::LoopOutput { output: SideOutput::File(file), .. } => {
                 let name = self.line(&file.name);
                 format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
             }
-            Body::LoopOutput { widget: Some(widget), .. } => {
-                let instead = if widget.replaces.is_some() { " instead" } else { "" };
-                format!("shows{instead}: {}", self.line(&widget.fallback))
+            Body::LoopOutput { output: SideOutput::Custom(custom), .. } => {
+                format!("shows {}: {}", self.line(&custom.kind), self.line(&custom.fallback))
+            }
+            Body::LoopOutput { output: SideOutput::Widget(widget), .. } => {
+                let shows = if widget.replaces.is_some() { "updated" } else { "shows" };
+                format!("{shows}: {}", self.line(&widget.fallback))
             }
             Body::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
             Body::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
@@ -172,8 +176,8 @@ impl<W: Write> Plain<W> {
     fn result(&self, result: &ToolResult, took: Option<u64>) -> String {
         let took = took.map_or_else(String::new, |took| format!(" in {}", micros(took)));
         match result {
-            ToolResult::Success { output } if output.is_null() => format!("ok{took}"),
-            ToolResult::Success { output } => {
+            ToolResult::Success { output, .. } if output.is_null() => format!("ok{took}"),
+            ToolResult::Success { output, .. } => {
                 format!("ok{took}: {}", self.detail(&value_line(output, self.style.unicode)))
             }
             ToolResult::Error { message } => format!("error{took}: {}", self.line(message)),

@@ -2,8 +2,8 @@
 
 use positronic_core::record::{
     Actor, Body, BrainStart, CallFlags, Change, Decision, Delta, DeltaKind, Draft, EndReason, Event, Failure, Limits,
-    LoopOutcome, ModelError, ModelErrorKind, ModelFacts, Part, Path, Seq, Shape, SignalId, StageKind, StageShape,
-    Timestamp, ToolCall, ToolResult, Usage, WaitSpec, WidgetOutput, hash_text,
+    LoopOutcome, ModelError, ModelErrorKind, ModelFacts, Part, Path, Seq, Shape, SideOutput, SignalId, StageKind,
+    StageShape, Timestamp, ToolCall, ToolResult, Usage, WaitSpec, WidgetOutput, hash_text,
 };
 use serde_json::{Value, json};
 
@@ -70,6 +70,7 @@ impl Story {
             stages: Shape(stages.collect()),
             options,
             state: Value::Null,
+            plugins: positronic_core::record::PluginStates::default(),
             start: None,
         };
         self.event(at, Body::BrainStart(Box::new(start)))
@@ -84,7 +85,7 @@ impl Story {
 
     pub(crate) fn loop_start(self, at: &str, input: Option<&str>) -> Self {
         let input = input.map(str::to_owned);
-        self.event(at, Body::LoopStart { input, message_id: None, limits: Limits::default() })
+        self.event(at, Body::LoopStart { input, message_id: None, hidden: false, limits: Limits::default() })
     }
 
     pub(crate) fn ask(self, round: &str) -> Self {
@@ -128,7 +129,7 @@ impl Story {
     }
 
     pub(crate) fn ok(self, at: &str, millis: i64, output: Value) -> Self {
-        self.result(at, millis, ToolResult::Success { output })
+        self.result(at, millis, ToolResult::success(output))
     }
 
     pub(crate) fn loop_complete(self, at: &str, outcome: LoopOutcome) -> Self {
@@ -339,9 +340,31 @@ pub(crate) fn outputs() -> Story {
         .answer("Chat/0", "", 1)
         .call("Chat/0.0", "report", json!({}))
         .run("Chat/0.0")
-        .event("Chat/0.0", Body::LoopOutput { id: path("Chat/0.0").public_id(), file: None, widget: Some(widget) })
+        .event("Chat/0.0", Body::LoopOutput { id: path("Chat/0.0").public_id(), output: SideOutput::Widget(widget) })
         .delta("Chat/0.0", DeltaKind::Progress, "page 3 of 8")
         .after(2_100)
+}
+
+/// A tool that keeps a widget up to date, `rows` other lines later; a tool of another loop has the last word.
+pub(crate) fn updates(rows: u32) -> Story {
+    let bar = |id: &str, replaces: Option<&str>, text: &str| {
+        let output = |id: &str| path(id).public_id();
+        let widget = WidgetOutput {
+            kind: "bar".to_owned(),
+            data: Value::Null,
+            fallback: text.to_owned(),
+            replaces: replaces.map(output),
+        };
+        Body::LoopOutput { id: output(id), output: SideOutput::Widget(widget) }
+    };
+    let mut story = support().answer("Chat/0", "", 2).call("Chat/0.0", "report", json!({})).run("Chat/0.0");
+    story = story.event("Chat/0.0", bar("one", None, "0 %")).event("Chat/0.0", bar("two", Some("one"), "50 %"));
+    for row in 0..rows {
+        story = story.event("Chat/0.0", bar(&format!("row {row}"), None, &format!("row {row}")));
+    }
+    let done = ToolResult::success(Value::Null);
+    let story = story.result("Chat/0.0", 80, done).call("Chat/0.1", "tidy", json!({})).run("Chat/0.1");
+    story.event("Chat/0.1", bar("three", Some("two"), "90 %")).event("Chat/0.1", bar("four", Some("one"), "100 %"))
 }
 
 trait ParseId {

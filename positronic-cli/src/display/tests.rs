@@ -106,6 +106,22 @@ fn outputs_and_progress_of_a_running_tool() {
 }
 
 #[test]
+fn a_widget_takes_the_place_of_the_one_that_it_replaces() {
+    insta::assert_snapshot!("updates", frame(&stories::updates(1), 60));
+    let lines = plain(&stories::updates(0));
+    let told: Vec<&str> = lines.lines().filter_map(|line| line.split_once('%').map(|(line, _)| &line[8..])).collect();
+    assert_eq!(
+        told,
+        [
+            "Chat › report: shows: 0 ",
+            "Chat › report: updated: 50 ",
+            "Chat › tidy: updated: 90 ",
+            "Chat › tidy: updated: 100 ",
+        ]
+    );
+}
+
+#[test]
 fn plain_lines() {
     insta::assert_snapshot!("plain_tools", plain(&stories::tools()));
     insta::assert_snapshot!("plain_waiting", plain(&stories::waiting()));

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use positronic_core::record::{
-    LoopOutcome, Path, Segment, StageKind, Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
+    CustomOutput, LoopOutcome, Path, PublicId, Segment, StageKind, Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
 };
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ pub(crate) const ROOT: NodeId = 0;
 pub struct View {
     pub(crate) nodes: Vec<Node>,
     pub(crate) places: HashMap<Path, NodeId>,
+    /// Where each widget stands.
+    pub(crate) widgets: HashMap<PublicId, NodeId>,
     pub(crate) now: Timestamp,
     pub(crate) usage: Usage,
     /// How often a model has answered.
@@ -90,7 +92,19 @@ pub(crate) enum NodeKind {
     /// A file that a tool made.
     File { name: String, media_type: String, size: u64, uri: String },
     /// A widget that a tool made.
-    Widget(WidgetOutput),
+    Widget(WidgetNode),
+    /// An output of an application's own type.
+    Custom(CustomOutput),
+}
+
+/// A widget, or what has taken its place.
+#[derive(Debug, Clone)]
+pub(crate) struct WidgetNode {
+    pub(crate) text: String,
+    /// Whether it takes the place of an output that cannot be repainted any more.
+    pub(crate) updates: bool,
+    /// Whether it has scrolled away, so that nothing can take its place.
+    pub(crate) fixed: bool,
 }
 
 /// Whether a text still grows.
@@ -181,6 +195,7 @@ impl View {
         Self {
             nodes: vec![root],
             places: HashMap::from([(Path::root(), ROOT)]),
+            widgets: HashMap::new(),
             now: Timestamp::default(),
             usage: Usage::default(),
             answers: 0,
@@ -259,6 +274,33 @@ impl View {
             parent.children.push(id);
         }
         id
+    }
+
+    /// Shows a widget: in the place of the one that it replaces, as long as that can be repainted, whichever loop it is of.
+    pub(crate) fn widget(&mut self, path: &Path, output: &PublicId, widget: &WidgetOutput) {
+        let replaced = widget.replaces.as_ref().and_then(|old| self.widgets.get(old)).copied();
+        let place = match replaced.and_then(|place| Some((place, self.nodes.get_mut(place)?))) {
+            Some((place, Node { kind: NodeKind::Widget(shown), .. })) if !shown.fixed => {
+                shown.text.clone_from(&widget.fallback);
+                place
+            }
+            _ => {
+                let (text, updates) = (widget.fallback.clone(), widget.replaces.is_some());
+                let node = NodeKind::Widget(WidgetNode { text, updates, fixed: false });
+                let place = self.add(self.around(path), path, Status::Done, node);
+                // All ids of the old place name the new one from now on.
+                self.widgets.values_mut().filter(|old| Some(**old) == replaced).for_each(|old| *old = place);
+                place
+            }
+        };
+        self.widgets.extend(widget.replaces.iter().chain([output]).map(|id| (id.clone(), place)));
+    }
+
+    /// Notes that a node has scrolled away, and stays as it is.
+    pub(crate) fn fix(&mut self, id: NodeId) {
+        if let Some(Node { kind: NodeKind::Widget(widget), .. }) = self.nodes.get_mut(id) {
+            widget.fixed = true;
+        }
     }
 
     /// Forgets children that nobody will ask for again: of every open node, those before the last one that `gone` knows.

@@ -18,7 +18,7 @@ const HOUR: i64 = 3_600_000_000;
 fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> RunSummary {
     RunSummary {
         run: RunId::new(run),
-        brain: brain.to_owned(),
+        brain: brain.into(),
         user: None,
         conversation: None,
         forked_from: None,
@@ -86,7 +86,7 @@ fn what_waits_comes_with_the_commands_that_answer() {
     let written = [PendingKind::Approval { gate, expires: None }, PendingKind::Answer { waits }].map(|kind| {
         let waiter = Waiter {
             run: RunId::new("ticket-1"),
-            brain: "Support".to_owned(),
+            brain: "Support".into(),
             at: Timestamp(95 * HOUR),
             pending: pending(kind),
         };

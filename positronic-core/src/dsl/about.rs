@@ -71,7 +71,7 @@ impl About<Arc<Value>> {
             flags: self.flags,
         };
         let gate = self.approval.into_gate();
-        Arc::new(ToolPlan { decl, schema, timeout: self.timeout, retries: self.retries, gate, body })
+        Arc::new(ToolPlan { decl, schema, timeout: self.timeout, retries: self.retries, home: None, gate, body })
     }
 }
 

@@ -11,11 +11,12 @@ use serde_json::Value;
 use super::bounds::{Options, Services, State};
 use super::brain::Brain;
 use super::r#loop::Loop;
+use super::output::OutputType;
 use super::question::ModelCall;
 use super::reply::Reply;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Provide, Scope, SideOutput, encode};
-use crate::record::{FileOutput, Path, Prompt, PublicId, RunId, Segment, WidgetOutput};
+use crate::plan::{Plan, Provide, Scope, encode};
+use crate::record::{CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, WidgetOutput};
 
 macro_rules! shared_methods {
     ($context:ident<$($param:ident),*>) => {
@@ -41,13 +42,25 @@ macro_rules! shared_methods {
             /// Returns the record of an earlier loop of this brain, by the name of its stage; `None` if it has not begun.
             #[must_use]
             pub fn record(&self, stage: &str) -> Option<Prompt> {
-                self.scope.link.record(&brain_path(&self.scope.path).stage(stage))
+                self.scope.link.record(&super::context::brain_path(&self.scope.path).stage(stage))
+            }
+
+            /// Returns what a plugin of this brain keeps, by its type.
+            ///
+            /// # Errors
+            ///
+            /// An [`Error`] when no plugin of this brain keeps such a state yet, or what it keeps does not fit the type.
+            pub fn plugin_state<Q: super::plugin::PluginState>(&self) -> Result<Q> {
+                match self.scope.plugins.get(Q::NAME) {
+                    Some(kept) => super::plugin::read(kept),
+                    None => Err(Error::new(format!("no plugin `{}` has been prepared in this brain", Q::NAME))),
+                }
             }
 
             /// Gives access to the project's brains by name, where a Rust reference will not do.
             #[must_use]
-            pub fn brains(&self) -> Brains<'_, V> {
-                Brains(&self.scope, PhantomData)
+            pub fn brains(&self) -> super::context::Brains<'_, V> {
+                super::context::Brains::of(&self.scope)
             }
         }
 
@@ -59,21 +72,23 @@ macro_rules! shared_methods {
     };
 }
 
+pub(super) use shared_methods;
+
 /// Returns the brain that a stage, a round or a call belongs to.
-fn brain_path(path: &Path) -> Path {
+pub(super) fn brain_path(path: &Path) -> Path {
     let stage = stage_path(path);
     stage.parent().unwrap_or_default()
 }
 
 /// Returns the stage that a stage, a round or a call belongs to.
-fn stage_path(path: &Path) -> Path {
+pub(super) fn stage_path(path: &Path) -> Path {
     match path.last() {
         Some(Segment::Round(_) | Segment::Call(..)) => path.parent().unwrap_or_default(),
         Some(Segment::Stage(_)) | None => path.clone(),
     }
 }
 
-fn services<V: Services>(scope: &Scope) -> Result<Arc<V>> {
+pub(super) fn services<V: Services>(scope: &Scope) -> Result<Arc<V>> {
     Arc::clone(&scope.services)
         .downcast()
         .map_err(|_| Error::new(format!("the brain was given other services than `{}`", std::any::type_name::<V>())))
@@ -316,6 +331,21 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.output(&self.scope.path, SideOutput::File(file));
     }
 
+    /// Records an output of an application's own type; see [`OutputType`].
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the output cannot be written as JSON.
+    pub fn add_output<T: OutputType>(&self, output: &T) -> Result<PublicId> {
+        let custom = CustomOutput {
+            kind: T::KIND.to_owned(),
+            data: encode(output)?,
+            fallback: output.fallback(),
+            told: output.told(),
+        };
+        Ok(self.scope.link.output(&self.scope.path, SideOutput::Custom(custom)))
+    }
+
     /// Shows how far the tool is. It is live only, never recorded.
     pub fn progress(&self, text: impl Into<String>) {
         self.scope.link.progress(&self.scope.path, text.into());
@@ -325,6 +355,12 @@ impl<O, S, V> ToolContext<O, S, V> {
 /// The brains of a project, by name, as they fit into a brain with services `V`.
 #[derive(Debug)]
 pub struct Brains<'a, V>(&'a Scope, PhantomData<fn(V)>);
+
+impl<'a, V> Brains<'a, V> {
+    pub(super) const fn of(scope: &'a Scope) -> Self {
+        Self(scope, PhantomData)
+    }
+}
 
 impl<V: Services> Brains<'_, V> {
     /// Finds a brain by its title. Its options and its result are JSON.

@@ -14,6 +14,7 @@ use super::bounds::{IntoTool, Options, Services, State, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::mistake::mistake;
+use super::plugin::{Plugin, PluginState as _, erased};
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
@@ -35,10 +36,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 system: system.into(),
                 input: None,
                 message_id: None,
+                hidden: false,
                 context: Vec::new(),
                 tools: IndexMap::new(),
                 limits: Limits::default(),
                 settings: Settings::default(),
+                plugins: IndexMap::new(),
+                compaction: None,
                 on_exit: None,
             },
             exits: Vec::new(),
@@ -58,6 +62,12 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         let mut opened = self.input(text);
         opened.plan.message_id = Some(message_id.into());
         opened
+    }
+
+    /// Hides the loop's record from people: chats and lists leave it out, while it stays history for the model.
+    pub const fn hidden(mut self) -> Self {
+        self.plan.hidden = true;
+        self
     }
 
     /// Adds a named piece to the system prompt.
@@ -133,6 +143,20 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     pub fn skill<T: Into<Tool<O, S, V>>>(self, name: &str, build: impl FnOnce(SkillBuilder<O, S, V>) -> T) -> Self {
         let tool = build(SkillBuilder::new(name)).into();
         self.add(tool.plan)
+    }
+
+    /// Adds a plugin. It takes part in every round, in the order of registration; see [`Plugin`].
+    ///
+    /// # Panics
+    ///
+    /// When the loop has a plugin of this name.
+    #[track_caller]
+    pub fn plugin<P: Plugin<O, S, V>>(mut self, plugin: P) -> Self {
+        let name = P::State::NAME;
+        if self.plan.plugins.insert(name, erased(plugin)).is_some() {
+            mistake(&format!("the loop has two plugins named `{name}`"));
+        }
+        self
     }
 
     #[track_caller]
@@ -223,16 +247,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 let known = known.join(", ");
                 return Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")));
             };
-            let mut decl = tool.decl.clone();
-            decl.flags.exit = true;
-            *tool = Arc::new(ToolPlan {
-                decl,
-                schema: Arc::clone(&tool.schema),
-                timeout: tool.timeout,
-                retries: tool.retries,
-                gate: tool.gate.clone(),
-                body: tool.body.clone(),
-            });
+            Arc::make_mut(tool).decl.flags.exit = true;
         }
         Ok(self.plan)
     }

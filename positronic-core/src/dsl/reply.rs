@@ -21,6 +21,7 @@ pub struct NoArgs {}
 #[must_use = "a reply has its effect when the tool returns it"]
 pub struct Reply<S> {
     output: Result<Value>,
+    brief: Option<String>,
     updates: Vec<Update>,
     waits: Vec<Wait>,
     state: std::marker::PhantomData<fn(S)>,
@@ -28,7 +29,21 @@ pub struct Reply<S> {
 
 impl<S> Reply<S> {
     pub(super) fn new<T: Serialize>(value: &T) -> Self {
-        Self { output: encode(value), updates: Vec::new(), waits: Vec::new(), state: std::marker::PhantomData }
+        Self {
+            output: encode(value),
+            brief: None,
+            updates: Vec::new(),
+            waits: Vec::new(),
+            state: std::marker::PhantomData,
+        }
+    }
+
+    /// Lets the model read `text` in place of the result, which is recorded and shown to people whole.
+    ///
+    /// A reply that waits has the answer in its result, and no brief.
+    pub fn brief(mut self, text: impl Into<String>) -> Self {
+        self.brief = Some(text.into());
+        self
     }
 
     /// Waits, after this result, for the first of these to arrive; its payload becomes part of the result.
@@ -78,13 +93,25 @@ pub trait IntoReply<S> {
 #[diagnostic::do_not_recommend]
 impl<S, T: Serialize> IntoReply<S> for T {
     fn into_reply(self) -> Result<ToolReply> {
-        Ok(ToolReply { output: encode(&self)?, updates: Vec::new(), waits: Vec::new() })
+        Ok(ToolReply {
+            output: encode(&self)?,
+            brief: None,
+            updates: Vec::new(),
+            plugin_updates: Vec::new(),
+            waits: Vec::new(),
+        })
     }
 }
 
 impl<S> IntoReply<S> for Reply<S> {
     fn into_reply(self) -> Result<ToolReply> {
         let waits = self.waits.into_iter().map(Wait::into_plan).collect::<Result<Vec<PlannedWait>, Error>>()?;
-        Ok(ToolReply { output: self.output?, updates: self.updates, waits })
+        Ok(ToolReply {
+            output: self.output?,
+            brief: self.brief,
+            updates: self.updates,
+            plugin_updates: Vec::new(),
+            waits,
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! The fold: what each event does to the state.
 //!
-//! An event that cannot happen in the state is refused with an [`IllegalEvent`], and the state stays as it was.
+//! An event that cannot happen in the state is refused with an [`IllegalEvent`]. The state stays as it was then, since
+//! [`RunState::apply`] folds into a copy; whoever has a copy of its own folds into that.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ impl RunState {
     pub fn replay<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, IllegalEvent> {
         let mut state = Self::default();
         for event in events {
-            state.apply(event)?;
+            state.fold(event)?;
         }
         Ok(state)
     }
@@ -49,6 +50,15 @@ impl RunState {
     ///
     /// [`IllegalEvent`] when the event cannot happen in this state, which is then unchanged.
     pub fn apply(&mut self, event: &Event) -> Result<(), IllegalEvent> {
+        let mut after = self.clone();
+        after.fold(event)?;
+        *self = after;
+        Ok(())
+    }
+
+    /// Folds one event into a state that is of no use any more where the event is refused: it may have done a part of
+    /// what it does.
+    pub(crate) fn fold(&mut self, event: &Event) -> Result<(), IllegalEvent> {
         let fits = if event.seq != self.next {
             Err(format!("the next event has number {}", self.next))
         } else if event.at < self.at {
@@ -72,11 +82,12 @@ impl RunState {
         if self.has_ended() && !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. }) {
             return Err("the run has ended".to_owned());
         }
-        // What passed until the event passed in the state before it.
+        // What passed until the event passed in the state before it, where a worker had the run.
         let claims = matches!(event.body, Body::RunClaimed { .. });
+        let held = !claims && self.claim.as_ref().is_some_and(|claim| !claim.released);
         let passed = u64::try_from(event.at.since(self.at).as_micros()).unwrap_or(u64::MAX);
         let mut active = Vec::new();
-        if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && !claims && self.paused.is_none()) {
+        if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && held && self.paused.is_none()) {
             active_loops(root, &mut active);
         }
         let applied = match &event.body {
@@ -85,7 +96,7 @@ impl RunState {
                 if self.claim.as_ref().is_some_and(|claim| claim.epoch >= epoch) {
                     return Err("its epoch is not newer than the last".to_owned());
                 }
-                self.claim = Some(Claim { epoch, holder: holder.clone(), released: false });
+                self.claim = Some(Claim { epoch, holder: holder.as_str().into(), released: false });
                 if let Some(root) = &mut self.root {
                     doubt(Arc::make_mut(root));
                 }
@@ -106,6 +117,7 @@ impl RunState {
                     options: Arc::new(start.options.clone()),
                     state: Arc::new(start.state.clone()),
                     changed: event.seq,
+                    plugins: start.plugins.clone(),
                     index: 0,
                     stage: Stage::Ready,
                     usage: crate::record::Usage::default(),
@@ -177,14 +189,16 @@ impl RunState {
                     Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
                 }),
             },
-            Body::LoopModelCall { question: Some(question), .. } => {
+            Body::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
                 let hash = question_hash(question);
                 let index = question_index(path)?;
                 self.step_of_question(path, |step| {
-                    if index != step.asked.len() {
-                        return Err(format!("the step's next question is {}", step.asked.len()));
+                    match step.asked.get(index) {
+                        // It is sent again as it was: nobody has the answer.
+                        Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
+                        None if index == step.asked.len() => step.asked.push(Asked { hash, answer: None }),
+                        _ => return Err(format!("the step's next question is {}", step.asked.len())),
                     }
-                    step.asked.push(Asked { hash, answer: None });
                     Ok(())
                 })
             }
@@ -226,10 +240,18 @@ impl RunState {
             | Body::LoopExit { .. }
             | Body::LoopMaxIterations { .. }
             | Body::LoopLimit { .. }
+            | Body::LoopPluginChanged { .. }
+            | Body::LoopPluginFailed { .. }
             | Body::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;
-        for path in active {
+        if claims {
+            self.unsure = Vec::new();
+        }
+        self.unsure.extend(active.into_iter().map(|path| (path, passed)));
+        // Whether the worker was alive when somebody else sent a signal, its own next event says.
+        let sure = if event.epoch.is_some() { std::mem::take(&mut self.unsure) } else { Vec::new() };
+        for (path, passed) in sure {
             let brain = owner_of(&path).and_then(|owner| self.brain_mut(owner, |_| ()));
             if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage)
                 && frame.path == path

@@ -7,9 +7,9 @@ use crate::record::{
     StageKind, ToolCall, ToolSet, hash_json,
 };
 
-use super::apply::{Reason, change_state, record_value};
+use super::apply::{Reason, change_state, question_hash, record_value};
 use super::known::Body;
-use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
+use super::state::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
 
 /// Folds an event of a loop, a round or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
@@ -21,8 +21,18 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     }
     let Stage::Loop(frame) = &mut brain.stage else { return Err("no loop is open here".to_owned()) };
     let frame = Arc::make_mut(frame);
-    if matches!(event.body, EventBody::LoopIteration(_)) {
-        frame.seen = Arc::clone(&brain.state);
+    match &event.body {
+        EventBody::LoopIteration(iteration) => {
+            frame.seen = Arc::clone(&brain.state);
+            frame.seen_plugins = brain.plugins.clone();
+            for (plugin, step) in &iteration.plugins {
+                brain.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
+            }
+        }
+        EventBody::LoopPluginChanged { plugin, step } => {
+            brain.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
+        }
+        _ => {}
     }
     if !path.is_within(&frame.path) {
         return Err(format!("the open loop is `{}`", frame.path));
@@ -121,8 +131,20 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
         return Err(format!("the loop is in round {}", frame.round));
     }
     match (&event.body, &mut frame.phase) {
+        (EventBody::LoopPluginChanged { .. } | EventBody::LoopPluginFailed { .. }, _) => {}
+        (EventBody::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
+            // One that was never answered is asked again after a restart.
+            frame.asked.retain(|asked| asked.answer.is_some());
+            frame.asked.push(Asked { hash: question_hash(question), answer: None });
+        }
+        (EventBody::LoopModelRetry { .. }, LoopPhase::Prepare) => {}
+        (EventBody::LoopModelResult { parts, .. }, LoopPhase::Prepare) => {
+            let open = frame.asked.last_mut().filter(|asked| asked.answer.is_none());
+            open.ok_or("no question is open")?.answer = Some(Arc::clone(parts));
+        }
         (EventBody::LoopIteration(iteration), LoopPhase::Prepare) => {
             iterate(frame, iteration)?;
+            frame.asked.clear();
             frame.phase = LoopPhase::Ask { attempt: 0, intent: Intent::Ready };
         }
         (EventBody::LoopModelCall { attempt: this, .. }, LoopPhase::Ask { attempt, intent }) => {
@@ -218,7 +240,8 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     let call = frame.call_mut(round, index).ok_or("there is no such call in the current round")?;
     match (&event.body, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
-        (EventBody::LoopOutput { .. }, _) => {}
+        (EventBody::LoopPluginChanged { .. }, _) => {}
+        (EventBody::LoopOutput { .. }, _) => call.outputs += 1,
         (EventBody::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
             if *intent == Intent::Running || *attempt != call.attempt {
                 return Err(format!("the call is at try {}", call.attempt));
@@ -232,6 +255,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             }
             *intent = Intent::Backoff(*due);
             call.attempt += 1;
+            call.outputs_before = call.outputs;
         }
         (EventBody::LoopBrainStart { .. }, CallPhase::Open(intent)) if call.flags.brain => {
             *intent = Intent::Running;
@@ -302,6 +326,8 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
         gate: call.gate.clone(),
         attempt: 0,
         started: None,
+        outputs: 0,
+        outputs_before: 0,
         values: super::state::Values::new(),
         phase: if call.gate.is_some() { CallPhase::Gated } else { CallPhase::Open(Intent::Ready) },
     }));

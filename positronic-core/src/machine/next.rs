@@ -131,33 +131,32 @@ impl<'a> Around<'a> {
 
 /// Walks one brain.
 pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-    let Some(path) = frame.current_path() else {
+    let Some(stage) = frame.current() else {
         out.effects.push(Effect::CompleteBrain { path: frame.path.clone() });
         return;
     };
+    let path = || frame.path.stage(&stage.name);
     match &frame.stage {
-        Stage::Ready => match frame.current().map(|stage| stage.kind) {
-            Some(StageKind::Step) => out.effects.push(Effect::Step { path, attempt: 0 }),
-            Some(StageKind::Loop) if !around.exhausted() => {
-                out.effects.push(Effect::Prepare { path, round: 0 });
-            }
-            Some(StageKind::Brain) => out.effects.push(Effect::StartBrain { path }),
-            Some(StageKind::Loop) | None => {}
+        Stage::Ready => match stage.kind {
+            StageKind::Step => out.effects.push(Effect::Step { path: path(), attempt: 0 }),
+            StageKind::Loop if around.exhausted() => {}
+            StageKind::Loop => out.effects.push(Effect::Prepare { path: path(), round: 0 }),
+            StageKind::Brain => out.effects.push(Effect::StartBrain { path: path() }),
         },
         Stage::Step(step) => {
             if startable(step.intent, now, out) {
-                out.effects.push(Effect::Step { path, attempt: step.attempt });
+                out.effects.push(Effect::Step { path: path(), attempt: step.attempt });
             }
         }
         Stage::Loop(inner) => one_loop(inner, now, around, out),
         Stage::Brain(inner) => match &inner.end {
             None => brain(inner, now, around, out),
-            Some(BrainEnd::Completed(_)) => out.effects.push(Effect::FinishBrain { path }),
+            Some(BrainEnd::Completed(_)) => out.effects.push(Effect::FinishBrain { path: path() }),
             Some(BrainEnd::Failed(failure)) => fail(
                 frame,
                 Failure {
                     code: EndReason::Brain,
-                    message: format!("the brain `{path}` failed: {}", failure.message),
+                    message: format!("the brain `{}` failed: {}", path(), failure.message),
                     retryable: failure.retryable,
                 },
                 out,

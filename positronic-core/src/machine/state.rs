@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::record::{
     CallFlags, CallState, Claim, ContentHash, ContextItem, Failure, Gate, Limits, LoopOutcome, ModelRequest, Part,
-    Path, Segment, Seq, Settings, Shape, SignalId, StageKind, StageShape, Start, Timestamp, ToolResult, ToolSet,
-    Transcript, Usage, WaitSpec, parent_of, segments_of,
+    Path, PluginStates, Segment, Seq, Settings, Shape, SignalId, StageKind, StageShape, Start, Timestamp, ToolResult,
+    ToolSet, Transcript, Usage, WaitSpec, parent_of, segments_of,
 };
 
 use super::known::Known;
@@ -34,6 +34,10 @@ pub struct RunState {
     pub root: Option<Arc<BrainFrame>>,
     /// The signals that were accepted, with the event that says so.
     pub signals: Arc<BTreeMap<SignalId, Seq>>,
+    /// The time that passed before signals since the worker's last event, in microseconds, for each loop that was active
+    /// then and has a limit of time; it counts once the worker shows that it was alive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsure: Vec<(Path, u64)>,
 }
 
 /// A brain that has begun.
@@ -55,6 +59,9 @@ pub struct BrainFrame {
     pub state: Arc<Value>,
     /// The event that changed the state last.
     pub changed: Seq,
+    /// What its plugins keep.
+    #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
+    pub plugins: PluginStates,
     /// Which of the stages is the current one; the number of stages once all are done.
     pub index: usize,
     /// The current stage.
@@ -122,7 +129,7 @@ pub struct StepFrame {
 /// The values that a step or a call computed once, by the author's names for them.
 pub type Values = BTreeMap<String, Arc<Value>>;
 
-/// A question that a step asked a model.
+/// A question that a step, or a plugin in `prepare`, asked a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The hash of the question.
@@ -148,9 +155,16 @@ pub struct LoopFrame {
     pub prepared: Prepared,
     /// The state that the current round's configuration saw: after a restart it runs again on it.
     pub seen: Arc<Value>,
+    /// What the plugins kept when the current round was prepared, for the same reason.
+    #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
+    pub seen_plugins: PluginStates,
+    /// The questions that plugins have asked a model while they prepare the next round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Asked>,
     /// The tokens of this loop and all below it.
     pub usage: Usage,
-    /// The active time, in microseconds; counted only where it is limited.
+    /// The active time, in microseconds: while a worker that was alive had the run in hand. Counted only where it is
+    /// limited.
     pub active: u64,
     /// The calls of the current batch, in order.
     pub batch: Vec<Arc<Call>>,
@@ -229,6 +243,10 @@ pub struct Call {
     pub attempt: u32,
     /// When the tool was started last.
     pub started: Option<Timestamp>,
+    /// How many files and widgets it has made.
+    pub outputs: u32,
+    /// How many of them the tries before this one have made.
+    pub outputs_before: u32,
     /// The values that the tool computed once.
     pub values: Values,
     /// Where it stands.
@@ -324,6 +342,8 @@ impl LoopFrame {
             exits: false,
             prepared: Prepared::default(),
             seen,
+            seen_plugins: PluginStates::default(),
+            asked: Vec::new(),
             usage: Usage::default(),
             active: 0,
             batch: Vec::new(),

@@ -76,7 +76,12 @@ pub fn awaits(state: &RunState, path: &Path) -> bool {
     match (&brain.stage, path.last()) {
         (Stage::Step(step), Some(Segment::Stage(_) | Segment::Round(_))) => running(&step.intent),
         (Stage::Loop(frame), Some(Segment::Round(round))) => {
-            round == frame.round && matches!(&frame.phase, LoopPhase::Ask { intent, .. } if running(intent))
+            let waits = match &frame.phase {
+                LoopPhase::Prepare => true,
+                LoopPhase::Ask { intent, .. } => running(intent),
+                LoopPhase::Answered | LoopPhase::Batch | LoopPhase::Ending(_) => false,
+            };
+            round == frame.round && waits
         }
         (Stage::Loop(_), Some(Segment::Call(..))) => state.call(path).is_some_and(|call| call.result().is_none()),
         _ => false,

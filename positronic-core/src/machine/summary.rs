@@ -1,5 +1,7 @@
 //! What lists show of a run: the row about it, made from its state.
 
+use std::sync::Arc;
+
 use super::state::{BrainEnd, RunState};
 use super::status::status_and_next;
 use super::why::why;
@@ -14,7 +16,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
     let same = before.filter(|before| before.status == status);
     RunSummary {
         run: run.clone(),
-        brain: root.map(|root| root.title.to_string()).unwrap_or_default(),
+        brain: root.map(|root| Arc::clone(&root.title)).unwrap_or_default(),
         user: state.start.user.clone(),
         conversation: state.start.conversation.clone(),
         forked_from: state.start.forked_from.clone(),

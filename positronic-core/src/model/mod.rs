@@ -20,7 +20,7 @@ use futures::future::BoxFuture;
 
 pub use retry::RetryPolicy;
 
-use crate::record::{DeltaKind, ModelError, ModelRequest, ModelResponse};
+use crate::record::{DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
 
 /// Answers requests.
 ///
@@ -37,6 +37,14 @@ pub trait Model: Send + Sync + 'static {
         request: &'a ModelRequest,
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>>;
+
+    /// Makes messages from consecutive outputs of a record in the model's own way, a pure function of them. `None`, which is
+    /// what happens where it is not written, stands for [`projection::messages`](crate::projection::messages); then the
+    /// answer is `None` for all outputs.
+    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
+        _ = outputs;
+        None
+    }
 
     /// Returns the body that [`Model::call`] sends for the request: a pure function of it.
     fn wire(&self, request: &ModelRequest) -> String;
@@ -88,6 +96,10 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         (**self).call(request, deltas)
+    }
+
+    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
+        (**self).project(outputs)
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -5,6 +5,7 @@
 //! the [`runner`](crate::runner) alone.
 
 mod document;
+mod plugin;
 mod scope;
 
 use std::collections::BTreeMap;
@@ -18,14 +19,15 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::record::{
-    BrainStart, ContentHash, ContextItem, Gate, Limits, LoopOutcome, Settings, Shape, StageKind, StageShape, ToolDecl,
-    ToolId,
+    BrainStart, ContentHash, ContextItem, Gate, Limits, LoopOutcome, PluginStates, Settings, Shape, StageKind,
+    StageShape, ToolDecl, ToolId,
 };
 use crate::tools::Schema;
 
 pub use document::Document;
 pub(crate) use document::encode;
-pub use scope::{AnyServices, Link, Scope, SideOutput};
+pub use plugin::{AnyPlugin, Home, Invocation, Next};
+pub use scope::{AnyServices, Link, Scope};
 
 /// A brain without its types.
 #[derive(Clone)]
@@ -114,6 +116,8 @@ pub struct LoopPlan {
     pub input: Option<String>,
     /// The sender's own id of that message.
     pub message_id: Option<String>,
+    /// Whether people are not shown the loop's record; counts in the first round only.
+    pub hidden: bool,
     /// Further context, in order.
     pub context: Vec<ContextItem>,
     /// The tools, in order.
@@ -122,14 +126,28 @@ pub struct LoopPlan {
     pub limits: Limits,
     /// How the model is to answer.
     pub settings: Settings,
+    /// The plugins, by name, in the order of registration.
+    pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
+    /// What stands for the older messages from this round on.
+    pub compaction: Option<Compaction>,
     /// Makes the next state when the loop ends.
     pub on_exit: Option<ExitFn>,
+}
+
+/// What is to stand for the older messages of a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compaction {
+    /// How many of the latest messages stay as they are.
+    pub keep: u64,
+    /// What stands for those before them.
+    pub summary: String,
 }
 
 /// Makes the next state from a state and the outcome of a loop.
 pub type ExitFn = Arc<dyn Fn(&Document, &LoopOutcome) -> Result<Value> + Send + Sync>;
 
 /// A tool without its types.
+#[derive(Clone)]
 pub struct ToolPlan {
     /// The tool as models and people see it.
     pub decl: ToolDecl,
@@ -139,6 +157,8 @@ pub struct ToolPlan {
     pub timeout: Duration,
     /// How often a transient failure is tried again.
     pub retries: u32,
+    /// The plugin whose state it sees and changes; none for a tool of the brain.
+    pub home: Option<Home>,
     /// Says whether a call needs an approval.
     pub gate: Option<GateFn>,
     /// What it does.
@@ -164,10 +184,14 @@ pub enum ToolBody {
 
 /// What a tool's function returned.
 pub struct ToolReply {
-    /// The result that the model reads.
+    /// The result.
     pub output: Value,
+    /// What the model reads in its place.
+    pub brief: Option<String>,
     /// The changes of the state, in order.
     pub updates: Vec<Update>,
+    /// The changes of the states of plugins that took part in the call, in order.
+    pub plugin_updates: Vec<(Home, Update)>,
     /// What the call waits for before it has its result.
     pub waits: Vec<PlannedWait>,
 }
@@ -219,6 +243,7 @@ impl Plan {
             stages: self.shape(),
             options,
             state: Value::clone(&self.initial),
+            plugins: PluginStates::default(),
             start: None,
         }
     }

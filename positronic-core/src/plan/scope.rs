@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Document, Plan};
 use crate::error::Result;
-use crate::record::{FileOutput, ModelResponse, Path, Prompt, PublicId, Question, RunId, WidgetOutput};
+use crate::record::{Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput};
 
 /// The services of a brain, without their type.
 pub type AnyServices = Arc<dyn Any + Send + Sync>;
@@ -21,6 +21,8 @@ pub struct Scope {
     pub state: Document,
     /// The options of the brain.
     pub options: Document,
+    /// What the brain's plugins keep.
+    pub plugins: PluginStates,
     /// The services of the brain.
     pub services: AnyServices,
     /// The run.
@@ -33,18 +35,9 @@ pub struct Scope {
     pub link: Arc<dyn Link>,
 }
 
-/// What a call shows to people beside its result.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SideOutput {
-    /// A file.
-    File(FileOutput),
-    /// A widget.
-    Widget(WidgetOutput),
-}
-
 /// The way from an author's code back into its run.
 pub trait Link: Send + Sync {
-    /// Records a file or a widget of a call, and returns the id it gets.
+    /// Records what a call shows beside its result, and returns the id it gets.
     fn output(&self, path: &Path, output: SideOutput) -> PublicId;
 
     /// Shows what a running call says of itself; it is not recorded.
@@ -63,6 +56,9 @@ pub trait Link: Send + Sync {
 
     /// Returns the record of a loop so far.
     fn record(&self, path: &Path) -> Option<Prompt>;
+
+    /// Returns the messages of a loop: what its last round sent, and what its record has gained since.
+    fn messages(&self, path: &Path) -> Vec<Message>;
 
     /// Finds a brain of the project by its title.
     fn brain(&self, title: &str) -> Option<Arc<Plan>>;

@@ -7,6 +7,7 @@
 //! | tool | a tool message with its result, paired with its call |
 //! | file | one line in the tool message of the call that made it |
 //! | widget | nothing |
+//! | custom | what its type says, in the tool message of the call that made it |
 //!
 //! A file's line stands inside a tool message, since providers allow nothing between an assistant's calls and their
 //! results.
@@ -15,7 +16,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::record::{Assistant, FileOutput, Message, Output, OutputKind, Part, ToolId, ToolOutput, ToolResult};
+use crate::record::{Assistant, FileOutput, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput, ToolResult};
 
 /// Makes messages from consecutive outputs. The outputs of one round have to be passed together.
 #[must_use]
@@ -34,14 +35,26 @@ pub fn messages(outputs: &[Output]) -> Vec<Message> {
                 tool_messages(batch, &mut messages);
             }
             // A call without the text of its round does not occur in a log; its result alone would be refused.
-            OutputKind::Tool(_) | OutputKind::File(_) | OutputKind::Widget(_) => {}
+            _ => {}
         }
     }
     messages
 }
 
+/// Makes the messages of whole records, one after the other: the opening message of each, and what came of it. An open
+/// call has no result yet, so what stands in its place is empty.
+#[must_use]
+pub fn prompts_to_messages<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<Message> {
+    let mut all = Vec::new();
+    for prompt in prompts {
+        all.extend(prompt.input.iter().map(|text| Message::User { text: text.clone() }));
+        all.extend(messages(&prompt.output));
+    }
+    all
+}
+
 const fn is_of_batch(kind: &OutputKind) -> bool {
-    matches!(kind, OutputKind::Tool(_) | OutputKind::File(_) | OutputKind::Widget(_))
+    matches!(kind, OutputKind::Tool(_)) || kind.is_aside()
 }
 
 fn assistant(parts: &[Part], batch: &[Output]) -> Message {
@@ -83,15 +96,22 @@ fn tool_messages(batch: &[Output], messages: &mut Vec<Message>) {
                 name: wire_name(&tool.tool),
                 text: tool_text(tool),
             }),
-            (OutputKind::File(file), Some(Message::Tool { text, .. })) => {
-                if !text.is_empty() {
-                    text.push('\n');
+            (OutputKind::File(file), Some(Message::Tool { text, .. })) => add_line(text, &file_line(file)),
+            (OutputKind::Custom(custom), Some(Message::Tool { text, .. })) => {
+                if let Some(told) = &custom.told {
+                    add_line(text, told);
                 }
-                text.push_str(&file_line(file));
             }
             _ => {}
         }
     }
+}
+
+fn add_line(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(line);
 }
 
 /// Returns the id by which the provider knows the call, or one of ours where it gave none.
@@ -134,8 +154,9 @@ fn tool_text(tool: &ToolOutput) -> String {
 #[must_use]
 pub fn result_text(result: &ToolResult) -> String {
     match result {
-        ToolResult::Success { output: Value::String(text) } => text.clone(),
-        ToolResult::Success { output } => output.to_string(),
+        ToolResult::Success { brief: Some(brief), .. } => brief.clone(),
+        ToolResult::Success { output: Value::String(text), .. } => text.clone(),
+        ToolResult::Success { output, .. } => output.to_string(),
         ToolResult::Error { message } => format!("Error: {message}"),
         ToolResult::Denied { reason: Some(reason), .. } => format!("Denied: a person refused this call: {reason}"),
         ToolResult::Denied { reason: None, .. } => "Denied: a person refused this call.".to_owned(),

@@ -10,8 +10,8 @@ mod requests;
 mod transcript;
 
 pub use diff::{Parted, Parting, RunDiff, diff};
-pub use messages::{messages, result_text};
+pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;
 pub(crate) use requests::question_request;
-pub use requests::{RequestError, request_at};
+pub use requests::{RequestError, request_at, request_for};
 pub use transcript::transcript;

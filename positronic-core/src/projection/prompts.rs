@@ -7,13 +7,13 @@ use indexmap::IndexMap;
 use super::messages::messages;
 use crate::record::{
     Body, CallState, Decision, Event, Message, Output, OutputKind, Path, Prompt, PromptState, Segment, Settings,
-    Speaker, ToolCall, ToolOutput, Transcript, Usage,
+    Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of,
 };
 
 /// The records of all loops of a run, with the messages that the open ones send.
 #[derive(Debug, Clone, Default)]
 pub struct Prompts {
-    user: Option<String>,
+    user_id: Option<String>,
     records: IndexMap<Path, Record>,
 }
 
@@ -22,6 +22,8 @@ struct Record {
     prompt: Prompt,
     transcript: Transcript,
     projected: usize,
+    /// Whether a plugin's question is open, whose answer is no part of the conversation.
+    asking: bool,
 }
 
 impl Prompts {
@@ -51,11 +53,22 @@ impl Prompts {
         self.records.get(path).map(|record| record.transcript.clone()).unwrap_or_default()
     }
 
-    /// Counts the files and widgets that a call has made so far.
+    /// Returns the messages that the current round of a loop sends to a model that makes them in its own way: `project`
+    /// answers `None` where it does not.
     #[must_use]
-    pub fn side_outputs(&self, call: &Path) -> usize {
-        let record = call.parent().and_then(|looped| self.records.get(&looped));
-        record.and_then(|record| record.place(call)).map_or(0, |(_, aside)| aside)
+    pub fn transcript_by(&self, path: &Path, project: impl FnOnce(&[Output]) -> Option<Vec<Message>>) -> Transcript {
+        let Some(record) = self.records.get(path) else { return Transcript::default() };
+        let sent = record.prompt.output.get(..record.projected).unwrap_or_default();
+        match project(sent) {
+            Some(messages) => Transcript::new(record.opening().chain(messages)),
+            None => record.transcript.clone(),
+        }
+    }
+
+    /// Returns the messages that the next round of a loop will send, as of now.
+    #[must_use]
+    pub fn next_messages(&self, path: &Path) -> Vec<Message> {
+        self.records.get(path).map(Record::next_messages).unwrap_or_default()
     }
 
     /// Folds one event.
@@ -63,38 +76,42 @@ impl Prompts {
         match &event.body {
             Body::BrainStart(start) => {
                 if let Some(start) = &start.start {
-                    self.user.clone_from(&start.user);
+                    self.user_id.clone_from(&start.user);
                 }
                 return;
             }
-            Body::LoopStart { input, .. } => {
-                let record = Record::new(event.path.clone(), self.user.clone(), input.clone());
+            Body::LoopStart { input, hidden, .. } => {
+                let record = Record::new(event.path.clone(), self.user_id.clone(), input.clone(), !hidden);
                 self.records.insert(event.path.clone(), record);
                 return;
             }
             _ => {}
         }
-        let path = match event.path.last() {
-            Some(Segment::Round(_) | Segment::Call(..)) => event.path.parent(),
-            Some(Segment::Stage(_)) => Some(event.path.clone()),
+        let path = event.path.as_str();
+        let looped = match event.path.last() {
+            Some(Segment::Round(_) | Segment::Call(..)) => parent_of(path),
+            Some(Segment::Stage(_)) => Some(path),
             None => None,
         };
-        if let Some(record) = path.and_then(|path| self.records.get_mut(&path)) {
+        if let Some(record) = looped.and_then(|looped| self.records.get_mut(looped)) {
             record.apply(event);
         }
     }
 }
 
 impl Record {
-    fn new(path: Path, user: Option<String>, input: Option<String>) -> Self {
+    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool) -> Self {
         let opening = input.iter().map(|text| Message::User { text: text.clone() });
         Self {
             transcript: Transcript::new(opening),
             projected: 0,
+            asking: false,
             prompt: Prompt {
+                id: path.public_id(),
                 path,
-                user,
+                user_id,
                 model: crate::record::Tier::Normal,
+                visible,
                 state: PromptState::Running,
                 input,
                 output: Vec::new(),
@@ -104,8 +121,18 @@ impl Record {
         }
     }
 
-    fn push(&mut self, event: &Event, kind: OutputKind) {
-        self.prompt.output.push(Output { at: event.at, id: None, kind });
+    fn opening(&self) -> impl Iterator<Item = Message> + use<> {
+        self.prompt.input.clone().into_iter().map(|text| Message::User { text })
+    }
+
+    fn next_messages(&self) -> Vec<Message> {
+        let mut next = self.transcript.messages();
+        next.extend(messages(self.prompt.output.get(self.projected..).unwrap_or_default()));
+        next
+    }
+
+    fn push(&mut self, event: &Event, duration: Option<u64>, kind: OutputKind) {
+        self.prompt.output.push(Output { at: event.at, duration, id: None, kind });
     }
 
     fn tool(&mut self, path: &Path) -> Option<&mut ToolOutput> {
@@ -143,6 +170,7 @@ impl Record {
         let path = &event.path;
         match &event.body {
             Body::LoopIteration(iteration) => {
+                self.asking = false;
                 if let Some(settings) = iteration.settings.as_ref().and_then(|settings| settings.body.as_ref()) {
                     let Settings { tier, .. } = settings;
                     self.prompt.model = *tier;
@@ -153,15 +181,17 @@ impl Record {
                 }
                 self.projected = self.prompt.output.len();
             }
-            Body::LoopModelResult { parts, facts, .. } => {
+            Body::LoopModelCall { question: Some(_), .. } => self.asking = true,
+            Body::LoopModelResult { facts, .. } if std::mem::take(&mut self.asking) => self.prompt.usage += facts.usage,
+            Body::LoopModelResult { parts, facts, duration } => {
                 let round = match path.last() {
                     Some(Segment::Round(round)) => round,
                     _ => 0,
                 };
-                self.push(event, OutputKind::Text { round, parts: Arc::clone(parts) });
+                self.push(event, Some(*duration), OutputKind::Text { round, parts: Arc::clone(parts) });
                 self.prompt.usage += facts.usage;
             }
-            Body::LoopToolCall(call) => self.push(event, OutputKind::Tool(Box::new(proposed(path, call)))),
+            Body::LoopToolCall(call) => self.push(event, None, OutputKind::Tool(Box::new(proposed(path, call)))),
             Body::LoopToolStart { .. } | Body::LoopBrainStart { .. } | Body::LoopResume { .. } => {
                 self.set_call(path, CallState::Running);
             }
@@ -177,19 +207,18 @@ impl Record {
             Body::LoopToolResult { result, duration, .. } => {
                 if let Some(tool) = self.tool(path) {
                     tool.result = Some(result.clone());
-                    tool.duration = *duration;
+                }
+                if let Some(entry) = self.place(path).and_then(|(entry, _)| self.prompt.output.get_mut(entry)) {
+                    entry.duration = *duration;
                 }
                 self.set_call(path, CallState::Done);
             }
-            Body::LoopOutput { id, file, widget } => {
-                let file = file.clone().map(|file| OutputKind::File(Box::new(file)));
-                let widget = widget.clone().map(|widget| OutputKind::Widget(Box::new(widget)));
-                for kind in file.into_iter().chain(widget) {
-                    self.insert_after(path, Output { at: event.at, id: Some(id.clone()), kind });
-                }
+            Body::LoopOutput { id, output } => {
+                let (id, kind) = (Some(id.clone()), output.kind());
+                self.insert_after(path, Output { at: event.at, duration: None, id, kind });
             }
             Body::LoopMessage { text, from, .. } => {
-                self.push(event, OutputKind::Message { text: text.clone(), engine: *from == Speaker::Engine });
+                self.push(event, None, OutputKind::Message { text: text.clone(), engine: *from == Speaker::Engine });
             }
             Body::LoopCompacted { keep, summary } => self.compact(*keep, summary),
             Body::LoopComplete { outcome, .. } => {
@@ -213,7 +242,7 @@ impl Record {
         let is_entry = |output: &Output| matches!(&output.kind, OutputKind::Tool(tool) if tool.path == *path);
         let tool = outputs.iter().rposition(is_entry)?;
         let after = outputs.iter().skip(tool + 1);
-        let aside = after.take_while(|output| matches!(output.kind, OutputKind::File(_) | OutputKind::Widget(_)));
+        let aside = after.take_while(|output| output.kind.is_aside());
         Some((tool, aside.count()))
     }
 
@@ -234,7 +263,6 @@ fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
         edited: None,
         state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
         result: None,
-        duration: None,
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),
     }

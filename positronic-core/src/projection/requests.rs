@@ -1,7 +1,7 @@
 //! Requests, rebuilt from the log.
 
 use crate::machine::{IllegalEvent, RunState};
-use crate::record::{Body, Event, Message, ModelRequest, Path, Question, Seq, Transcript};
+use crate::record::{Body, Event, Message, ModelRequest, Output, Path, Question, Seq, Transcript};
 
 use super::prompts::Prompts;
 
@@ -26,6 +26,20 @@ pub enum RequestError {
 ///
 /// [`RequestError::NoRequest`] when the event is another one, [`RequestError::Illegal`] when the log is damaged.
 pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> Result<ModelRequest, RequestError> {
+    request_for(events, seq, |_| None)
+}
+
+/// Rebuilds a request as [`request_at`] does, for a model that makes messages in its own way; `project` is the model's
+/// `project`.
+///
+/// # Errors
+///
+/// As [`request_at`].
+pub fn request_for<'a>(
+    events: impl IntoIterator<Item = &'a Event>,
+    seq: Seq,
+    project: impl FnOnce(&[Output]) -> Option<Vec<Message>>,
+) -> Result<ModelRequest, RequestError> {
     let mut state = RunState::default();
     let mut prompts = Prompts::default();
     for event in events {
@@ -36,10 +50,10 @@ pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> 
                 return Ok(question_request(path, *attempt, question));
             }
             let Some(frame) = state.looped(&path) else { break };
-            let messages = prompts.transcript(&frame.path);
+            let messages = prompts.transcript_by(&frame.path, project);
             return Ok(frame.prepared.request(path, *attempt, messages));
         }
-        state.apply(event)?;
+        state.fold(event)?;
         prompts.apply(event);
     }
     Err(RequestError::NoRequest { seq })

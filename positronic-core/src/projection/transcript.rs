@@ -48,6 +48,7 @@ fn one(prompt: &Prompt, text: &mut String) {
                 }
             }
             OutputKind::File(file) => _ = writeln!(text, "file: {} ({} bytes)", file.name, file.size),
+            OutputKind::Custom(custom) => _ = writeln!(text, "{}: {}", custom.kind, custom.fallback),
             OutputKind::Widget(widget) => {
                 let again = if widget.replaces.is_some() { ", in the place of an earlier one" } else { "" };
                 _ = writeln!(text, "widget{again}: {}", widget.fallback);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::ids::Timestamp;
 
 /// Names a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
-/// [`ToolId::wire_name`].
+/// [`ToolId::wire_name`]. A map by tools can be asked by their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct ToolId(Arc<str>);
@@ -45,6 +45,12 @@ impl ToolId {
     #[must_use]
     pub fn wire_name(&self) -> std::borrow::Cow<'_, str> {
         if self.0.contains('.') { self.0.replace('.', "_").into() } else { (&*self.0).into() }
+    }
+}
+
+impl std::borrow::Borrow<str> for ToolId {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -103,7 +103,7 @@ impl Event {
         serde_json::to_writer(&mut line, &envelope)?;
         line.pop();
         // `{"NAME":{fields}}` becomes `,"type":"NAME",fields}` in its place: the new head is this much longer.
-        let (head, old) = (format!(",\"type\":\"{name}\","), name.len() + 5);
+        let (head, old) = ([",\"type\":\"", name, "\","].concat(), name.len() + 5);
         let begin = line.len();
         line.resize(begin + head.len() - old, b' ');
         serde_json::to_writer(&mut line, &self.body)?;
@@ -214,6 +214,8 @@ impl Body {
             Self::LoopExit { .. } => "LOOP_EXIT",
             Self::LoopMaxIterations { .. } => "LOOP_MAX_ITERATIONS",
             Self::LoopLimit { .. } => "LOOP_LIMIT",
+            Self::LoopPluginChanged { .. } => "LOOP_PLUGIN_CHANGED",
+            Self::LoopPluginFailed { .. } => "LOOP_PLUGIN_FAILED",
             Self::LoopCompacted { .. } => "LOOP_COMPACTED",
             Self::LoopComplete { .. } => "LOOP_COMPLETE",
         }

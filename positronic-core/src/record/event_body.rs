@@ -10,7 +10,8 @@ use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
 use super::ids::{PublicId, SignalId, Timestamp};
 use super::limits::{LimitKind, Limits};
-use super::prompt::{FileOutput, WidgetOutput};
+use super::plugin::{PluginChange, PluginStates};
+use super::prompt::SideOutput;
 use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
 use super::shape::Shape;
@@ -23,7 +24,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// |---|---|---|---|
 /// | `RUN_CLAIMED` | root | a worker attaches to the run | `holder`, `trace` |
 /// | `RUN_RELEASED` | root | it lets go | `reason` |
-/// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, start` |
+/// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, start` |
 /// | `BRAIN_MIGRATED` | root | the run goes on with another version of its brain | `version, fingerprint, stages, change` |
 /// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
 /// | `BRAIN_ERROR` | brain | it failed | `code, message, retryable` |
@@ -33,7 +34,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
 /// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
-/// | `LOOP_START` | loop | a loop begins | `input, message_id, limits` |
+/// | `LOOP_START` | loop | a loop begins | `input, message_id, hidden, limits` |
 /// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | round | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | round | the model answered | `parts, facts, duration` |
@@ -44,7 +45,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_TOOL_RESULT` | call | the call has its result | `result, duration, change` |
 /// | `LOOP_BRAIN_START` | call | a brain called as a tool begins | `title, options` |
 /// | `LOOP_BRAIN_COMPLETE` | call | it ended, also in failure | `result` or `error` |
-/// | `LOOP_OUTPUT` | call | a tool made a file or a widget | `id, file` or `widget` |
+/// | `LOOP_OUTPUT` | call | a tool shows something beside its result | `id`, `file`, `widget` or `custom` |
 /// | `LOOP_APPROVAL_REQUESTED` | call | a person is asked | `reason, expires, editable, arguments_hash` |
 /// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
 /// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
@@ -55,6 +56,8 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used` |
+/// | `LOOP_PLUGIN_CHANGED` | round, call | a plugin's state changed | `plugin, version, patch` or `state` |
+/// | `LOOP_PLUGIN_FAILED` | round | a plugin failed and the loop goes on | `plugin, message` |
 /// | `LOOP_COMPACTED` | loop | older messages were summarised | `keep, summary` |
 /// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, change` |
 ///
@@ -62,7 +65,8 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// that is smaller.
 ///
 /// A question that a step asks a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
-/// the step's path and the question's number; its `question` is the request's system prompt and text.
+/// the step's path and the question's number; its `question` is the request's system prompt and text. A plugin's question
+/// is recorded under the path of the round that it prepares, before the round's `LOOP_ITERATION`.
 ///
 /// On its own a body is `{name: {fields}}`, since that is read in one pass; in an event's line its fields stand flat
 /// behind `type`, see [`Event`](super::Event).
@@ -170,6 +174,9 @@ pub enum Body {
         /// The sender's own id of that message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
+        /// Whether people are not shown the loop's record.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        hidden: bool,
         /// The limits.
         limits: Limits,
     },
@@ -248,16 +255,13 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A tool made a file or a widget.
+    /// A tool shows something beside its result.
     LoopOutput {
         /// The output's own id.
         id: PublicId,
-        /// A file.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        file: Option<FileOutput>,
-        /// A widget.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        widget: Option<WidgetOutput>,
+        /// What it shows.
+        #[serde(flatten)]
+        output: SideOutput,
     },
     /// A person is asked whether a call may run.
     LoopApprovalRequested {
@@ -359,6 +363,21 @@ pub enum Body {
         /// What was used.
         used: u64,
     },
+    /// What a plugin keeps has changed outside of `prepare`: by a look at an answer, or by a call.
+    LoopPluginChanged {
+        /// The plugin.
+        plugin: String,
+        /// The step to its next state.
+        #[serde(flatten)]
+        step: PluginChange,
+    },
+    /// A plugin failed where the loop goes on without it.
+    LoopPluginFailed {
+        /// The plugin.
+        plugin: String,
+        /// What went wrong.
+        message: String,
+    },
     /// The older part of the record was summarised for the model; the record itself stays.
     LoopCompacted {
         /// How many of the latest messages stay as they are.
@@ -411,6 +430,9 @@ pub struct BrainStart {
     /// The state it begins with.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,
+    /// What its plugins keep from the conversation before.
+    #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
+    pub plugins: PluginStates,
     /// How the run was started; only at the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
@@ -440,7 +462,7 @@ pub struct Iteration {
     pub exits: Option<bool>,
     /// The changes of the plugins' states.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    pub plugins: IndexMap<String, Change>,
+    pub plugins: IndexMap<String, PluginChange>,
 }
 
 /// A content by its hash; the body stands in the first event of the loop that names it.

@@ -11,6 +11,7 @@ mod ids;
 mod limits;
 mod message;
 mod path;
+mod plugin;
 mod prompt;
 mod request;
 mod result;
@@ -31,7 +32,10 @@ pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use path::{Path, PathError, Segment};
 pub(crate) use path::{parent_of, segments_of};
-pub use prompt::{FileOutput, Output, OutputKind, Prompt, PromptState, ToolOutput, WidgetOutput};
+pub use plugin::{PluginChange, PluginDocument, PluginStates};
+pub use prompt::{
+    CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
+};
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};
 pub use shape::{Shape, StageKind, StageShape};

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ids::PublicId;
 
-/// Names a place in the tree of a run: a brain, a stage, a round or a call.
+/// Names a place in the tree of a run: a brain, a stage, a round or a call. A map by paths can be asked by their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Path(Arc<str>);
@@ -35,6 +35,12 @@ pub enum Segment<'a> {
 pub struct PathError {
     text: String,
     reason: &'static str,
+}
+
+impl std::borrow::Borrow<str> for Path {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
 }
 
 impl Path {
@@ -100,7 +106,8 @@ impl Path {
     /// Returns the last part, `None` for the root.
     #[must_use]
     pub fn last(&self) -> Option<Segment<'_>> {
-        self.segments().next_back()
+        let last = split_last(&self.0).map_or(&*self.0, |(_, last)| last);
+        (!last.is_empty()).then(|| parse_segment(last))
     }
 
     /// Walks the parts from the outside in.
@@ -160,7 +167,14 @@ pub(crate) fn parent_of(path: &str) -> Option<&str> {
     if path.is_empty() {
         return None;
     }
-    Some(path.rsplit_once('/').map_or("", |(parent, _)| parent))
+    Some(split_last(path).map_or("", |(parent, _)| parent))
+}
+
+/// Splits a path's text before its last part. It looks at bytes, since a part is shorter than what a search of a text
+/// needs to begin.
+fn split_last(path: &str) -> Option<(&str, &str)> {
+    let place = path.bytes().rposition(|byte| byte == b'/')?;
+    Some((path.get(..place)?, path.get(place + 1..)?))
 }
 
 /// Walks the parts of a path's text.

@@ -16,17 +16,22 @@ use super::request::Tier;
 use super::result::{LoopOutcome, ToolResult};
 use super::usage::{Part, Usage};
 
-/// The record of one loop.
+/// The record of one loop. As JSON it loses nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
+    /// Its id, unique within its run.
+    pub id: PublicId,
     /// The loop's path.
     pub path: Path,
     /// Whom the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
+    pub user_id: Option<String>,
     /// Which of the runner's models answers.
     #[serde(default)]
     pub model: Tier,
+    /// Whether people are shown it. One that they are not shown is history for the model all the same.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub visible: bool,
     /// Where the loop stands.
     pub state: PromptState,
     /// The opening message; a loop without one was started by the system.
@@ -85,7 +90,11 @@ pub enum PromptState {
 pub struct Output {
     /// When it happened.
     pub at: Timestamp,
-    /// The id of a file or a widget, by which another widget can take its place.
+    /// How long it took, in microseconds: a model's answer from its request on, a call from its tool's start on. None
+    /// for what takes no time, and for what is not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<u64>,
+    /// The id of what a call shows beside its result, by which a widget can take its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<PublicId>,
     /// What it is.
@@ -119,6 +128,41 @@ pub enum OutputKind {
     File(Box<FileOutput>),
     /// Data for a user interface; the model never sees it.
     Widget(Box<WidgetOutput>),
+    /// An output of a type that an application adds.
+    Custom(Box<CustomOutput>),
+}
+
+/// What a call shows to people beside its result. In the record it stands right behind the call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SideOutput {
+    /// A file.
+    File(FileOutput),
+    /// A widget.
+    Widget(WidgetOutput),
+    /// An output of a type that an application adds.
+    Custom(CustomOutput),
+}
+
+impl SideOutput {
+    /// Returns it as an entry of a record.
+    #[must_use]
+    pub fn kind(&self) -> OutputKind {
+        match self.clone() {
+            Self::File(file) => OutputKind::File(Box::new(file)),
+            Self::Widget(widget) => OutputKind::Widget(Box::new(widget)),
+            Self::Custom(custom) => OutputKind::Custom(Box::new(custom)),
+        }
+    }
+}
+
+impl OutputKind {
+    /// Says whether it stands behind a call.
+    #[must_use]
+    pub const fn is_aside(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Widget(_) | Self::Custom(_))
+    }
 }
 
 /// A call, with its result once there is one.
@@ -138,9 +182,6 @@ pub struct ToolOutput {
     /// Its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
-    /// Microseconds from the tool's start to its result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<u64>,
     /// The provider's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
@@ -176,4 +217,27 @@ pub struct WidgetOutput {
     /// The output that this one takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<PublicId>,
+}
+
+/// An output of a type that an application adds: the engine records, shows and projects it without knowing the type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CustomOutput {
+    /// The name of the type.
+    pub kind: String,
+    /// The value.
+    pub data: Value,
+    /// What is shown where the type is not known.
+    pub fallback: String,
+    /// What the model reads of it, in the tool message of its call; nothing where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_yes(value: &bool) -> bool {
+    *value
 }

@@ -11,6 +11,9 @@ pub enum ToolResult {
     Success {
         /// What it returned; `null` for a tool without a result.
         output: Value,
+        /// What the model reads in its place, where that is shorter.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        brief: Option<String>,
     },
     /// The tool failed, was unknown, or its arguments did not fit.
     Error {
@@ -43,6 +46,11 @@ impl ToolResult {
     #[must_use]
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Success { .. })
+    }
+
+    /// Makes the result of a tool that did its work.
+    pub fn success(output: impl Into<Value>) -> Self {
+        Self::Success { output: output.into(), brief: None }
     }
 
     /// Makes an error result.

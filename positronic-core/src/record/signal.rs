@@ -27,8 +27,8 @@ pub struct Actor {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
-    /// The start's own id, which becomes the run's: the same id starts the same run. With it, a start of another brain or
-    /// with other options is refused.
+    /// The start's own id, which becomes the run's: the same id starts the same run. With it, a start of another brain,
+    /// with other options, for another user or in another conversation is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<SignalId>,
     /// Whom the run belongs to.

@@ -63,7 +63,7 @@ pub struct Claim {
     /// Counts the attachments.
     pub epoch: Epoch,
     /// The worker.
-    pub holder: String,
+    pub holder: Arc<str>,
     /// Whether it has let go.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
@@ -75,7 +75,7 @@ pub struct RunSummary {
     /// The run.
     pub run: RunId,
     /// The title of its brain.
-    pub brain: String,
+    pub brain: Arc<str>,
     /// Whom it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,

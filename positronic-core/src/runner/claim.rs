@@ -1,16 +1,16 @@
 //! Taking a run over: who may, and what has to be found again first.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::Runner;
 use super::commit::{Extras, append_of, follow, stamp};
+use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Shared, Stop};
 use super::worker::Worker;
 use crate::machine::RunState;
-use crate::record::{Body, Claim, Draft, Epoch, Path, RunId};
-use crate::store::StoreError;
+use crate::record::{Body, Claim, Draft, Epoch, Path};
+use crate::store::{EventStore, StoreError};
 
 /// Why a run is not taken over.
 pub(super) enum NoClaim {
@@ -32,27 +32,6 @@ impl<E: Into<Stop>> From<E> for NoClaim {
     }
 }
 
-/// The runs that a runner's own workers have in hand.
-#[derive(Clone, Default)]
-pub(super) struct InHand(Arc<Mutex<HashSet<RunId>>>);
-
-/// Says that a run is in hand, until it is dropped.
-pub(super) struct Grip(InHand, RunId);
-
-impl InHand {
-    /// Takes a run in hand, unless it is.
-    pub(super) fn grip(&self, run: &RunId) -> Option<Grip> {
-        let fresh = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone());
-        fresh.then(|| Grip(self.clone(), run.clone()))
-    }
-}
-
-impl Drop for Grip {
-    fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
-    }
-}
-
 /// Takes a run over in which there is work that nobody does, and makes its worker.
 pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> {
     let Some(plan) = &shared.plan else { return Err(NoClaim::NoCode) };
@@ -61,6 +40,9 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         let state = shared.state().clone();
         if !shared.summary().has_work(shared.now()) {
             return Err(NoClaim::Idle);
+        }
+        if runner.in_hand.is_leaving() {
+            return Err(NoClaim::Stopped(Stop::Failed(LEAVES.to_owned())));
         }
         let Some(grip) = runner.in_hand.grip(&shared.run) else {
             return Err(NoClaim::Held { by: runner.holder().await?.name().to_owned() });
@@ -74,7 +56,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
         let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let worker = Worker::restored(shared, &after, plan, epoch, grip).map_err(NoClaim::Changed)?;
+        let worker = Worker::restored(shared, &after, plan, epoch, grip).await.map_err(NoClaim::Changed)?;
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,
@@ -106,9 +88,16 @@ pub(super) fn epoch_after(state: &RunState) -> Epoch {
 /// Returns the name of the worker of another runner that has the run in hand. One of this runner has not: then its
 /// grip would be there.
 async fn other_worker(runner: &Runner, state: &RunState) -> Result<Option<String>, StoreError> {
-    let Some(Claim { holder, released: false, .. }) = &state.claim else { return Ok(None) };
-    if runner.holder().await?.name() == holder || !runner.store.is_alive(holder).await? {
-        return Ok(None);
-    }
-    Ok(Some(holder.clone()))
+    let own = runner.holder().await?.name();
+    let worker = worker_of(&*runner.store, state.claim.as_ref()).await?;
+    Ok(worker.filter(|worker| *worker != own).map(str::to_owned))
+}
+
+/// Returns the worker that has a run in hand by its last claim, if it is alive.
+pub(super) async fn worker_of<'a>(
+    store: &dyn EventStore,
+    claim: Option<&'a Claim>,
+) -> Result<Option<&'a str>, StoreError> {
+    let Some(Claim { holder, released: false, .. }) = claim else { return Ok(None) };
+    Ok(store.is_alive(holder).await?.then_some(&**holder))
 }

@@ -131,7 +131,7 @@ pub(super) fn append_of(
 pub(super) fn follow(before: &RunState, events: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
     let mut after = before.clone();
     for event in events {
-        after.apply(event)?;
+        after.fold(event)?;
     }
     Ok(after)
 }

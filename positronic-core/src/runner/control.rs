@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::claim::worker_of;
 use super::commit::{Extras, append_of, follow};
 use super::signals::{SignalError, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState};
 use crate::projection::Prompts;
-use crate::record::{Actor, Event, Path, RunId, Seq, Signal, SignalId, SignalKind, Timestamp};
+use crate::record::{Actor, Event, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp};
 use crate::store::{EventStore, Mail, PendingFilter, Posted, StoreError};
 
 /// Decides, delivers and looks, in any run of a store.
@@ -70,6 +71,15 @@ impl Control {
     #[must_use]
     pub fn store(&self) -> &dyn EventStore {
         &*self.store
+    }
+
+    /// Returns the worker that has a run in hand, if it is alive.
+    ///
+    /// # Errors
+    ///
+    /// As the store fails.
+    pub async fn worker(&self, row: &RunSummary) -> Result<Option<String>, StoreError> {
+        Ok(worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned))
     }
 
     pub(super) fn now(&self) -> Timestamp {

@@ -1,11 +1,17 @@
 //! Feeds a sink from the store, at the sink's own pace.
+//!
+//! A sink has one feed a run, whoever holds the run and however often; once nobody does, the feed ends, and it is
+//! remembered how far it came. So a run that is let go of and taken up again has no gap for its sinks, and two who hold
+//! it show nothing twice.
 
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::record::{Body, Delta, RunId, Seq};
+use crate::record::{Body, Delta, Event, RunId, Seq};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Watcher};
 
@@ -13,16 +19,40 @@ use crate::store::{EventStore, Watcher};
 const DELTAS: usize = 1024;
 /// How many events are read at once.
 const CHUNK: usize = 256;
-/// How often a failing sink is offered an event, and how long after the first failure it is offered again; the pause
-/// doubles each time, to 25 s in all.
+/// How often a failing sink is offered an event, or a failing store asked for one, and how long after the first failure
+/// that is done again; the pause doubles each time, to 12.75 s in all.
 const TRIES: u32 = 9;
 const PAUSE: Duration = Duration::from_millis(50);
+/// How many runs are remembered at least before those that are over are forgotten.
+const REMEMBERED: usize = 1024;
 
-/// The way to one sink of one run.
-pub(super) struct Feed {
+/// The feeds of one sink. Clones of a runner share them.
+pub(super) struct Feeds {
+    sink: Arc<dyn EventSink>,
+    runs: Mutex<Runs>,
+}
+
+#[derive(Default)]
+struct Runs {
+    known: HashMap<RunId, Known>,
+    /// At how many runs those that are over are forgotten.
+    full: usize,
+}
+
+/// What is known of a run.
+enum Known {
+    /// It is fed.
+    Fed(Arc<Line>),
+    /// It was fed up to there.
+    Until { next: Seq, over: bool },
+}
+
+/// The way to the task of a feed.
+struct Line {
     deltas: mpsc::Sender<(Seq, Delta)>,
     position: watch::Receiver<Seq>,
     bell: Arc<Bell>,
+    holders: AtomicUsize,
 }
 
 struct Bell(Notify);
@@ -33,34 +63,90 @@ impl Watcher for Bell {
     }
 }
 
-impl Feed {
-    /// Begins to feed a sink with a run's events from a number on.
-    pub(super) fn start(sink: Arc<dyn EventSink>, store: Arc<dyn EventStore>, run: RunId, from: Seq) -> Self {
+impl Feeds {
+    pub(super) fn new(sink: Arc<dyn EventSink>) -> Arc<Self> {
+        Arc::new(Self { sink, runs: Mutex::default() })
+    }
+
+    /// Feeds the sink with a run's events: from where it says that it is, else from where it was fed last, else from
+    /// `from` on. `over` says whether the run was over when `from` was read.
+    pub(super) fn feed(self: &Arc<Self>, store: &Arc<dyn EventStore>, run: &RunId, from: Seq, over: bool) -> Feed {
+        let position = self.sink.position(run);
+        let mut runs = self.runs();
+        let (next, over) = match runs.known.get(run) {
+            Some(Known::Fed(line)) => {
+                line.holders.fetch_add(1, Ordering::AcqRel);
+                return Feed(Arc::clone(line));
+            }
+            // A run that was removed and begun anew is not where it was.
+            Some(Known::Until { next, over }) => ((*next).min(from), *over),
+            None => (from, over),
+        };
+        let next = position.unwrap_or(next);
         let (deltas, receiver) = mpsc::channel(DELTAS);
-        let (sender, position) = watch::channel(from);
+        let (sender, position) = watch::channel(next);
         let bell = Arc::new(Bell(Notify::new()));
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-        store.watch(Some(&run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        let (early, next, ended) = (None, from, false);
-        let task = Task { sink, store, run, position: sender, deltas: receiver, early, next, ended };
-        tokio::spawn(task.work(Arc::clone(&bell)));
-        Self { deltas, position, bell }
+        store.watch(Some(run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let line = Arc::new(Line { deltas, position, bell, holders: AtomicUsize::new(1) });
+        runs.remember(run.clone(), Known::Fed(Arc::clone(&line)));
+        drop(runs);
+        let task = Task {
+            feeds: Arc::clone(self),
+            line: Arc::clone(&line),
+            store: Arc::clone(store),
+            run: run.clone(),
+            position: sender,
+            deltas: receiver,
+            early: None,
+            next,
+            over,
+        };
+        tokio::spawn(task.work());
+        Feed(line)
     }
 
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Runs {
+    fn remember(&mut self, run: RunId, known: Known) {
+        self.known.insert(run, known);
+        if self.known.len() > self.full {
+            self.known.retain(|_, known| !matches!(known, Known::Until { over: true, .. }));
+            self.full = (2 * self.known.len()).max(REMEMBERED);
+        }
+    }
+}
+
+/// A run's hold on the feed of one sink.
+pub(super) struct Feed(Arc<Line>);
+
+impl Feed {
     /// Shows a piece of an answer after all events before `after`.
     pub(super) fn delta(&self, after: Seq, delta: &Delta) {
-        _ = self.deltas.try_send((after, delta.clone()));
+        _ = self.0.deltas.try_send((after, delta.clone()));
     }
 
-    /// Waits until the sink has taken all events before `next`, or is given up.
-    pub(super) async fn reached(&self, next: Seq) {
-        self.bell.0.notify_one();
-        _ = self.position.clone().wait_for(|position| *position >= next).await;
+    /// Waits until the sink has taken all events before `next`, or is given up. Says whether it has.
+    pub(super) async fn reached(&self, next: Seq) -> bool {
+        self.0.bell.0.notify_one();
+        self.0.position.clone().wait_for(|position| *position >= next).await.is_ok()
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.0.holders.fetch_sub(1, Ordering::AcqRel);
+        self.0.bell.0.notify_one();
     }
 }
 
 struct Task {
-    sink: Arc<dyn EventSink>,
+    feeds: Arc<Feeds>,
+    line: Arc<Line>,
     store: Arc<dyn EventStore>,
     run: RunId,
     position: watch::Sender<Seq>,
@@ -68,44 +154,51 @@ struct Task {
     /// A delta that came before its place in the log was reached.
     early: Option<(Seq, Delta)>,
     next: Seq,
-    ended: bool,
+    over: bool,
 }
 
-/// The sink failed too often.
+/// The sink or the store failed too often.
 struct GivenUp;
 
 impl Task {
-    async fn work(mut self, bell: Arc<Bell>) {
-        while self.deliver().await.is_ok() && !self.ended {
+    async fn work(mut self) {
+        let line = Arc::clone(&self.line);
+        while self.deliver().await.is_ok() && !self.leaves() {
             tokio::select! {
                 biased;
-                delta = self.deltas.recv(), if self.early.is_none() => match delta {
-                    Some(delta) => self.early = Some(delta),
-                    None => {
-                        _ = self.deliver().await;
-                        return;
-                    }
-                },
-                () = bell.0.notified() => {}
+                Some(delta) = self.deltas.recv(), if self.early.is_none() => self.early = Some(delta),
+                () = line.bell.0.notified() => {}
             }
+        }
+    }
+
+    /// Ends the feed where nobody holds it: from then on, whoever does begins a new one.
+    fn leaves(&self) -> bool {
+        let mut runs = self.feeds.runs();
+        let leaves = self.line.holders.load(Ordering::Acquire) == 0;
+        if leaves {
+            self.settle(&mut runs);
+        }
+        leaves
+    }
+
+    fn settle(&self, runs: &mut Runs) {
+        if let Some(known) = runs.known.get_mut(&self.run)
+            && matches!(known, Known::Fed(line) if Arc::ptr_eq(line, &self.line))
+        {
+            *known = Known::Until { next: self.next, over: self.over };
         }
     }
 
     /// Delivers all events that there are, and the deltas in their places.
     async fn deliver(&mut self) -> Result<(), GivenUp> {
         loop {
-            let events = match self.store.read(&self.run, self.next, CHUNK).await {
-                Ok(events) => events,
-                Err(error) => {
-                    tracing::warn!(run = %self.run, sink = self.sink.name(), %error, "a sink cannot be fed");
-                    return Err(GivenUp);
-                }
-            };
+            let events = self.read().await?;
             for event in &events {
                 self.show(event.seq);
                 self.offer(event).await?;
                 self.next = event.seq.next();
-                self.ended |= event.path.is_root()
+                self.over |= event.path.is_root()
                     && matches!(
                         event.body,
                         Body::BrainComplete { .. } | Body::BrainError(_) | Body::BrainCancelled { .. }
@@ -127,23 +220,52 @@ impl Task {
                 self.early = Some((after, delta));
                 return;
             }
-            self.sink.delta(&self.run, &delta);
+            self.feeds.sink.delta(&self.run, &delta);
         }
     }
 
-    async fn offer(&self, event: &Arc<crate::record::Event>) -> Result<(), GivenUp> {
-        let mut pause = PAUSE;
-        for tried in 1.. {
-            let Err(error) = self.sink.event(&self.run, event).await else { return Ok(()) };
-            let (run, sink, seq) = (&self.run, self.sink.name(), event.seq);
-            if tried == TRIES {
-                tracing::warn!(%run, sink, %seq, %error, "the sink is given up; the run goes on");
-                return Err(GivenUp);
+    async fn read(&self) -> Result<Vec<Arc<Event>>, GivenUp> {
+        let mut patience = Patience::default();
+        loop {
+            match self.store.read(&self.run, self.next, CHUNK).await {
+                Ok(events) => return Ok(events),
+                Err(error) => patience.pause(self, &error).await?,
             }
-            tracing::debug!(%run, sink, %seq, %error, tried, "the sink is offered the event again");
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+        }
+    }
+
+    async fn offer(&self, event: &Arc<Event>) -> Result<(), GivenUp> {
+        let mut patience = Patience::default();
+        while let Err(error) = self.feeds.sink.event(&self.run, event).await {
+            patience.pause(self, &error).await?;
         }
         Ok(())
+    }
+}
+
+/// Counts how often in a row something failed.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Patience {
+    async fn pause(&mut self, task: &Task, error: &(dyn std::error::Error + Sync)) -> Result<(), GivenUp> {
+        let (run, sink, seq) = (&task.run, task.feeds.sink.name(), task.next);
+        let pause = PAUSE * 2_u32.pow(self.0);
+        self.0 += 1;
+        if self.0 == TRIES {
+            tracing::warn!(%run, sink, %seq, %error, "the sink is given up; the run goes on");
+            return Err(GivenUp);
+        }
+        tracing::debug!(%run, sink, %seq, %error, tried = self.0, "the sink is offered the event again");
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+}
+
+impl Drop for Task {
+    /// Remembers how far the sink came, also where it was given up or panicked: whoever holds the run next tries again.
+    fn drop(&mut self) {
+        let feeds = Arc::clone(&self.feeds);
+        self.settle(&mut feeds.runs());
     }
 }

@@ -8,15 +8,16 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::plugged::{Round, around, looked_at};
 use super::shared::Shared;
 use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::Effect;
 use crate::model::{DeltaSink, Model, Piece};
-use crate::plan::{LoopPlan, Scope, SideOutput, StageBody, ToolBody, ToolReply};
+use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::record::{
-    Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, ProposedCall, PublicId, Question, Segment,
-    Seq, Timestamp, ToolCall, ToolSet,
+    Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall, PublicId,
+    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -50,6 +51,7 @@ impl Report {
 
 /// What came of an effect.
 pub(super) enum Outcome {
+    Prepared { result: Result<Box<Round>>, round: u32, read: usize },
     Step { result: Result<Value>, took: u64 },
     Answer { result: Result<Answer, ModelError>, attempt: u32, took: u64 },
     Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
@@ -60,6 +62,10 @@ pub(super) enum Outcome {
 pub(super) struct Answer {
     pub(super) response: ModelResponse,
     pub(super) calls: Vec<Judged>,
+    /// What the loop's plugins keep from then on.
+    pub(super) plugins: PluginStates,
+    /// The plugins that failed to look at it, and what they say.
+    pub(super) failed: Vec<(&'static str, String)>,
 }
 
 /// A call, and why it is refused if it is.
@@ -102,7 +108,7 @@ impl Worker {
             Some(StageBody::Step(step)) => Some(Arc::clone(step)),
             _ => None,
         };
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
@@ -116,25 +122,30 @@ impl Worker {
 
     fn fly_ask(&mut self, path: &Path, attempt: u32) {
         let looped = path.parent().unwrap_or_default();
-        let (request, owner, after) = {
+        let (request, after) = {
             let state = self.shared.state();
             let Some(frame) = state.looped(path) else { return };
-            let messages = self.shared.prompts().transcript(&looped);
+            let model = self.shared.runner.model_of(frame.prepared.settings.tier);
+            let messages = self.shared.prompts().transcript_by(&looped, |outputs| model.project(outputs));
             let request = frame.prepared.request(path.clone(), attempt, messages);
-            (request, looped.parent().unwrap_or_default(), state.next)
+            (request, state.next)
         };
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let Some(scope) = self.scope(path.clone()) else { return };
         let plan = self.frames.looped(&looped).cloned();
         let model = Arc::clone(self.shared.runner.model_of(request.settings.tier));
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
-            let asked = ask(&shared, &*model, &request, after).await;
+            let asked = ask(&shared, &*model, &request, Some(after)).await;
             let duration = took(&shared, started);
             let result = match asked {
                 Ok(response) => {
+                    let (plugins, failed) = match plan.as_deref() {
+                        Some(plan) => looked_at(plan, scope.clone(), &response).await,
+                        None => (scope.plugins.clone(), Vec::new()),
+                    };
                     let calls = judge(&response.calls, &request, plan.as_deref(), &scope).await;
-                    Ok(Answer { response, calls })
+                    Ok(Answer { response, calls, plugins, failed })
                 }
                 Err(error) => Err(error),
             };
@@ -143,43 +154,59 @@ impl Worker {
     }
 
     fn fly_tool(&mut self, path: &Path, attempt: u32) {
-        let Some((tool, arguments)) =
-            self.shared.state().call(path).map(|call| (call.tool.clone(), Arc::clone(&call.arguments)))
-        else {
-            return;
-        };
-        let owner = path.parent().and_then(|looped| looped.parent()).unwrap_or_default();
-        let plan = self.frames.tool(path, &tool).cloned();
-        let Some(scope) = self.scope(&owner, path.clone()) else { return };
+        let invoked = self.shared.state().call(path).map(|call| Invocation {
+            tool: call.tool.clone(),
+            arguments: Arc::clone(&call.arguments),
+            flags: call.flags,
+            attempt,
+        });
+        let Some(call) = invoked else { return };
+        let plan = self.frames.tool(path, &call.tool).cloned();
+        let looped = path.parent().and_then(|looped| self.frames.looped(&looped).cloned());
+        let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
             let result = match plan.as_ref().map(|plan| (&plan.body, plan.timeout)) {
                 Some((ToolBody::Function { execute, .. }, timeout)) => {
-                    let running = caught(execute(arguments, scope));
+                    let (tool, execute) = (plan.as_ref().map(Arc::clone), Arc::clone(execute));
+                    let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
+                    let running = around(looped.as_deref(), &scope, &call, move || {
+                        Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await })
+                    });
                     tokio::time::timeout(timeout, running).await.unwrap_or_else(|_| {
                         Err(Error::new(format!(
                             "the tool took longer than {timeout:?}; whether it had its effect is unknown"
                         )))
                     })
                 }
-                Some((ToolBody::Brain(_), _)) | None => Err(Error::new(format!("there is no tool `{tool}` any more"))),
+                Some((ToolBody::Brain(_), _)) | None => {
+                    Err(Error::new(format!("there is no tool `{}` any more", call.tool)))
+                }
             };
             Outcome::Tool { result, attempt, took: took(&shared, started) }
         });
     }
 
-    /// Makes what author's code at `path`, in the brain `owner`, is handed.
-    pub(super) fn scope(&mut self, owner: &Path, path: Path) -> Option<Scope> {
+    /// Makes what author's code at `path` is handed.
+    pub(super) fn scope(&mut self, path: Path) -> Option<Scope> {
         let shared = Arc::clone(&self.shared);
         let state = shared.state();
-        let brain = state.brain(owner)?;
+        let brain = state.owner(&path)?;
         Some(self.frames.scope(brain, path, &self.link))
     }
 }
 
 pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
     u64::try_from(shared.now().since(started).as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Puts a tool's home, a plugin or the brain, into the scope that it is handed.
+pub(super) fn at_home(tool: Option<&ToolPlan>, mut scope: Scope) -> Result<Scope> {
+    if let Some(home) = tool.and_then(|tool| tool.home) {
+        scope.state = home.document(scope.plugins.get(home.plugin))?;
+    }
+    Ok(scope)
 }
 
 /// Awaits author's code and turns a panic into an error.
@@ -200,12 +227,12 @@ pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     })
 }
 
-/// Asks a model once, and shows the pieces of its answer live.
+/// Asks a model once, and shows the pieces of its answer live, where it is said after which event.
 pub(super) async fn ask(
     shared: &Shared,
     model: &dyn Model,
     request: &ModelRequest,
-    after: Seq,
+    after: Option<Seq>,
 ) -> Result<ModelResponse, ModelError> {
     let show = Show { shared, path: &request.path, attempt: request.attempt, after, n: AtomicU32::new(0) };
     // In a block of its own, so that an adapter that panics before it returns a future is caught, too.
@@ -220,15 +247,13 @@ struct Show<'a> {
     shared: &'a Shared,
     path: &'a Path,
     attempt: u32,
-    after: Seq,
+    after: Option<Seq>,
     n: AtomicU32,
 }
 
 impl DeltaSink for Show<'_> {
     fn piece(&self, piece: Piece) {
-        if self.shared.feeds.is_empty() {
-            return;
-        }
+        let Some(after) = self.after.filter(|_| !self.shared.feeds().is_empty()) else { return };
         let delta = Delta {
             path: self.path.clone(),
             attempt: self.attempt,
@@ -239,8 +264,8 @@ impl DeltaSink for Show<'_> {
             n: self.n.fetch_add(1, Ordering::Relaxed),
             text: piece.text,
         };
-        for feed in &self.shared.feeds {
-            feed.delta(self.after, &delta);
+        for feed in self.shared.feeds() {
+            feed.delta(after, &delta);
         }
     }
 }
@@ -262,17 +287,16 @@ async fn judge(calls: &[ProposedCall], request: &ModelRequest, plan: Option<&Loo
 
 async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>, scope: Scope) -> Judged {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let arguments: Result<Value, _> = serde_json::from_str(text);
+    let (arguments, broken) = match serde_json::from_str::<Value>(text) {
+        Ok(mut json) => {
+            json.sort_all_objects();
+            (json, None)
+        }
+        Err(error) => (Value::String(call.arguments.clone()), Some(error)),
+    };
     let mut made = ToolCall {
         tool: call.name.clone(),
-        arguments: Arc::new(arguments.as_ref().map_or_else(
-            |_| Value::String(call.arguments.clone()),
-            |json| {
-                let mut json = json.clone();
-                json.sort_all_objects();
-                json
-            },
-        )),
+        arguments: Arc::new(arguments),
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),
         flags: crate::record::CallFlags::default(),
@@ -286,7 +310,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
         return Judged { call: made, refused };
     };
     made.tool = tool.decl.id.as_str().to_owned();
-    if let Err(error) = arguments {
+    if let Some(error) = broken {
         return Judged { call: made, refused: Some(format!("the arguments are no JSON: {error}")) };
     }
     if let Err(reason) = tool.schema.check(&made.arguments) {
@@ -296,7 +320,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
     let verdict: Result<Option<Gate>> = match &tool.gate {
         Some(gate) => {
             let arguments = Arc::clone(&made.arguments);
-            match caught_now(|| Ok(gate(arguments, scope))) {
+            match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
                 Ok(verdict) => caught(verdict).await,
                 Err(error) => Err(error),
             }

@@ -165,7 +165,11 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | Body::LoopExit { .. }
         | Body::LoopLimit { .. }
         | Body::BrainCancelled { .. } => true,
-        Body::LoopToolResult { .. } => matches!(before.body, Body::LoopBrainComplete { .. }),
+        Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. } => {
+            matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before)
+        }
+        Body::LoopModelResult { .. } | Body::LoopWait { .. } => of_a_plugin(before),
+        Body::LoopToolResult { .. } => matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before),
         Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }),
         Body::BrainStart(_) => matches!(before.body, Body::LoopBrainStart { .. }),
         Body::LoopComplete { .. } => matches!(before.body, Body::LoopToolResult { .. }),
@@ -173,6 +177,11 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         Body::BrainMigrated { .. } => true,
         _ => false,
     }
+}
+
+/// Says whether a plugin speaks: what it speaks about follows in the same append.
+const fn of_a_plugin(event: &Event) -> bool {
+    matches!(event.body, Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. })
 }
 
 fn not_open(log: &[Arc<Event>], call: &Path) -> String {

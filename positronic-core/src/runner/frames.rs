@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::link::RunLink;
 use crate::machine::{BrainFrame, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody, ToolPlan};
-use crate::record::{Path, RunId, Segment, Seq};
+use crate::record::{Path, RunId, Segment, Seq, parent_of};
 
 /// The parts of open frames that are no data.
 pub(super) struct Frames {
@@ -61,8 +61,7 @@ impl Frames {
 
     /// Finds the tool of a call, in the tool set of the call's own round.
     pub(super) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolPlan>> {
-        let id = crate::record::ToolId::new(tool).ok()?;
-        self.loops.get(&call.parent()?)?.tools.get(&id)
+        self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
     }
 
     /// Finds the brain that a stage or a call runs.
@@ -100,6 +99,7 @@ impl Frames {
         let brain = self.brains.get(&frame.path);
         Scope {
             state,
+            plugins: frame.plugins.clone(),
             options: brain.map_or_else(|| Document::new(Arc::clone(&frame.options)), |brain| brain.options.clone()),
             services: self.services(&frame.path),
             run: self.run.clone(),

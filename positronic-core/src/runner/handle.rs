@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::ResumeError;
 use super::shared::{Phase, Shared};
 use super::signals::{SignalError, send};
 use crate::machine::{BrainEnd, RunState, Why, pending, status, why};
@@ -122,9 +123,16 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// What `.public(…)` answers, also in words where it panics.
+    /// What `.public(…)` answers, also in words where it panics. [`ResumeError::NoBrain`] when the run was opened by a
+    /// runner that does not know its brain.
     pub fn public(&self) -> crate::Result<Option<Value>> {
-        let Some(public) = self.shared.plan.as_ref().and_then(|plan| plan.public.as_ref()) else { return Ok(None) };
+        let Shared { runner, plan, .. } = &*self.shared;
+        let brain = self.shared.state().root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
+        // A run that was opened has no code to go on with, and its runner may know it all the same.
+        let Some(plan) = plan.as_ref().or_else(|| runner.plan_of(&brain)) else {
+            return Err(ResumeError::NoBrain { brain }.into());
+        };
+        let Some(public) = &plan.public else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
         super::flight::caught_now(|| public(&crate::plan::Document::new(state))).map(Some)
     }
@@ -166,11 +174,12 @@ impl<R> Run<R> {
         }
     }
 
-    /// Waits until every sink has taken what has happened so far, for at most `patience`. Says whether all have.
+    /// Waits until every sink has taken what has happened so far, for at most `patience`. Says whether all have; a sink
+    /// that was given up has not, and is not waited for.
     pub async fn flushed(&self, patience: Duration) -> bool {
         let next = self.shared.state().next;
-        let all = futures::future::join_all(self.shared.feeds.iter().map(|feed| feed.reached(next)));
-        tokio::time::timeout(patience, all).await.is_ok()
+        let all = futures::future::join_all(self.shared.feeds().iter().map(|feed| feed.reached(next)));
+        tokio::time::timeout(patience, all).await.is_ok_and(|reached| reached.into_iter().all(|reached| reached))
     }
 
     /// Sends a signal under a new id.

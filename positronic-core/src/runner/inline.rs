@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::flight::{caught_now, took};
+use super::home::Changes;
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
@@ -49,15 +50,13 @@ impl Worker {
 
     async fn start_brain(&mut self, path: Path) -> Result<bool, Stop> {
         let nested = self.frames.nested(&self.shared.state(), &path);
-        let made = self.around(&path, |state, _, document| {
-            let arguments = state.call(&path).map(|call| Arc::clone(&call.arguments)).unwrap_or_default();
-            (document, arguments)
-        });
-        let (Some(nested), Some((document, arguments))) = (nested, made) else {
+        let arguments = self.shared.state().call(&path).map(|call| Arc::clone(&call.arguments)).unwrap_or_default();
+        let states = self.states(&path);
+        let (Some(nested), Some(states)) = (nested, states) else {
             let drafts = failed_brain(&path, &Error::new("the brain's code has no such brain"));
             return self.append(drafts).await;
         };
-        let options = match caught_now(|| (nested.input)(&document, &arguments)) {
+        let options = match states.and_then(|states| caught_now(|| (nested.input)(&states.document, &arguments))) {
             Ok(options) => options,
             Err(error) => {
                 let drafts = failed_brain(&path, &error);
@@ -81,18 +80,20 @@ impl Worker {
         let nested = self.frames.nested(&self.shared.state(), path);
         let now = Arc::clone(&self.shared);
         let ended = |inner: &BrainFrame| (inner.end.clone(), took(&now, inner.began));
-        let found = self.around(path, |state, brain, document| {
-            let inner = match (&brain.stage, state.call(path).map(|call| &call.phase)) {
+        let states = self.states(path);
+        let found =
+            self.around(path, |state, brain, _| match (&brain.stage, state.call(path).map(|call| &call.phase)) {
                 (Stage::Brain(inner), _) => ended(inner),
                 (_, Some(CallPhase::Brain(inner))) => ended(inner),
                 _ => (None, 0),
-            };
-            (inner, document)
-        });
-        let Some(((Some(end), duration), document)) = found else { return Vec::new() };
+            });
+        let (Some((Some(end), duration)), Some(states)) = (found, states) else { return Vec::new() };
         let is_call = matches!(path.last(), Some(Segment::Call(..)));
         let mapped = match &end {
-            BrainEnd::Completed(result) => map_output(nested.as_ref(), &document, result),
+            BrainEnd::Completed(result) => states.and_then(|states| {
+                let next = map_output(nested.as_ref(), &states.document, result)?;
+                states.step(path, next, Vec::new())
+            }),
             BrainEnd::Failed(failure) => Err(Error::new(failure.message.clone())),
             BrainEnd::Cancelled => Err(Error::new("it was cancelled")),
         };
@@ -100,7 +101,7 @@ impl Worker {
             return finished_call(path, &end, mapped, duration);
         }
         let body = match mapped {
-            Ok(change) => Body::StepComplete { change, duration },
+            Ok(Changes { change, .. }) => Body::StepComplete { change, duration },
             Err(error) => {
                 let message = format!("the result of the brain `{path}` could not be taken over: {error}");
                 let failure = Failure { code: EndReason::State, message, retryable: false };
@@ -154,34 +155,42 @@ impl Worker {
 
     fn resume_call(&mut self, path: &Path) -> Vec<Draft> {
         let now = Arc::clone(&self.shared);
-        let found = self.around(path, |state, _, document| {
+        let states = self.states(path);
+        let found = self.around(path, |state, _, _| {
             let call = state.call(path)?;
             let CallPhase::Resumed { payload, answered, output, .. } = &call.phase else { return None };
             let duration = call.started.map(|started| took(&now, started));
-            Some((call.tool.clone(), payload.clone(), *answered, output.clone(), duration, document))
+            Some((call.tool.clone(), payload.clone(), *answered, output.clone(), duration))
         });
-        let Some(Some((tool, payload, answered, output, duration, document))) = found else { return Vec::new() };
+        let (Some(Some((tool, payload, answered, output, duration))), Some(states)) = (found, states) else {
+            return Vec::new();
+        };
         let on_resume = match self.frames.tool(path, &tool).map(|tool| tool.body.clone()) {
             Some(ToolBody::Function { on_resume, .. }) if answered => on_resume,
             _ => None,
         };
-        let next = on_resume.map(|resume| caught_now(|| resume(&document, &payload))).transpose();
-        let (result, change) = match next {
-            Ok(next) => {
+        let changed = states.and_then(|states| {
+            let next = on_resume.map(|resume| caught_now(|| resume(&states.document, &payload))).transpose()?;
+            states.step(path, next, Vec::new())
+        });
+        let (result, changes) = match changed {
+            Ok(changes) => {
                 let output = match (output, answered) {
                     (Value::Null, _) | (_, false) => payload,
                     (output, true) => serde_json::json!({ "result": output, "answer": payload }),
                 };
-                (ToolResult::Success { output }, next.and_then(|next| Change::between(document.json(), &next)))
+                (ToolResult::success(output), changes)
             }
             Err(error) => (
                 ToolResult::error(format!(
                     "the answer {payload} came, but taking it into the state failed, so the state is as before: {error}"
                 )),
-                None,
+                Changes::default(),
             ),
         };
-        vec![Draft::new(path.clone(), Body::LoopToolResult { result, duration, change })]
+        let Changes { change, mut drafts } = changes;
+        drafts.push(Draft::new(path.clone(), Body::LoopToolResult { result, duration, change }));
+        drafts
     }
 }
 
@@ -215,37 +224,35 @@ fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<Draft> 
     drafts
 }
 
-fn map_output(nested: Option<&NestedPlan>, document: &Document, result: &Value) -> Result<Option<Change>> {
+fn map_output(nested: Option<&NestedPlan>, document: &Document, result: &Value) -> Result<Option<Value>> {
     match nested.and_then(|nested| nested.output.as_ref()) {
-        Some(output) => {
-            let next = caught_now(|| output(document, result))?;
-            Ok(Change::between(document.json(), &next))
-        }
+        Some(output) => caught_now(|| output(document, result)).map(Some),
         None => Ok(None),
     }
 }
 
-fn finished_call(path: &Path, end: &BrainEnd, mapped: Result<Option<Change>>, duration: u64) -> Vec<Draft> {
-    let (complete, result, change) = match (end, mapped) {
-        (BrainEnd::Completed(output), Ok(change)) => {
+fn finished_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration: u64) -> Vec<Draft> {
+    let (complete, result, changes) = match (end, mapped) {
+        (BrainEnd::Completed(output), Ok(changes)) => {
             let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };
-            (complete, ToolResult::Success { output: output.clone() }, change)
+            (complete, ToolResult::success(output.clone()), changes)
         }
         (BrainEnd::Completed(output), Err(error)) => {
             let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };
             let message = format!(
                 "the brain gave {output}, but taking it into the state failed, so the state is as before: {error}"
             );
-            (complete, ToolResult::error(message), None)
+            (complete, ToolResult::error(message), Changes::default())
         }
         (BrainEnd::Failed(_) | BrainEnd::Cancelled, mapped) => {
             let why = mapped.err().map_or_else(String::new, |error| error.to_string());
             let complete = Body::LoopBrainComplete { result: None, error: Some(why.clone()) };
-            (complete, ToolResult::error(why), None)
+            (complete, ToolResult::error(why), Changes::default())
         }
     };
-    vec![
-        Draft::new(path.clone(), complete),
-        Draft::new(path.clone(), Body::LoopToolResult { result, duration: Some(duration), change }),
-    ]
+    let Changes { change, drafts } = changes;
+    let mut all = vec![Draft::new(path.clone(), complete)];
+    all.extend(drafts);
+    all.push(Draft::new(path.clone(), Body::LoopToolResult { result, duration: Some(duration), change }));
+    all
 }

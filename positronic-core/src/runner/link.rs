@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 use super::flight::{Report, Reports};
 use super::shared::Shared;
 use crate::error::{Error, Result};
-use crate::plan::{Link, Plan, SideOutput};
-use crate::record::{Delta, DeltaKind, ModelResponse, Path, Prompt, PublicId, Question};
+use crate::plan::{Link, Plan};
+use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput};
 
 pub(super) struct RunLink {
     // Author's code may keep a context longer than its run lives.
@@ -40,6 +40,10 @@ impl RunLink {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
     }
 
+    fn turn(&self, path: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        self.count(path, |counts| Arc::clone(counts.turns.entry(name.to_owned()).or_default()))
+    }
+
     fn count<T>(&self, call: &Path, count: impl FnOnce(&mut Counts) -> T) -> T {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         count(counts.entry(call.clone()).or_default())
@@ -48,14 +52,12 @@ impl RunLink {
 
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> PublicId {
-        let (recorded, attempt) = self.shared.upgrade().map_or((0, 0), |shared| {
-            let attempt = shared.state().call(path).map_or(0, |call| call.attempt);
-            (shared.prompts().side_outputs(path), attempt)
+        let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
+            shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
         });
         let index = self.count(path, |counts| {
-            // A retry shows its own; a first try that runs again after a crash shows what it has shown.
-            let first = if attempt == 0 { 0 } else { recorded };
-            let index = counts.outputs.unwrap_or(first);
+            // Each try shows its own; one that runs again after a crash shows what it has shown.
+            let index = counts.outputs.unwrap_or(before);
             counts.outputs = Some(index + 1);
             index
         });
@@ -77,17 +79,23 @@ impl Link for RunLink {
         let (path, kind) = (path.clone(), DeltaKind::Progress);
         let delta = Delta { path, attempt: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;
-        for feed in &shared.feeds {
+        for feed in shared.feeds() {
             feed.delta(after, &delta);
         }
     }
 
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.reports.send(Box::new(Report::Question { path, question, reply }));
+        // The questions of a round have no numbers, so they are asked one after the other.
+        let turn = matches!(path.last(), Some(Segment::Round(_))).then(|| self.turn(&path, "model"));
+        let reports = self.reports.clone();
         Box::pin(async move {
+            let _turn = match &turn {
+                Some(turn) => Some(turn.lock().await),
+                None => None,
+            };
             let gone = || Error::new("the run has ended, so the model is not asked");
-            sent.map_err(|_| gone())?;
+            reports.send(Box::new(Report::Question { path, question, reply })).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }
@@ -101,7 +109,7 @@ impl Link for RunLink {
         Box::pin(async move {
             let gone = || Error::new("the run has ended, so nothing is recorded any more");
             // One after the other, so that a name that is asked for twice at once is computed once.
-            let turn = self.count(path, |counts| Arc::clone(counts.turns.entry(name.to_owned()).or_default()));
+            let turn = self.turn(path, name);
             let _turn = turn.lock().await;
             if let Some(known) = self.shared.upgrade().ok_or_else(gone)?.state().value(path, name) {
                 return Ok(known);
@@ -119,11 +127,63 @@ impl Link for RunLink {
         self.shared.upgrade()?.prompts().get(path).cloned()
     }
 
+    fn messages(&self, path: &Path) -> Vec<Message> {
+        self.shared.upgrade().map(|shared| shared.prompts().next_messages(path)).unwrap_or_default()
+    }
+
     fn brain(&self, title: &str) -> Option<Arc<Plan>> {
         self.shared.upgrade()?.runner.brains.get(title).cloned()
     }
 
     fn brains(&self) -> Vec<String> {
         self.shared.upgrade().map(|shared| shared.runner.brains.keys().cloned().collect()).unwrap_or_default()
+    }
+}
+
+/// A link for author's code that runs once more only to find functions again: it reads, and says nothing.
+pub(super) struct Quiet(pub(super) Arc<dyn Link>);
+
+impl Quiet {
+    fn refused<T: Send + 'static>() -> BoxFuture<'static, Result<T>> {
+        let reason = "after a restart, a round that has begun is only looked at: nothing is asked or recorded";
+        Box::pin(std::future::ready(Err(Error::new(reason))))
+    }
+}
+
+impl Link for Quiet {
+    fn output(&self, path: &Path, output: SideOutput) -> PublicId {
+        _ = output;
+        path.public_id()
+    }
+
+    fn progress(&self, _: &Path, _: String) {}
+
+    fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
+        Self::refused()
+    }
+
+    fn once<'a>(
+        &'a self,
+        _: &'a Path,
+        _: &'a str,
+        _: BoxFuture<'a, Result<Value>>,
+    ) -> BoxFuture<'a, Result<Arc<Value>>> {
+        Self::refused()
+    }
+
+    fn record(&self, path: &Path) -> Option<Prompt> {
+        self.0.record(path)
+    }
+
+    fn messages(&self, path: &Path) -> Vec<Message> {
+        self.0.messages(path)
+    }
+
+    fn brain(&self, title: &str) -> Option<Arc<Plan>> {
+        self.0.brain(title)
+    }
+
+    fn brains(&self) -> Vec<String> {
+        self.0.brains()
     }
 }

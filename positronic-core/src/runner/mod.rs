@@ -17,16 +17,20 @@ mod claim;
 mod clock;
 mod commit;
 mod control;
+mod due;
 mod feed;
 mod flight;
 mod fork;
 mod frames;
+mod hand;
 mod handle;
+mod home;
 mod inline;
 mod link;
 mod load;
 mod mail;
 mod open;
+mod plugged;
 mod prepare;
 mod restore;
 mod settle;
@@ -47,10 +51,12 @@ use crate::plan::{Plan, encode};
 use crate::record::{RunId, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
-use claim::InHand;
+use feed::Feeds;
+use hand::InHand;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
+pub use due::Due;
 pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
 pub use open::{ResumeError, Service};
@@ -112,7 +118,7 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     in_hand: InHand,
     #[builder(default, setter(skip))]
-    sinks: Vec<Arc<dyn EventSink>>,
+    sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]
     brains: IndexMap<String, Arc<Plan>>,
 }
@@ -129,8 +135,10 @@ pub enum StartError {
         /// What does not fit.
         reason: String,
     },
-    /// A start with this id has started another run before.
-    #[error("a start with the id `{run}` has started a run of another brain, or with other options, before")]
+    /// There is another run of that id.
+    #[error(
+        "there is a run `{run}` already, of another brain, with other options, for somebody else, or not begun by a start of that id"
+    )]
     Started {
         /// The run.
         run: RunId,
@@ -144,7 +152,7 @@ impl Runner {
     /// Adds a sink for the events of every run.
     #[must_use]
     pub fn sink(mut self, sink: impl EventSink) -> Self {
-        self.sinks.push(Arc::new(sink));
+        self.sinks.push(Feeds::new(Arc::new(sink)));
         self
     }
 

@@ -1,26 +1,24 @@
 //! Runs begin here, and runs that exist are found again: opened, taken over after a crash, served.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::attend::attend;
-use super::claim::{NoClaim, claim};
+use super::claim::{NoClaim, claim, worker_of};
 use super::commit::{Extras, append_of, follow, stamp};
+use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
 use super::worker::Worker;
-use super::{Control, Run, Runner, StartError, load};
+use super::{Control, Due, Run, Runner, StartError, load};
 use crate::machine::RunState;
 use crate::plan::Plan;
 use crate::projection::Prompts;
 use crate::record::{Body, BrainStart, Draft, Epoch, Path, RunId, RunSummary, Seq, Start};
-use crate::store::{RunFilter, StoreError, Watcher};
+use crate::store::{RunFilter, StoreError};
 
 /// Says why a run is not gone on with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,18 +72,24 @@ impl Runner {
             Some(id) => RunId::new(id.as_str()),
             None => self.ids.run(),
         };
+        let given = (start.id.clone(), start.user.clone(), start.conversation.clone());
         let begin = BrainStart { start: (start != Start::default()).then_some(start), ..plan.begin(options.clone()) };
         match self.begin(&run, Arc::clone(&plan), begin).await {
             Err(StoreError::Conflict { .. }) => {}
             begun => return Ok(begun?),
         }
-        // The same start again is the same run.
+        // The same start again is the same run, but nobody gets hold of another one's by its id.
         let known = load::whole(&*self.store, &run).await?;
-        let same = known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
+        let Start { id, user, conversation, .. } = &known.state.start;
+        let same = (id, user, conversation) == (&given.0, &given.1, &given.2)
+            && known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
         if same { Ok(self.attended(run, Some(plan), known)) } else { Err(StartError::Started { run }) }
     }
 
     async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<Run<Value>, StoreError> {
+        if self.in_hand.is_leaving() {
+            return Err(StoreError::Failed { message: LEAVES.to_owned() });
+        }
         let epoch = Epoch(1);
         let now = self.clock.now();
         let holder = self.holder().await?.name().to_owned();
@@ -103,8 +107,11 @@ impl Runner {
         self.store.append(run, append).await?;
         let prompts = Prompts::of(events.iter().map(|event| &**event));
         let folded = Folded { state, prompts, summary };
-        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded, Seq(0));
-        let worker = Worker::restored(&shared, &shared.state().clone(), &plan, epoch, grip)
+        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded);
+        shared.feed(Seq(0));
+        let begun = shared.state().clone();
+        let worker = Worker::restored(&shared, &begun, &plan, epoch, grip)
+            .await
             .map_err(|message| StoreError::Failed { message })?;
         tokio::spawn(attend(Arc::clone(&shared), Some(worker)));
         Ok(Run::new(shared))
@@ -112,7 +119,8 @@ impl Runner {
 
     fn attended(&self, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Run<Value> {
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run, plan, folded, next);
+        let shared = Shared::new(self.clone(), run, plan, folded);
+        shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), None));
         Run::new(shared)
     }
@@ -138,13 +146,15 @@ impl Runner {
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
         }
-        let title = folded.summary.brain.clone();
-        let Some(plan) = self.plan_of(&title).cloned() else { return Err(ResumeError::NoBrain { brain: title }) };
+        let title = Arc::clone(&folded.summary.brain);
+        let Some(plan) = self.plan_of(&title).cloned() else {
+            return Err(ResumeError::NoBrain { brain: title.to_string() });
+        };
         if let Some(root) = &folded.state.root {
             migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
         }
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded, next);
+        let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded);
         let begun = match claim(&shared).await {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
@@ -153,6 +163,8 @@ impl Runner {
             Err(NoClaim::Stopped(Stop::Lost)) => return Err(ResumeError::Held { by: "another worker".to_owned() }),
             Err(NoClaim::Stopped(Stop::Failed(reason))) => return Err(ResumeError::Failed(reason)),
         };
+        // Not before: where another worker has the run, its events are no business of the sinks here.
+        shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), begun));
         Ok(Run::new(shared))
     }
@@ -189,11 +201,10 @@ impl Runner {
 
     /// Says whether no worker has a run in hand.
     async fn is_free(&self, row: &RunSummary) -> Result<bool, StoreError> {
-        let Some(claim) = row.claim.as_ref().filter(|claim| !claim.released) else { return Ok(true) };
-        if self.holder().await?.name() == claim.holder {
-            return Ok(self.in_hand.grip(&row.run).is_some());
+        match worker_of(&*self.store, row.claim.as_ref()).await? {
+            Some(worker) if self.holder().await?.name() == worker => Ok(!self.in_hand.has(&row.run)),
+            worker => Ok(worker.is_none()),
         }
-        Ok(!self.store.is_alive(&claim.holder).await?)
     }
 }
 
@@ -209,45 +220,23 @@ impl Drop for Service {
     }
 }
 
-/// How often it is looked whether something is due, or a worker of another process has died.
-const LOOK: Duration = Duration::from_secs(1);
-
-struct Bell(Notify);
-
-impl Watcher for Bell {
-    fn appended(&self, _: &RunId, _: Seq) {
-        self.0.notify_one();
-    }
-}
-
 async fn serve(runner: Runner) {
-    let bell = Arc::new(Bell(Notify::new()));
-    let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-    runner.store.watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-    // Where a run was refused, as of which event: it is not tried again before something has changed.
-    let mut refused: HashMap<RunId, Seq> = HashMap::new();
+    let mut due = runner.control().due();
     loop {
-        let due = RunFilter::builder().due(runner.clock.now()).build();
-        match runner.store.runs(&due).await {
+        due.wait().await;
+        match due.rows(|run| runner.in_hand.has(run)).await {
             Ok(rows) => {
-                refused.retain(|run, _| rows.iter().any(|row| row.run == *run));
                 for row in rows {
-                    if refused.get(&row.run) != Some(&row.next) {
-                        take(&runner, row, &mut refused).await;
-                    }
+                    take(&runner, &row, &mut due).await;
                 }
             }
             Err(error) => tracing::warn!(%error, "the runs to be served cannot be listed"),
         }
-        tokio::select! {
-            () = bell.0.notified() => {}
-            () = tokio::time::sleep(LOOK) => {}
-        }
     }
 }
 
-async fn take(runner: &Runner, row: RunSummary, refused: &mut HashMap<RunId, Seq>) {
-    match runner.is_free(&row).await {
+async fn take(runner: &Runner, row: &RunSummary, due: &mut Due) {
+    match runner.is_free(row).await {
         Ok(true) => {}
         Ok(false) => return,
         Err(error) => return tracing::warn!(run = %row.run, %error, "it is not known who has the run in hand"),
@@ -257,7 +246,7 @@ async fn take(runner: &Runner, row: RunSummary, refused: &mut HashMap<RunId, Seq
         Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => {}
         Err(error) => {
             tracing::warn!(run = %row.run, %error, "the run cannot go on here");
-            refused.insert(row.run, row.next);
+            due.refuse(row);
         }
     }
 }

@@ -2,41 +2,96 @@
 
 use std::sync::Arc;
 
-use super::flight::caught_now;
+use super::flight::{Outcome, caught_now};
+use super::plugged::{Round, prepared};
 use super::shared::Stop;
 use super::worker::Worker;
-use crate::machine::{LoopFrame, Prepared};
-use crate::plan::{LoopPlan, StageBody};
+use crate::machine::{LoopFrame, LoopPhase, Prepared};
+use crate::plan::{Compaction, LoopPlan, StageBody};
 use crate::record::{
-    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Overrides, Path, Segment, ToolDecl,
-    ToolEntry, ToolSet, hash_json, hash_text,
+    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Overrides, Path, PluginStates,
+    Segment, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
 };
 
 impl Worker {
-    /// Runs a loop's configuration and begins its round.
+    /// Runs a loop's configuration, and begins its round or lets its plugins prepare it first.
     pub(super) async fn prepare(&mut self, path: Path, round: u32) -> Result<bool, Stop> {
-        let owner = path.parent().unwrap_or_default();
-        let yielded = self.yielded(&owner, &path);
-        let plan = match yielded.and_then(checked) {
+        let plan = match self.yielded(&path) {
             Ok(plan) => plan,
-            Err(error) => {
-                let message = format!("the loop `{path}` cannot be configured: {error}");
-                let failure = Failure { code: EndReason::Config, message, retryable: false };
-                return self.append(self.failed_loop(&path, failure)).await;
-            }
+            Err(error) => return self.not_prepared(&path, &error).await,
         };
+        if plan.plugins.is_empty() {
+            return self.begin_round(path, round, Round { plan, plugins: PluginStates::default() }).await;
+        }
+        // A plugin may ask a model, which is recorded in the loop.
+        if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path)
+            && !self.append(vec![Draft::new(path.clone(), loop_start(&plan))]).await?
+        {
+            return Ok(false);
+        }
+        let Some(scope) = self.scope(path.round(round)) else { return Ok(true) };
+        let read = self.said(&path);
+        self.answered.remove(&path.round(round));
+        self.launch(path, true, async move {
+            Outcome::Prepared { result: prepared(plan, scope).await.map(Box::new), round, read }
+        });
+        Ok(true)
+    }
+
+    /// Begins a round that plugins have prepared, unless something was said meanwhile that they have not read.
+    pub(super) async fn settle_prepared(
+        &mut self,
+        path: &Path,
+        result: crate::Result<Box<Round>>,
+        round: u32,
+        read: usize,
+    ) -> Result<(), Stop> {
+        let waits = self.shared.state().looped(path).is_some_and(|frame| {
+            frame.path == *path && frame.round == round && matches!(frame.phase, LoopPhase::Prepare)
+        });
+        if !waits || read != self.said(path) {
+            return Ok(());
+        }
+        match result {
+            Ok(prepared) => self.begin_round(path.clone(), round, *prepared).await?,
+            Err(error) => self.not_prepared(path, &error).await?,
+        };
+        Ok(())
+    }
+
+    /// Counts what has been said in a loop so far.
+    fn said(&self, path: &Path) -> usize {
+        self.shared.prompts().get(path).map_or(0, |prompt| prompt.output.len())
+    }
+
+    async fn not_prepared(&mut self, path: &Path, error: &crate::Error) -> Result<bool, Stop> {
+        let message = format!("the loop `{path}` cannot be configured: {error}");
+        let failure = Failure { code: EndReason::Config, message, retryable: false };
+        self.append(self.failed_loop(path, failure)).await
+    }
+
+    async fn begin_round(&mut self, path: Path, round: u32, prepared: Round) -> Result<bool, Stop> {
+        let Round { plan, plugins } = prepared;
+        if let Err(error) = checked(&plan) {
+            return self.not_prepared(&path, &error).await;
+        }
         let mut drafts = Vec::new();
-        let iteration = {
+        {
             let state = self.shared.state();
             let frame = state.looped(&path).filter(|frame| frame.path == path);
             if frame.is_none() {
-                let (input, message_id) = (plan.input.clone(), plan.message_id.clone());
-                let start = Body::LoopStart { input, message_id, limits: plan.limits.clone() };
-                drafts.push(Draft::new(path.clone(), start));
+                drafts.push(Draft::new(path.clone(), loop_start(&plan)));
             }
-            iteration(frame, &plan)
-        };
-        drafts.push(Draft::new(path.round(round), Body::LoopIteration(Box::new(iteration))));
+            if let Some(Compaction { keep, summary }) = plan.compaction.clone() {
+                drafts.push(Draft::new(path.clone(), Body::LoopCompacted { keep, summary }));
+            }
+            let mut iteration = iteration(frame, &plan);
+            if let Some(brain) = state.owner(&path).filter(|_| !plugins.is_empty()) {
+                let steps = plugins.iter().map(|(name, kept)| (name, brain.plugins.step(name, kept)));
+                iteration.plugins = steps.filter_map(|(name, step)| Some((name.to_owned(), step?))).collect();
+            }
+            drafts.push(Draft::new(path.round(round), Body::LoopIteration(Box::new(iteration))));
+        }
         let appended = self.append(drafts).await?;
         if appended {
             self.frames.set_loop(path, Arc::new(plan));
@@ -44,11 +99,11 @@ impl Worker {
         Ok(appended)
     }
 
-    fn yielded(&mut self, owner: &Path, path: &Path) -> crate::Result<LoopPlan> {
+    fn yielded(&mut self, path: &Path) -> crate::Result<LoopPlan> {
         let missing = || crate::Error::new("the brain's code has no such loop");
         let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
-        let scope = self.scope(owner, path.clone()).ok_or_else(missing)?;
-        match self.frames.stage(owner, name) {
+        let scope = self.scope(path.clone()).ok_or_else(missing)?;
+        match self.frames.stage(&path.parent().unwrap_or_default(), name) {
             Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)).map(|plan| self.overridden(plan)),
             _ => Err(missing()),
         }
@@ -80,13 +135,18 @@ impl Worker {
     }
 }
 
-fn checked(plan: LoopPlan) -> crate::Result<LoopPlan> {
+fn loop_start(plan: &LoopPlan) -> Body {
+    let (input, message_id) = (plan.input.clone(), plan.message_id.clone());
+    Body::LoopStart { input, message_id, hidden: plan.hidden, limits: plan.limits.clone() }
+}
+
+fn checked(plan: &LoopPlan) -> crate::Result<()> {
     let tools = ToolSet::new(plan.tools.values().map(|tool| tool.decl.clone()).collect());
     match tools.collision() {
         Some((one, other)) => Err(crate::Error::new(format!(
             "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
         ))),
-        None => Ok(plan),
+        None => Ok(()),
     }
 }
 

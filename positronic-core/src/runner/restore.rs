@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+
 use super::flight::caught_now;
 use super::frames::Frames;
-use super::link::RunLink;
-use crate::machine::{BrainFrame, CallPhase, LoopFrame, RunState, Stage};
-use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody};
+use super::link::{Quiet, RunLink};
+use super::plugged::found_again;
+use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
+use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody};
 use crate::record::{Body, Change, RunId, ToolDecl};
 
 impl Frames {
     /// Finds the plans, services and tools of all open frames. What `prepare` yielded is found by running it again on
     /// the state that it saw.
-    pub(super) fn restored(
+    pub(super) async fn restored(
         run: &RunId,
         state: &RunState,
         plan: &Arc<Plan>,
@@ -20,12 +23,23 @@ impl Frames {
     ) -> Result<Self, String> {
         let mut frames = Self::new(run, state.start.user.as_deref());
         if let Some(root) = &state.root {
-            frames.restore(root, plan, &(Arc::new(()) as AnyServices), link)?;
+            frames.restore(root, plan, &(Arc::new(()) as AnyServices), link).await?;
         }
         Ok(frames)
     }
 
-    fn restore(
+    /// Boxed, since a brain can be in a brain.
+    fn restore<'a>(
+        &'a mut self,
+        frame: &'a BrainFrame,
+        plan: &'a Arc<Plan>,
+        around: &'a AnyServices,
+        link: &'a Arc<RunLink>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.restore_brain(frame, plan, around, link))
+    }
+
+    async fn restore_brain(
         &mut self,
         frame: &BrainFrame,
         plan: &Arc<Plan>,
@@ -39,14 +53,21 @@ impl Frames {
         let services = self.services(&frame.path);
         let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {
-            (Stage::Brain(inner), Some(StageBody::Brain(nested))) => self.restore(inner, &nested.plan, &services, link),
+            (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
+                self.restore(inner, &nested.plan, &services, link).await
+            }
             (Stage::Loop(looped), Some(StageBody::Loop(configure))) => {
                 let mut scope = self.scope(frame, looped.path.clone(), link);
                 scope.state = Document::new(Arc::clone(&looped.seen));
-                let configured = |scope: Scope| caught_now(|| configure(scope));
-                let yielded = configured(scope)
+                scope.plugins = looped.seen_plugins.clone();
+                let configured = caught_now(|| configure(scope.clone()));
+                let mut yielded = configured
                     .map_err(|error| format!("the loop `{}` cannot be configured again: {error}", looped.path))?;
-                self.restore_calls(looped, &yielded, &services, link)?;
+                if !matches!(looped.phase, LoopPhase::Prepare) {
+                    scope.link = Arc::new(Quiet(scope.link));
+                    yielded = found_again(yielded, scope).await;
+                }
+                self.restore_calls(looped, &yielded, &services, link).await?;
                 self.set_loop(looped.path.clone(), Arc::new(yielded));
                 Ok(())
             }
@@ -54,7 +75,7 @@ impl Frames {
         }
     }
 
-    fn restore_calls(
+    async fn restore_calls(
         &mut self,
         looped: &LoopFrame,
         plan: &LoopPlan,
@@ -71,7 +92,7 @@ impl Frames {
                 return Err(format!("the call `{}` is open, and {difference}", call.path));
             }
             if let (CallPhase::Brain(inner), ToolBody::Brain(NestedPlan { plan, .. })) = (&call.phase, &tool.body) {
-                self.restore(inner, plan, services, link)?;
+                self.restore(inner, plan, services, link).await?;
             }
         }
         Ok(())

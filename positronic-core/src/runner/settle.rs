@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::flight::{Answer, Judged, Outcome, Report, ask, caught_now, took};
+use super::home::{Changes, plugin_steps};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
@@ -28,6 +29,9 @@ impl Worker {
             Outcome::Step { result, took } => self.settle_step(path, result, took),
             Outcome::Answer { result, attempt, took } => self.settle_answer(path, result, attempt, took),
             Outcome::Tool { result, attempt, took } => self.settle_tool(path, result, attempt, took),
+            Outcome::Prepared { result, round, read } => {
+                return self.settle_prepared(path, result, round, read).await;
+            }
             Outcome::Question { result, reply, took } => return self.settle_question(path, result, reply, took).await,
         };
         let waits = drafts.iter().any(|draft| matches!(draft.body, Body::LoopWait { .. }));
@@ -97,7 +101,7 @@ impl Worker {
     }
 
     fn answered_drafts(&self, path: &Path, answer: Answer, duration: u64) -> Vec<Draft> {
-        let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls } = answer;
+        let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls, plugins, failed } = answer;
         let looped = path.parent().unwrap_or_default();
         let round = match path.last() {
             Some(Segment::Round(round)) => round,
@@ -106,8 +110,14 @@ impl Worker {
         name_every_call(&mut parts, calls.len());
         let mut drafts = Vec::with_capacity(1 + 2 * calls.len());
         let mut results = Vec::new();
-        drafts.push(Draft::new(path.clone(), Body::LoopModelResult { parts: parts.into(), facts, duration }));
         let state = self.shared.state();
+        if let Some(brain) = state.owner(path) {
+            drafts.extend(plugin_steps(path, &brain.plugins, &plugins));
+        }
+        drafts.extend(failed.into_iter().map(|(plugin, message)| {
+            Draft::new(path.clone(), Body::LoopPluginFailed { plugin: plugin.to_owned(), message })
+        }));
+        drafts.push(Draft::new(path.clone(), Body::LoopModelResult { parts: parts.into(), facts, duration }));
         for (index, Judged { call, refused }) in (0..).zip(calls) {
             let path = looped.call(round, index);
             let denied = state.looped(&path).is_some_and(|frame| is_denied(frame, &call));
@@ -126,38 +136,43 @@ impl Worker {
     }
 
     fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<Draft> {
-        let found = {
-            let shared = Arc::clone(&self.shared);
-            let state = shared.state();
-            let call = state.call(path).map(|call| (call.tool.clone(), call.flags));
-            call.zip(state.owner(path).map(|brain| self.frames.document(brain)))
-        };
-        let Some(((tool, flags), document)) = found else { return Vec::new() };
+        let called = self.shared.state().call(path).map(|call| (call.tool.clone(), call.flags));
+        let Some(((tool, flags), states)) = called.zip(self.states(path)) else { return Vec::new() };
         let reply = match result {
             Ok(reply) => reply,
             Err(error) => return vec![self.failed_tool(path, &tool, flags, attempt, &error, duration)],
         };
-        let body = match updated(&document, reply.updates) {
-            Err(error) => Body::LoopToolResult {
+        let (output, brief) = (reply.output, reply.brief);
+        let updates = (reply.updates, reply.plugin_updates);
+        let changed = states.and_then(|states| {
+            let next = updated(&states.document, updates.0)?;
+            states.step(path, next, updates.1)
+        });
+        let (changes, failed) = match changed {
+            Ok(changes) => (changes, None),
+            Err(error) => (Changes::default(), Some(error)),
+        };
+        let change = changes.change;
+        let body = match failed {
+            Some(error) => Body::LoopToolResult {
                 result: ToolResult::error(format!(
-                    "the tool did its work and gave {}, but its change of the state failed, so the state is as before: \
-                     {error}",
-                    reply.output
+                    "the tool did its work and gave {output}, but its change of the state failed, so the state is as \
+                     before: {error}"
                 )),
                 duration: Some(duration),
                 change: None,
             },
-            Ok(change) if reply.waits.is_empty() => Body::LoopToolResult {
-                result: ToolResult::Success { output: reply.output },
-                duration: Some(duration),
-                change,
-            },
-            Ok(change) => {
+            None if reply.waits.is_empty() => {
+                Body::LoopToolResult { result: ToolResult::Success { output, brief }, duration: Some(duration), change }
+            }
+            None => {
                 let waits = reply.waits.into_iter().map(|wait| self.absolute(path, wait)).collect();
-                Body::LoopWait { waits, output: reply.output, change }
+                Body::LoopWait { waits, output, change }
             }
         };
-        vec![Draft::new(path.clone(), body)]
+        let mut drafts = changes.drafts;
+        drafts.push(Draft::new(path.clone(), body));
+        drafts
     }
 
     fn failed_tool(
@@ -210,43 +225,52 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers a step's question: from the record if it was answered before, else by asking.
+    /// Answers the question of a step, or of a plugin that prepares a round: from the record if it was answered before,
+    /// else by asking.
     pub(super) async fn question(
         &mut self,
-        step: Path,
+        asks: Path,
         question: Question,
         reply: oneshot::Sender<Result<ModelResponse>>,
     ) -> Result<(), Stop> {
         let hash = question_hash(&question);
-        let used = self.answered.entry(step.clone()).or_default();
-        let (known, count) = {
-            let state = self.shared.state();
-            let asked = match state.owner(&step).map(|brain| &brain.stage) {
-                Some(Stage::Step(frame)) => frame.asked.as_slice(),
-                _ => &[],
-            };
-            let known = asked.iter().enumerate().find_map(|(index, asked)| {
-                let fits = asked.hash == hash && !used.contains(&index);
-                asked.answer.clone().filter(|_| fits).map(|parts| (index, parts))
-            });
-            (known, asked.len())
+        let asked = match self.shared.state().owner(&asks).map(|brain| &brain.stage) {
+            Some(Stage::Step(frame)) => frame.asked.clone(),
+            Some(Stage::Loop(frame)) => frame.asked.clone(),
+            _ => Vec::new(),
         };
-        if let Some((index, parts)) = known {
-            used.insert(index);
+        // The questions of a round have no numbers: they are asked one after the other.
+        let numbered = |index: usize| match asks.last() {
+            Some(Segment::Round(_)) => asks.clone(),
+            _ => asks.round(u32::try_from(index).unwrap_or(u32::MAX)),
+        };
+        let used = self.answered.get(&asks);
+        let fits = |index: &usize| {
+            asked.get(*index).is_some_and(|asked| asked.hash == hash) && used.is_none_or(|used| !used.contains(index))
+        };
+        let answer_of = |index: usize| asked.get(index).and_then(|asked| asked.answer.clone());
+        let known = (0..asked.len()).filter(fits).find_map(|index| Some((index, answer_of(index)?)));
+        // What was asked by a worker that is gone is asked again as it was.
+        let unanswered = || {
+            (0..asked.len()).filter(fits).find(|index| answer_of(*index).is_none() && !self.flies(&numbered(*index)))
+        };
+        let index = known.as_ref().map(|(index, _)| *index).or_else(unanswered).unwrap_or(asked.len());
+        let path = numbered(index);
+        self.answered.entry(asks.clone()).or_default().insert(index);
+        if let Some((_, parts)) = known {
             _ = reply.send(Ok(ModelResponse { parts: parts.to_vec(), ..ModelResponse::default() }));
             return Ok(());
         }
-        used.insert(count);
-        let path = step.round(u32::try_from(count).unwrap_or(u32::MAX));
         let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
         let request = question_request(path.clone(), 0, &question);
         let intent = Body::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };
-        if !self.append_outcome(&step, vec![Draft::new(path.clone(), intent)]).await? {
+        if !self.append_outcome(&asks, vec![Draft::new(path.clone(), intent)]).await? {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
         let reports = self.reports.clone();
-        let after = shared.state().next;
+        // A plugin's question is not what the round says.
+        let after = (path != asks).then(|| shared.state().next);
         self.launch(path.clone(), false, async move {
             let started = shared.now();
             let retry = shared.runner.retry;
@@ -296,7 +320,7 @@ fn is_denied(frame: &LoopFrame, call: &ToolCall) -> bool {
 }
 
 /// Applies a tool's updates one after the other, all or none.
-fn updated(document: &Document, updates: Vec<crate::plan::Update>) -> Result<Option<Change>> {
+fn updated(document: &Document, updates: Vec<crate::plan::Update>) -> Result<Option<Value>> {
     if updates.is_empty() {
         return Ok(None);
     }
@@ -305,7 +329,7 @@ fn updated(document: &Document, updates: Vec<crate::plan::Update>) -> Result<Opt
         let next = caught_now(|| update(&current))?;
         current = Document::new(Arc::new(next));
     }
-    Ok(Change::between(document.json(), current.json()))
+    Ok(Some(Value::clone(current.json())))
 }
 
 /// Gives every call exactly one part: an adapter may have left one out, or named one twice.

@@ -1,7 +1,7 @@
 //! What a run's worker and the holders of the run share: the run as of now, folded from its log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::{Notify, watch};
 
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     pub(super) run: RunId,
     /// The brain's code; none where the run is only looked at.
     pub(super) plan: Option<Arc<Plan>>,
-    pub(super) feeds: Vec<Feed>,
+    feeds: OnceLock<Vec<Feed>>,
     pub(super) settled: watch::Sender<(Phase, Seq)>,
     /// Rings when somebody else has appended, and when nobody holds the run any more.
     pub(super) bell: Arc<Notify>,
@@ -71,24 +71,9 @@ pub(super) struct Folded {
 }
 
 impl Shared {
-    /// Makes the shared part of a run; the runner's sinks are fed with its events from `sinks_from` on, unless they say
-    /// where they are.
-    pub(super) fn new(
-        runner: Runner,
-        run: RunId,
-        plan: Option<Arc<Plan>>,
-        folded: Folded,
-        sinks_from: Seq,
-    ) -> Arc<Self> {
+    /// Makes the shared part of a run, whose sinks are not fed yet.
+    pub(super) fn new(runner: Runner, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Arc<Self> {
         let Folded { state, prompts, summary } = folded;
-        let feeds = runner
-            .sinks
-            .iter()
-            .map(|sink| {
-                let from = sink.position(&run).unwrap_or(sinks_from);
-                Feed::start(Arc::clone(sink), Arc::clone(&runner.store), run.clone(), from)
-            })
-            .collect();
         let shared = Arc::new(Self {
             settled: watch::Sender::new((Phase::Working, state.next)),
             bell: Arc::new(Notify::new()),
@@ -99,11 +84,22 @@ impl Shared {
             runner,
             run,
             plan,
-            feeds,
+            feeds: OnceLock::new(),
         });
         let watcher: Arc<dyn Watcher> = Arc::clone(&shared) as Arc<dyn Watcher>;
         shared.runner.store.watch(Some(&shared.run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
         shared
+    }
+
+    /// Feeds the runner's sinks with the run's events: from `from` on those that have seen nothing of the run and do not
+    /// say where they are.
+    pub(super) fn feed(&self, from: Seq) {
+        let (Runner { sinks, store, .. }, over) = (&self.runner, self.state().has_ended());
+        self.feeds.get_or_init(|| sinks.iter().map(|sink| sink.feed(store, &self.run, from, over)).collect());
+    }
+
+    pub(super) fn feeds(&self) -> &[Feed] {
+        self.feeds.get().map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, RunState> {

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use super::claim::Grip;
 use super::flight::{Outcome, Report, Reports, panicked};
 use super::frames::Frames;
+use super::hand::Grip;
 use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
 use crate::machine::{Effect, RunState, next};
-use crate::plan::{Plan, SideOutput};
+use crate::plan::Plan;
 use crate::record::{Body, Draft, Epoch, Path, Seq, Status, Timestamp};
 
 /// Drives one run.
@@ -31,6 +31,8 @@ pub(super) struct Worker {
     flights: HashMap<Path, Flight>,
     incoming: mpsc::UnboundedReceiver<Box<Report>>,
     held: Vec<Report>,
+    /// Whether the runner lets go of its runs.
+    leaves: watch::Receiver<bool>,
     _grip: Grip,
 }
 
@@ -45,7 +47,7 @@ struct Flight {
 pub(super) enum Left {
     /// The run has ended.
     Ended,
-    /// There was nothing to do for a while.
+    /// There was nothing to do for a while, or the runner lets go of its runs.
     Released,
     /// Another worker has the run.
     Lost,
@@ -56,7 +58,7 @@ pub(super) enum Left {
 impl Worker {
     /// Makes the worker of a run, with what its open frames need beside their state: the author's configurations run
     /// again, on the state that they saw. Answers in words how the brain's code differs from the run's.
-    pub(super) fn restored(
+    pub(super) async fn restored(
         shared: &Arc<Shared>,
         state: &RunState,
         plan: &Arc<Plan>,
@@ -65,7 +67,7 @@ impl Worker {
     ) -> Result<Box<Self>, String> {
         let (reports, incoming) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(shared, reports.clone()));
-        let frames = Frames::restored(&shared.run, state, plan, &link)?;
+        let frames = Frames::restored(&shared.run, state, plan, &link).await?;
         Ok(Box::new(Self {
             epoch,
             snapshot: state.next,
@@ -76,6 +78,7 @@ impl Worker {
             flights: HashMap::new(),
             incoming,
             held: Vec::new(),
+            leaves: shared.runner.in_hand.leaves(),
             shared: Arc::clone(shared),
             _grip: grip,
         }))
@@ -109,9 +112,16 @@ impl Worker {
     async fn drive(&mut self) -> Result<Left, Stop> {
         self.take_mail().await?;
         loop {
-            let wake = self.begin_effects().await?;
+            let leaves = *self.leaves.borrow();
+            let wake = if leaves { None } else { self.begin_effects().await? };
             if self.shared.state().has_ended() {
                 return Ok(Left::Ended);
+            }
+            if leaves && self.flights.is_empty() {
+                if self.release("its worker lets go of its runs".to_owned()).await? {
+                    return Ok(Left::Released);
+                }
+                continue;
             }
             let idle = self.flights.is_empty() && self.waits_for_somebody();
             self.shared.publish(if idle { Phase::Suspended } else { Phase::Working });
@@ -176,6 +186,11 @@ impl Worker {
         Ok(())
     }
 
+    /// Says whether something is in flight at a path.
+    pub(super) fn flies(&self, path: &Path) -> bool {
+        self.flights.contains_key(path)
+    }
+
     pub(super) fn launch(&mut self, path: Path, awaited: bool, work: impl Future<Output = Outcome> + Send + 'static) {
         let reports = self.reports.clone();
         let at = path.clone();
@@ -196,6 +211,7 @@ impl Worker {
             biased;
             Some(report) = self.incoming.recv() => self.take(*report).await?,
             () = shared.bell.notified() => self.catch_up().await?,
+            Ok(()) = self.leaves.changed() => {}
             () = sleep(pause.min(linger)) => return Ok(pause <= linger),
         }
         if self.shared.state().has_ended() {
@@ -235,11 +251,7 @@ impl Worker {
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
             Report::Output { path, id, output } => {
-                let (file, widget) = match output {
-                    SideOutput::File(file) => (Some(file), None),
-                    SideOutput::Widget(widget) => (None, Some(widget)),
-                };
-                let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, file, widget })];
+                let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, output })];
                 self.append_outcome(&path, drafts).await?;
             }
             Report::Question { path, question, reply } => self.question(path, question, reply).await?,

@@ -1,8 +1,9 @@
 //! Where events go as they happen.
 //!
-//! A sink sees every event of a run in order, without a gap. Each sink of a run is fed by a task of its own that reads
-//! the store from the sink's position, so a slow one delays nobody and needs no queue; one that fails is tried again
-//! at the same event, and given up after a while without harm to the run. Deltas are shown live and may be lost.
+//! A sink sees every event of a run in order, once and without a gap. Each sink of a run is fed by a task of its own
+//! that reads the store from the sink's position, so a slow one delays nobody and needs no queue; one that fails is
+//! tried again at the same event, and given up after a while without harm to the run, until somebody takes the run up
+//! again. Deltas are shown live and may be lost.
 
 mod channel;
 mod json_lines;
@@ -24,7 +25,8 @@ pub trait EventSink: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// Returns the number of the event that the sink wants next of a run that exists already, as after a restart. Where it
-    /// says nothing, it gets what happens from then on.
+    /// says nothing, it gets what comes after the last event that the runner or a clone of it has shown it, and of a run
+    /// that is new to them what happens from then on.
     fn position(&self, _run: &RunId) -> Option<Seq> {
         None
     }

@@ -1,5 +1,7 @@
 //! Questions to a store that are answered without loading a log.
 
+use std::sync::Arc;
+
 use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp};
 
 /// Says which runs are listed. What is not given does not narrow the list.
@@ -34,7 +36,7 @@ impl RunFilter {
     pub fn passes(&self, row: &RunSummary) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| row.run.as_str().starts_with(prefix))
             && (self.status.is_empty() || self.status.contains(&row.status))
-            && self.brain.as_ref().is_none_or(|brain| row.brain == *brain)
+            && self.brain.as_ref().is_none_or(|brain| *row.brain == **brain)
             && (self.user.is_none() || row.user == self.user)
             && self.since.is_none_or(|since| row.at >= since)
             && self.before.is_none_or(|before| row.at < before)
@@ -96,7 +98,7 @@ pub struct Waiter {
     /// The run.
     pub run: RunId,
     /// The title of its brain.
-    pub brain: String,
+    pub brain: Arc<str>,
     /// When it began to wait.
     pub at: Timestamp,
     /// What waits, and for what.

@@ -6,11 +6,18 @@ use std::sync::{Arc, Weak};
 use super::Watcher;
 use crate::record::RunId;
 
-/// The watchers of one store. One that has been dropped is forgotten when it would have been told.
+/// How many watchers there may be before those that were dropped are forgotten.
+const FULL: usize = 256;
+
+/// The watchers of one store. One that has been dropped is forgotten when it would have been told, or when there are
+/// twice as many as were left the last time.
 #[derive(Default)]
 pub(super) struct Watchers {
     of_runs: HashMap<RunId, Vec<Weak<dyn Watcher>>>,
     of_all: Vec<Weak<dyn Watcher>>,
+    /// How many were added since those that were dropped were forgotten, with those that were left then.
+    added: usize,
+    left: usize,
 }
 
 impl Watchers {
@@ -19,6 +26,10 @@ impl Watchers {
         match run {
             None => self.of_all.push(watcher),
             Some(run) => self.of_runs.entry(run.clone()).or_default().push(watcher),
+        }
+        self.added += 1;
+        if self.added > FULL.max(2 * self.left) {
+            self.forget_dropped();
         }
     }
 
@@ -37,16 +48,53 @@ impl Watchers {
     /// Says whether nobody watches any more.
     #[cfg(feature = "sqlite")]
     pub(super) fn is_empty(&mut self) -> bool {
+        self.forget_dropped();
+        self.left == 0
+    }
+
+    fn forget_dropped(&mut self) {
         self.of_all.retain(|watcher| watcher.strong_count() > 0);
         self.of_runs.retain(|_, watchers| {
             watchers.retain(|watcher| watcher.strong_count() > 0);
             !watchers.is_empty()
         });
-        self.of_all.is_empty() && self.of_runs.is_empty()
+        self.left = self.of_all.len() + self.of_runs.values().map(Vec::len).sum::<usize>();
+        self.added = self.left;
     }
 }
 
 fn living(watchers: &mut Vec<Weak<dyn Watcher>>) -> Vec<Arc<dyn Watcher>> {
     watchers.retain(|watcher| watcher.strong_count() > 0);
     watchers.iter().filter_map(Weak::upgrade).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Seq;
+
+    struct Bell;
+
+    impl Watcher for Bell {
+        fn appended(&self, _: &RunId, _: Seq) {}
+    }
+
+    fn bell() -> Arc<dyn Watcher> {
+        Arc::new(Bell)
+    }
+
+    #[test]
+    fn watchers_that_were_dropped_are_forgotten_though_nothing_happens_in_their_runs() {
+        let (mut watchers, kept) = (Watchers::default(), bell());
+        watchers.add(Some(&RunId::new("kept")), Arc::downgrade(&kept));
+
+        for run in 0..10_000 {
+            watchers.add(Some(&RunId::from(format!("run-{run}"))), Arc::downgrade(&bell()));
+            watchers.add(Some(&RunId::new("one")), Arc::downgrade(&bell()));
+            watchers.add(None, Arc::downgrade(&bell()));
+        }
+
+        assert!(watchers.of_runs.len() + watchers.of_all.len() <= FULL + 1, "{}", watchers.of_runs.len());
+        assert_eq!(watchers.of(&RunId::new("kept")).len(), 1);
+    }
 }

@@ -22,8 +22,9 @@ pub enum Fault {
 }
 
 type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
+type ReadPlan = Arc<dyn Fn(&RunId, Seq) -> Option<StoreError> + Send + Sync>;
 
-/// Wraps a store and makes its appends fail when a test says so.
+/// Wraps a store and makes its appends, or its reads of logs, fail when a test says so.
 ///
 /// ```
 /// use positronic_core::store::{MemoryStore, StoreError};
@@ -38,12 +39,19 @@ type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
 pub struct FaultyStore<S> {
     inner: S,
     plan: Plan,
+    reads: ReadPlan,
 }
 
 impl<S: EventStore> FaultyStore<S> {
     /// Wraps a store; `plan` says of each append what goes wrong with it.
     pub fn new(inner: S, plan: impl Fn(&RunId, &Append) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self { inner, plan: Arc::new(plan) }
+        Self { inner, plan: Arc::new(plan), reads: Arc::new(|_, _| None) }
+    }
+
+    /// Makes reads of logs fail, too; `plan` says of each, by the number that it begins with, with what.
+    #[must_use]
+    pub fn reads(self, plan: impl Fn(&RunId, Seq) -> Option<StoreError> + Send + Sync + 'static) -> Self {
+        Self { reads: Arc::new(plan), ..self }
     }
 }
 
@@ -64,7 +72,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
-        self.inner.read(run, from, most)
+        match (self.reads)(run, from) {
+            None => self.inner.read(run, from, most),
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {

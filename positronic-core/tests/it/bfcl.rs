@@ -99,7 +99,7 @@ async fn fifty_batches_run_in_parallel_and_are_answered_in_call_order() {
         let answers: Vec<_> = expected(dialogue)
             .into_iter()
             .map(|result| match result {
-                ToolResult::Success { output } => output,
+                ToolResult::Success { output, .. } => output,
                 other => panic!("{other:?}"),
             })
             .collect();

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Event, ModelRequest, RunId};
+use positronic_core::record::{Event, ModelRequest, OutputKind, PublicId, RunId};
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{CountedIds, FaultyStore, Story, Test, TestClock};
+use serde_json::json;
 
-use crate::support::{Board, Journal, ShopBuilder, batch, check_log, done, worker, workshop};
+use crate::support::{Board, Journal, ShopBuilder, batch, check_log, done, prompt, worker, workshop};
 
 fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
     Runner::builder()
@@ -41,19 +42,25 @@ fn shop(journal: &Journal) -> Brain<(), Board> {
     })
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
-    let journal = Journal::default();
-    let brain = shop(&journal);
+/// Runs a brain, and notes after which events its process could have died.
+async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) -> (Story, Vec<usize>) {
     let boundaries = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&boundaries);
     let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
         noted.lock().unwrap().push(append.expected.index());
         None
     });
-    let whole = Test::with(runner(store, model())).run(&brain, ()).await;
+    let whole = Test::with(runner(store, model)).run(brain, ()).await;
+    let boundaries = boundaries.lock().unwrap().drain(1..).collect();
+    (whole, boundaries)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
+    let journal = Journal::default();
+    let brain = shop(&journal);
+    let (whole, boundaries) = undisturbed(&brain, model()).await;
     let id = RunId::new("run-1");
-    let boundaries: Vec<_> = boundaries.lock().unwrap().drain(1..).collect();
     assert!(boundaries.len() > 10, "{boundaries:?}");
     for until in boundaries {
         let store = MemoryStore::new();
@@ -72,5 +79,69 @@ async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
         assert_eq!(story.transcript(), whole.transcript(), "{until}");
         assert_eq!(story.state(), whole.state(), "{until}");
         assert_eq!(story.log()[..until], prefix);
+    }
+}
+
+/// Fails in passing once, and shows a widget before and two after it.
+fn reporter(journal: &Journal) -> Brain<(), Board> {
+    workshop(journal, |config| {
+        config.tool("report", |t| {
+            t.idempotent().description("Reports").execute(async |_: NoArgs, cx| {
+                let first = cx.services.count() == 1;
+                let shown = cx.display_widget("bar", 0, if first { "first try" } else { "second try" })?;
+                // What it has shown is on its way before it goes on.
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                if first {
+                    return Err(Error::transient("try again"));
+                }
+                cx.replace_widget(&shown, "bar", 1, "done")?;
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                Ok("reported")
+            })
+        })
+    })
+}
+
+fn shown(story: &Story) -> Vec<(Option<PublicId>, String)> {
+    let outputs = prompt(story, "Work").output.into_iter();
+    let shown = outputs.filter_map(|output| match output.kind {
+        OutputKind::Widget(widget) => Some((output.id, widget.fallback)),
+        _ => None,
+    });
+    shown.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_retry_has_shown_before_a_crash_is_shown_once() {
+    let model = || {
+        ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
+            "Work/0" => Reply::call("report", json!({})),
+            _ => done(),
+        })
+    };
+    let (whole, _) = undisturbed(&reporter(&Journal::default()), model()).await;
+    assert_eq!(
+        shown(&whole).iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
+        ["first try", "second try", "done",]
+    );
+    // A worker that records what comes as it comes could have died after each of these.
+    let in_a_try = |event: &Event| matches!(event.body.name(), "LOOP_TOOL_START" | "LOOP_OUTPUT" | "LOOP_TOOL_RETRY");
+    let deaths: Vec<_> = (1..whole.log().len()).filter(|until| in_a_try(&whole.log()[until - 1])).collect();
+    assert_eq!(deaths.len(), 6, "two starts, three widgets, one retry");
+    for until in deaths {
+        let prefix: Vec<Arc<Event>> = whole.log()[..until].to_vec();
+        let journal = Journal::default();
+        if prefix.iter().any(|event| event.body.name() == "LOOP_TOOL_RETRY") {
+            journal.count();
+        }
+        let again = runner(MemoryStore::new(), model()).brain(reporter(&journal));
+        let id = RunId::new("run-1");
+        again.control().import(&id, &prefix).await.unwrap();
+
+        let run = again.resume(&id).await.unwrap();
+
+        let story = Story::of(&run).await;
+        check_log(&story, &run.state());
+        assert_eq!(shown(&story), shown(&whole), "after {until}");
     }
 }

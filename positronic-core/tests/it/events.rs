@@ -31,7 +31,7 @@ fn examples() -> Vec<Value> {
         json!({
             "type": "BRAIN_START", "title": "Full", "version": 3, "fingerprint": hash,
             "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}],
-            "options": {"x": 1}, "state": [1.5],
+            "options": {"x": 1}, "state": [1.5], "plugins": {"todo": {"version": 1, "state": {}}, "notes": {"state": []}},
             "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
         }),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": []}),
@@ -62,7 +62,7 @@ fn examples() -> Vec<Value> {
                 "tier": "high", "model": "m", "temperature": 0.1, "max_output_tokens": 3, "tool_choice": "required",
                 "parallel_tool_calls": false, "output": {"type": "json_schema", "name": "N", "schema": {}}, "extra": {"z": 1, "a": 2}
             }},
-            "limits": limits, "exits": true, "plugins": {"todo": patch}
+            "limits": limits, "exits": true, "plugins": {"todo": patch, "new": {"version": 2, "state": {}}}
         }),
         json!({"type": "LOOP_MODEL_CALL", "model": "p/m"}),
         json!({
@@ -134,6 +134,9 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_EXIT", "call": "Chat/0.1", "tool": "finish"}),
         json!({"type": "LOOP_MAX_ITERATIONS", "limit": 50}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
+        json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": patch["patch"]}),
+        json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "version": 1, "state": {"n": 1}}),
+        json!({"type": "LOOP_PLUGIN_FAILED", "plugin": "todo", "message": "no"}),
         json!({"type": "LOOP_COMPACTED", "keep": 4, "summary": "so far"}),
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "answered"}, "usage": {}}),
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "exited", "tool": "finish"}, "usage": usage, "change": patch}),

@@ -384,5 +384,5 @@ async fn a_nested_brain_that_gives_nothing_reads_back_as_it_was() {
 
     let story = play.run(&outer, ()).await;
 
-    assert_eq!(results(&story, "Work"), [ToolResult::Success { output: Value::Null }]);
+    assert_eq!(results(&story, "Work"), [ToolResult::success(Value::Null)]);
 }

@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::record::{
     Body, EndReason, ModelError, ModelErrorKind, ModelRequest, ModelResponse, OutputFormat, Settings, SignalId, Start,
     Tier, Usage,
 };
-use positronic_core::runner::{Settled, StartError};
+use positronic_core::runner::{Runner, Settled, StartError};
+use positronic_core::store::MemoryStore;
 use positronic_core::testing::Test;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -270,4 +271,44 @@ async fn a_start_id_starts_one_run() {
         run.events(positronic_core::record::Seq(0)).await.unwrap()
     );
     assert!(matches!(another, Err(StartError::Started { run }) if run.as_str() == "start-7"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_id_hands_nobody_the_run_of_somebody_else() {
+    let one = brain("One").step("One", async |_| Ok(1));
+    let test = Test::new(Rash);
+    let start = |id: &str, user: &str, conversation: &str| Start {
+        id: Some(SignalId::from(id)),
+        user: Some(user.to_owned()),
+        conversation: Some(conversation.to_owned()),
+        ..Start::default()
+    };
+    let runner = test.runner();
+    runner.start_with(&one, (), start("a", "ann", "first")).await.unwrap();
+    let unnamed = runner.start(&one, ()).await.unwrap();
+    let unnamed = Start { id: Some(SignalId::from(unnamed.id().as_str())), ..Start::default() };
+
+    assert!(runner.start_with(&one, (), start("a", "ann", "first")).await.is_ok());
+    for other in [start("a", "bob", "first"), start("a", "ann", "second"), unnamed] {
+        let started = runner.start_with(&one, (), other).await;
+        assert!(matches!(started, Err(StartError::Started { .. })), "{started:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn outsiders_watch_a_run_that_was_opened_where_its_brain_is_known() {
+    let shown =
+        brain("Shown").state(5).step("One", async |cx| Ok(cx.state + 1)).public(|state| format!("{state} of 6"));
+    let store = MemoryStore::new();
+    let runner = || Runner::builder().model(ScriptedModel::new([])).store(store.clone()).build();
+    let run = runner().start(&shown, ()).await.unwrap();
+    run.result().await.unwrap();
+
+    let known = runner().brain(shown).open(run.id()).await.unwrap();
+    let unknown = runner().open(run.id()).await.unwrap();
+
+    assert_eq!(run.public().unwrap(), Some(json!("6 of 6")));
+    assert_eq!(known.public().unwrap(), Some(json!("6 of 6")));
+    let error = unknown.public().unwrap_err();
+    assert!(error.to_string().contains("the brain `Shown`, which this runner does not know"), "{error}");
 }

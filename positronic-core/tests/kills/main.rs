@@ -16,13 +16,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use positronic_core::dsl::{Tool, ToolBuilder};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
-    Event, ModelRequest, OutputKind, Path, RunId, Seq, SignalId, Start, ToolOutput, ToolResult,
+    Event, ModelRequest, OutputKind, Path, Pending, PendingKind, RunId, Seq, SignalId, Start, ToolOutput, ToolResult,
 };
-use positronic_core::runner::{Run, Runner};
+use positronic_core::runner::{Run, Runner, Settled};
 use positronic_core::sink::{EventSink, SinkError};
 use positronic_core::store::{EventStore, MemoryStore, SqliteStore};
 use schemars::JsonSchema;
@@ -51,8 +52,30 @@ fn effect(folder: &File, what: &str) {
     file.write_all(format!("{what}\n").as_bytes()).unwrap();
 }
 
+type JobBuilder = ToolBuilder<(), Board, ()>;
+
+/// Makes a tool that notes its effect and that it was done.
+fn job(name: &str, folder: &File, flags: impl FnOnce(JobBuilder) -> JobBuilder) -> Tool<(), Board, ()> {
+    let folder = folder.to_owned();
+    let waits = name == "hooked";
+    Tool::new(name, |t| {
+        flags(t).description("Does a job").execute(move |Job { id }, cx: ToolContext<(), Board, ()>| {
+            let folder = folder.clone();
+            async move {
+                effect(&folder, cx.idempotency_key());
+                tokio::task::yield_now().await;
+                let reply = cx.result(format!("{id} done"));
+                let hook = webhook::<NoArgs>("go").on(&id);
+                let reply = reply.update(move |board: &mut Board| board.done.push(id));
+                Ok(if waits { reply.wait_for([hook]) } else { reply })
+            }
+        })
+    })
+}
+
 fn desk(folder: PathBuf, repeats: bool) -> Brain<(), Board> {
-    let opened = folder.clone();
+    let (opened, long) = (folder.clone(), folder.clone());
+    let flags = move |t: JobBuilder| if repeats { t.idempotent() } else { t };
     let asked = brain("Asked").r#loop("Ask", |cx| cx.system("Answer.").input("Well?"));
     brain("Desk")
         .state(Board::default())
@@ -68,19 +91,13 @@ fn desk(folder: PathBuf, repeats: bool) -> Brain<(), Board> {
             }
         })
         .r#loop("Work", move |cx| {
-            let folder = folder.clone();
-            cx.system("Work.").input("begin").tool("job", move |t| {
-                let t = if repeats { t.idempotent() } else { t };
-                t.description("Does a job").execute(move |Job { id }, cx| {
-                    let folder = folder.clone();
-                    async move {
-                        effect(&folder, cx.idempotency_key());
-                        tokio::task::yield_now().await;
-                        Ok(cx.result(format!("{id} done")).update(move |board: &mut Board| board.done.push(id)))
-                    }
-                })
-            })
+            cx.system("Work.").input("begin").tools([
+                job("job", &folder, flags),
+                job("gated", &folder, |t| flags(t).requires_approval("sure?")),
+                job("hooked", &folder, flags),
+            ])
         })
+        .r#loop("Long", move |cx| cx.system("Work on.").input("more").tools([job("job", &long, flags)]))
         .brain("Asked", asked, |_| (), |board, ()| board)
         .step("Close", async |cx| Ok(cx.state))
 }
@@ -90,12 +107,34 @@ fn model() -> ScriptedModel {
         let call = |id: &str| ("job", json!({ "id": id }));
         match request.path.as_str() {
             "Work/0" => Reply::calls([call("a"), call("b"), call("c")]),
-            "Work/1" => Reply::calls([call("d")]).and_text("One more."),
-            "Work/2" => Reply::calls([call("e"), call("f")]),
+            "Work/1" => Reply::calls([call("d"), ("gated", json!({"id": "g"})), call("h")]).and_text("One more."),
+            "Work/2" => Reply::calls([call("e"), ("hooked", json!({"id": "w"})), call("f")]),
             "Work/3" => Reply::text("All done."),
+            // More than one snapshot long.
+            "Long/0" | "Long/1" | "Long/2" | "Long/3" | "Long/4" | "Long/5" => {
+                let ids: Vec<_> = (0..16).map(|call| format!("{}.{call}", request.path)).collect();
+                Reply::calls(ids.iter().map(|id| call(id)))
+            }
             _ => Reply::text("Well."),
         }
     })
+}
+
+/// Decides and delivers what a run waits for, until it is over.
+async fn drive<R>(run: &Run<R>) {
+    loop {
+        let pending = match run.settled().await {
+            Settled::Waiting(pending) => pending,
+            Settled::Completed(_) => return,
+            other => panic!("{other:?}"),
+        };
+        for Pending { call, kind, .. } in pending {
+            match kind {
+                PendingKind::Approval { .. } => run.approve(&call, "ann").await.unwrap(),
+                PendingKind::Answer { waits } => run.webhook("go", &waits[0].identifier, json!({})).await.unwrap(),
+            };
+        }
+    }
 }
 
 fn runner(store: impl EventStore, folder: &File, repeats: bool) -> Runner {
@@ -137,7 +176,7 @@ async fn the_process() {
         Err(positronic_core::runner::ResumeError::Over { .. }) => return println!("over"),
         Err(error) => panic!("{error}"),
     };
-    run.result().await.unwrap();
+    drive(&run).await;
     println!("over");
 }
 
@@ -160,11 +199,13 @@ fn killed(folder: &File, repeats: bool, lines: usize) -> bool {
     }
     // On Unix that is SIGKILL.
     child.kill().unwrap();
-    child.wait().unwrap();
+    let status = child.wait().unwrap();
+    assert!(over || said >= lines, "the process ended by itself after {said} events: {status}");
     !over
 }
 
 struct Ended {
+    events: usize,
     transcript: String,
     state: Value,
     calls: BTreeMap<Path, ToolOutput>,
@@ -177,11 +218,12 @@ async fn ended(store: &dyn EventStore, folder: &File) -> Ended {
     assert!(state.has_ended());
     let prompts = Prompts::of(events.iter().map(|event| &**event));
     let calls = prompts.iter().flat_map(|prompt| &prompt.output).filter_map(|output| match &output.kind {
-        OutputKind::Tool(tool) => Some((tool.path.clone(), ToolOutput { duration: None, ..(**tool).clone() })),
+        OutputKind::Tool(tool) => Some((tool.path.clone(), (**tool).clone())),
         _ => None,
     });
     let effects = std::fs::read_to_string(folder.join("effects")).unwrap();
     Ended {
+        events: events.len(),
         transcript: transcript(&prompts),
         state: Value::clone(&state.root.as_ref().unwrap().state),
         calls: calls.collect(),
@@ -194,7 +236,7 @@ async fn undisturbed() -> Ended {
     let runner = runner(store.clone(), folder.path(), true);
     let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
     let run = runner.start_with(&desk(folder.path().to_owned(), true), (), start).await.unwrap();
-    run.result().await.unwrap();
+    drive(&run).await;
     ended(&store, folder.path()).await
 }
 
@@ -204,7 +246,7 @@ async fn through_kills(repeats: bool, chance: &mut u64) -> (usize, Ended) {
     let mut kills = 0;
     loop {
         *chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let lines = 1 + usize::try_from(*chance >> 33).unwrap() % 12;
+        let lines = 1 + usize::try_from(*chance >> 33).unwrap() % 20;
         if !killed(folder.path(), repeats, lines) {
             break;
         }
@@ -218,6 +260,7 @@ async fn through_kills(repeats: bool, chance: &mut u64) -> (usize, Ended) {
 #[tokio::test]
 async fn promise_14_a_process_that_is_killed_at_random_moments_loses_nothing() {
     let whole = undisturbed().await;
+    assert!(whole.events > 256, "{} events make no snapshot", whole.events);
     let (mut kills, mut chance, mut interrupted) = (0, 7, 0);
     for round in 0.. {
         if kills >= KILLS {

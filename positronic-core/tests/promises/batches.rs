@@ -6,7 +6,7 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Body, LimitKind, LoopOutcome, Message, Status, ToolResult, Usage};
 use positronic_core::runner::Settled;
-use positronic_core::store::PendingFilter;
+use positronic_core::store::{EventStore as _, PendingFilter};
 use serde_json::json;
 
 use crate::bench::{Bench, behind, by, named, result_of, run_id};
@@ -278,6 +278,40 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fre
         assert_eq!(kind(&log), kind(&whole), "{name}");
         assert_eq!(cut.transcript().await, undisturbed.transcript().await, "{name}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let shop = workshop(&journal, |config| tools(config).unlimited().max_time(Duration::from_secs(60)));
+    let says = |place: &str| match place {
+        "Work/0" => slow_batch([("safe", "a", 30_000), ("gated", "b", 20_000)]),
+        "Work/1" => slow_batch([("safe", "c", 20_000)]),
+        _ => done(),
+    };
+    let run = bench.start(&bench.process("first", says), &shop).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    run.message("hurry", "ann").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    run.message("please", "ann").await.unwrap();
+    let cut = bench.cut(bench.log().await.len()).await;
+    drop(run);
+
+    tokio::time::sleep(Duration::from_secs(36_000)).await;
+    cut.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(36_000)).await;
+    let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
+
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(limit_of(&cut.checked().await), None);
+
+    // The worker that lives counts what passed before each message, too.
+    let log = bench.checked().await;
+    assert_eq!(limit_of(&log), None, "a person is asked");
+    bench.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
+    assert_eq!(limit_of(&bench.checked().await), Some((LimitKind::Time, 70_000_000)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -126,6 +126,7 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
     for (line, event) in lines.lines().zip(story.log()) {
         let read = Event::from_json(line).unwrap();
         assert_eq!(read, **event, "an event reads back as another: {line}");
+        check_refusals(&replayed, &read, story.log());
         replayed.apply(&read).unwrap();
         let text = serde_json::to_string(&replayed).unwrap();
         let kept: RunState = serde_json::from_str(&text).unwrap();
@@ -137,6 +138,29 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
     }
     assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(live).unwrap());
     check_order(story.log(), live.has_ended());
+}
+
+/// Checks that a state refuses events without a trace: others of the log in the place of the next one, and the next one
+/// with a patch that does not fit.
+fn check_refusals(state: &RunState, next: &Event, log: &[Arc<Event>]) {
+    let place = state.next.index();
+    let others = [0, 1, place / 2, place + 1, place + 5, log.len() - 1];
+    let mut events: Vec<_> =
+        others.into_iter().filter_map(|place| log.get(place)).map(|event| (**event).clone()).collect();
+    let mut unfit = serde_json::from_str::<Value>(&next.to_json().unwrap()).unwrap();
+    let changes = ["STEP_COMPLETE", "LOOP_TOOL_RESULT", "LOOP_WAIT", "LOOP_COMPLETE", "BRAIN_MIGRATED"];
+    if changes.contains(&next.body.name()) {
+        unfit.as_object_mut().unwrap().remove("state");
+        unfit["patch"] = json!([{"op": "remove", "path": "/nowhere/at/all"}]);
+        events.push(Event::from_json(&unfit.to_string()).unwrap());
+    }
+    for event in events {
+        let event = Event { seq: state.next, at: next.at, ..event };
+        let mut after = state.clone();
+        if after.apply(&event).is_err() {
+            assert_eq!(after, *state, "{} at `{}` is refused, and leaves a trace", event.body.name(), event.path);
+        }
+    }
 }
 
 /// Checks what holds of every log: the model is asked only when every call has its result, every call gets exactly
@@ -360,5 +384,5 @@ pub(crate) fn error_of(result: &ToolResult) -> &str {
 }
 
 pub(crate) fn success(output: impl Into<Value>) -> ToolResult {
-    ToolResult::Success { output: output.into() }
+    ToolResult::success(output)
 }

@@ -14,8 +14,23 @@ use syn::{Expr, ExprLit, Lit, LitStr, Meta, Token};
 use super::mistakes::Mistakes;
 
 /// Every flag that there is, as the message about an unknown one lists them.
-const KNOWN: [&str; 10] =
-    ["exit", "read_only", "idempotent", "destructive", "sequential", "approval", "name", "title", "timeout", "retries"];
+const KNOWN: [&str; 12] = [
+    "exit",
+    "read_only",
+    "idempotent",
+    "destructive",
+    "sequential",
+    "approval",
+    "approval_expires",
+    "not_editable",
+    "name",
+    "title",
+    "timeout",
+    "retries",
+];
+
+/// Flags that say more of an approval.
+const OF_APPROVALS: [&str; 2] = ["approval_expires", "not_editable"];
 
 /// A tool's flags, in the order in which they were written.
 #[derive(Default)]
@@ -51,11 +66,17 @@ impl Flags {
                 return flags;
             }
         };
+        let asks = metas.iter().any(|meta| meta.path().is_ident("approval"));
         let mut seen = HashSet::new();
         for meta in metas {
-            let name = meta.path().get_ident().map(ToString::to_string).unwrap_or_default();
+            let name = name_of(&meta);
             if KNOWN.contains(&name.as_str()) && !seen.insert(name.clone()) {
                 mistakes.at(meta, format!("`{name}` is given twice"));
+            } else if OF_APPROVALS.contains(&name.as_str()) && !asks {
+                mistakes.at(
+                    meta,
+                    format!("`{name}` is about an approval, which this tool does not ask for: add `approval = \"…\"`"),
+                );
             } else if let Err(error) = flags.add(&name, &meta) {
                 mistakes.add(error);
             }
@@ -82,6 +103,8 @@ impl Flags {
             "destructive" => ("destructive", nothing(meta)?),
             "sequential" => ("sequential", nothing(meta)?),
             "approval" => ("requires_approval", Value::Text(text(meta, "Refunds need a person")?)),
+            "approval_expires" => ("approval_expires", Value::Duration(duration(meta)?)),
+            "not_editable" => ("not_editable", nothing(meta)?),
             "title" => ("title", Value::Text(text(meta, "Search the docs")?)),
             "timeout" => ("timeout", Value::Duration(duration(meta)?)),
             "retries" => ("retries", Value::Count(count(meta)?)),
@@ -163,7 +186,8 @@ fn duration(meta: &Meta) -> syn::Result<Duration> {
         _ => None,
     };
     duration.filter(|duration| !duration.is_zero()).ok_or_else(|| {
-        error(meta, "`timeout` needs a time above zero: seconds, as in `timeout = 30`, or text, as in \"500ms\", \"30s\", \"5m\" or \"1h\"")
+        let name = name_of(meta);
+        error(meta, format!("`{name}` needs a time above zero: seconds, as in `{name} = 30`, or text, as in \"500ms\", \"30s\", \"5m\" or \"1h\""))
     })
 }
 

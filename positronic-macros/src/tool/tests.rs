@@ -25,7 +25,7 @@ fn refused(flags: &str, function: &str, beginning: &str) {
 
 #[test]
 fn a_sound_tool_has_no_error() {
-    let flags = r#"exit, read_only, idempotent, destructive, sequential, approval = "a", name = "a.b", title = "T", timeout = 3, retries = 2,"#;
+    let flags = r#"exit, read_only, idempotent, destructive, sequential, approval = "a", approval_expires = "1h", not_editable, name = "a.b", title = "T", timeout = 3, retries = 2,"#;
     assert_eq!(
         errors(flags, "/// Asks.\npub async fn ask(query: String, _: ToolContext) -> Result<()> { Ok(()) }"),
         [""; 0]
@@ -94,6 +94,15 @@ fn flags_are_known_given_once_and_have_the_right_value() {
     refused("retries = \"2\"", a, "`retries` needs a number");
     refused("timeout = 0", a, "`timeout` needs a time above zero");
     refused("timeout = \"soon\"", a, "`timeout` needs a time above zero");
+    refused("approval = \"a\", approval_expires = \"soon\"", a, "`approval_expires` needs a time above zero");
+    refused("approval = \"a\", not_editable = true", a, "`not_editable` stands alone");
+}
+
+#[test]
+fn what_is_said_of_an_approval_needs_one() {
+    let a = "/// A.\nasync fn a() -> R { x }";
+    refused("approval_expires = \"1h\"", a, "`approval_expires` is about an approval");
+    refused("not_editable", a, "`not_editable` is about an approval, which this tool does not ask for: add");
 }
 
 #[test]

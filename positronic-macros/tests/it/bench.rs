@@ -6,10 +6,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
 use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
-use positronic_core::plan::{
-    Document, Link, LoopPlan, Plan, Scope, SideOutput, StageBody, ToolBody, ToolPlan, ToolReply,
+use positronic_core::plan::{Document, Link, LoopPlan, Plan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
+use positronic_core::record::{
+    Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, ToolId,
 };
-use positronic_core::record::{ModelResponse, Path, Prompt, PublicId, Question, RunId, ToolId};
 use serde_json::{Value, json};
 
 /// A tool in a loop, with what its brain has.
@@ -49,11 +49,11 @@ impl Bench {
         self.tool.schema.check(arguments).unwrap_err()
     }
 
-    /// Asks why a person has to approve.
-    pub(crate) fn approval(&self) -> Option<String> {
+    /// Asks whether a person has to approve, and how.
+    pub(crate) fn approval(&self) -> Option<Gate> {
         let gate = self.tool.gate.as_ref()?;
         let verdict = gate(Arc::new(json!({})), self.scope.clone()).now_or_never().unwrap();
-        verdict.unwrap().map(|gate| gate.reason)
+        verdict.unwrap()
     }
 }
 
@@ -69,6 +69,7 @@ pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
     Scope {
         state: Document::new(Arc::new(state)),
         options: Document::new(Arc::new(Value::Null)),
+        plugins: PluginStates::default(),
         services: Arc::new(services),
         run: RunId::new("run"),
         user: None,
@@ -103,6 +104,10 @@ impl Link for NoRun {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>> {
         Box::pin(async move { Ok(Arc::new(work.await?)) })
+    }
+
+    fn messages(&self, _: &Path) -> Vec<Message> {
+        Vec::new()
     }
 
     fn record(&self, _: &Path) -> Option<Prompt> {

@@ -44,7 +44,15 @@ struct Acme {
 }
 
 /// Pays an order back.
-#[tool(approval = "refunds need a person", destructive, name = "payment.refund", title = "Refund", retries = 2)]
+#[tool(
+    approval = "refunds need a person",
+    approval_expires = "36h",
+    not_editable,
+    destructive,
+    name = "payment.refund",
+    title = "Refund",
+    retries = 2
+)]
 pub(crate) async fn refund(order: String, cx: ToolContext<(), Ticket, Acme>, mut amount: u32) -> Result<String> {
     amount += 1;
     Ok(format!("{order}: {amount} {} for ticket {}", cx.services.currency, cx.state.number))
@@ -53,6 +61,12 @@ pub(crate) async fn refund(order: String, cx: ToolContext<(), Ticket, Acme>, mut
 /// Ends.
 #[tool(exit, idempotent, sequential, timeout = 90)]
 async fn stop() -> Result<()> {
+    Ok(())
+}
+
+/// Sends.
+#[tool(approval = "it cannot be called back")]
+async fn send() -> Result<()> {
     Ok(())
 }
 
@@ -159,7 +173,9 @@ fn name_docs_flags_and_arguments_become_the_declaration() {
     }
     "#);
     assert_eq!((refund.tool.timeout.as_secs(), refund.tool.retries), (60, 2));
-    assert_eq!(refund.approval().as_deref(), Some("refunds need a person"));
+    let gate = refund.approval().unwrap();
+    assert_eq!(gate.reason, "refunds need a person");
+    assert_eq!((gate.valid_for, gate.editable), (Some(36 * 60 * 60 * 1_000_000), false));
 
     let stop = Bench::bare(stop());
     insta::assert_json_snapshot!(stop.tool.decl, @r#"
@@ -180,6 +196,12 @@ fn name_docs_flags_and_arguments_become_the_declaration() {
     assert_eq!(stop.tool.timeout.as_secs(), 90);
 
     assert_eq!(Bench::with(Ticket::default(), (), countdown()).tool.timeout.as_millis(), 1500);
+}
+
+#[test]
+fn an_approval_stands_and_may_be_edited_where_nothing_is_said() {
+    let gate = Bench::bare(send()).approval().unwrap();
+    assert_eq!((gate.valid_for, gate.editable), (None, true));
 }
 
 #[test]

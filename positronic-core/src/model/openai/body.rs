@@ -85,7 +85,8 @@ fn separate(out: &mut String, name: &str) {
     if out.len() > 1 {
         out.push(',');
     }
-    out.push_str(&Value::from(name).to_string());
+    // A text can always be encoded.
+    out.push_str(&serde_json::to_string(name).unwrap_or_default());
     out.push(':');
 }
 

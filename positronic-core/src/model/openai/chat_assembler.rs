@@ -6,9 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::chat_chunk::{CallDelta, ChatUsage, Choice, Chunk, Delta};
-use super::fault::{Fault, shorten};
-use super::lenient::not_empty;
+use super::chat_chunk::{arguments, content, usage};
+use super::fault::shorten;
+use super::lenient::{any, document, list, object, objects, text};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
 use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall};
@@ -50,24 +50,19 @@ impl ChatAssembler {
     /// A [`ModelError`] of the kind the server names where the chunk is an error object, and
     /// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
     pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
-        let document: Value = serde_json::from_str(chunk).map_err(|error| malformed(&error, chunk))?;
-        if let Some(fault) = Fault::read(&document) {
-            return Err(fault.into_error());
+        let chunk = document(chunk)?;
+        if let Some(id) = text(&chunk, "id") {
+            self.facts.response_id.get_or_insert_with(|| id.to_owned());
         }
-        let chunk: Chunk = serde_json::from_value(document).map_err(|error| malformed(&error, chunk))?;
-        if let Some(id) = not_empty(chunk.id) {
-            self.facts.response_id.get_or_insert(id);
+        if let Some(model) = text(&chunk, "model") {
+            self.facts.answered_by = Some(model.to_owned());
         }
-        if let Some(model) = not_empty(chunk.model) {
-            self.facts.answered_by = Some(model);
-        }
-        let usage: Option<ChatUsage> = chunk.usage.or_else(|| chunk.x_groq.and_then(|extra| extra.usage));
-        if let Some(usage) = usage {
-            self.facts.usage = usage.into();
+        if let Some(usage) = usage(&chunk) {
+            self.facts.usage = usage;
         }
         let mut pieces = Vec::new();
-        for choice in chunk.choices.unwrap_or_default() {
-            if choice.index.unwrap_or(0) == 0 {
+        for choice in objects(&chunk, "choices") {
+            if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 {
                 self.choice(choice, &mut pieces);
             }
         }
@@ -129,42 +124,40 @@ impl ChatAssembler {
         Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
     }
 
-    fn choice(&mut self, choice: Choice, pieces: &mut Vec<Piece>) {
-        if let Some(delta) = choice.delta.or(choice.message) {
+    fn choice(&mut self, choice: &Value, pieces: &mut Vec<Piece>) {
+        if let Some(delta) = object(choice, "delta").or_else(|| object(choice, "message")) {
             self.answered = true;
             self.delta(delta, pieces);
         }
-        if let Some(reason) = not_empty(choice.finish_reason) {
+        if let Some(reason) = text(choice, "finish_reason") {
             self.finish = Some(finish(reason));
         }
     }
 
-    fn delta(&mut self, delta: Delta, pieces: &mut Vec<Piece>) {
-        let content = delta.content();
+    fn delta(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
         // Some servers send one thought under both names.
-        match (not_empty(delta.reasoning_content), not_empty(delta.reasoning)) {
-            (Some(text), _) => self.reasoning("reasoning_content", &text, pieces),
-            (None, Some(text)) => self.reasoning("reasoning", &text, pieces),
-            (None, None) => {}
+        let thought = ["reasoning_content", "reasoning"].into_iter().find_map(|name| Some((name, text(delta, name)?)));
+        if let Some((name, text)) = thought {
+            self.reasoning(name, text, pieces);
         }
-        for detail in delta.reasoning_details.unwrap_or_default() {
-            merge_detail(&mut self.details, detail);
+        for detail in list(delta, "reasoning_details").unwrap_or_default() {
+            merge_detail(&mut self.details, detail.clone());
         }
-        for (thought, text) in content {
+        for (thought, text) in content(delta) {
             if thought {
                 self.reasoning("content", &text, pieces);
             } else {
                 self.text(&text, pieces);
             }
         }
-        if let Some(text) = delta.refusal {
-            self.text(&text, pieces);
+        if let Some(text) = text(delta, "refusal") {
+            self.text(text, pieces);
         }
-        for call in delta.tool_calls.unwrap_or_default() {
+        for call in objects(delta, "tool_calls") {
             self.call(call, pieces);
         }
-        if delta.extra_content.is_some() {
-            self.extra = delta.extra_content;
+        if let Some(extra) = any(delta, "extra_content") {
+            self.extra = Some(extra.clone());
         }
     }
 
@@ -196,26 +189,25 @@ impl ChatAssembler {
         Piece { part, kind, call: None, tool: None, text: text.to_owned() }
     }
 
-    fn call(&mut self, delta: CallDelta, pieces: &mut Vec<Piece>) {
-        let id = not_empty(delta.id);
-        let function = delta.function.unwrap_or_default();
-        let text = function.text();
-        let name = not_empty(function.name);
-        let place = self.place(delta.index, id.as_deref(), name.is_some());
+    fn call(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
+        let id = text(delta, "id");
+        let function = object(delta, "function").unwrap_or(&Value::Null);
+        let (name, piece) = (text(function, "name"), arguments(function));
+        let place = self.place(delta.get("index").and_then(Value::as_u64), id, name.is_some());
         let Some(call) = self.calls.get_mut(place) else { return };
         if call.id.is_none() {
-            call.id = id;
+            call.id = id.map(str::to_owned);
         }
         if let Some(name) = name.filter(|_| call.name.is_empty()) {
-            call.name = name;
+            name.clone_into(&mut call.name);
         }
-        call.arguments.push_str(&text);
-        if delta.extra_content.is_some() {
-            call.data = delta.extra_content.map(|extra| json!({ "extra_content": extra }));
+        call.arguments.push_str(&piece);
+        if let Some(extra) = any(delta, "extra_content") {
+            call.data = Some(json!({ "extra_content": extra }));
         }
         let tool = (!call.announced && !call.name.is_empty()).then(|| call.name.clone());
         call.announced |= tool.is_some();
-        if tool.is_none() && text.is_empty() {
+        if tool.is_none() && piece.is_empty() {
             return;
         }
         let part = self.slots.iter().position(|slot| matches!(slot, Slot::Call(known) if *known == place));
@@ -224,7 +216,7 @@ impl ChatAssembler {
             kind: DeltaKind::Arguments,
             call: u32::try_from(place).ok(),
             tool,
-            text,
+            text: piece.into_owned(),
         });
     }
 
@@ -284,18 +276,12 @@ fn merge_detail(details: &mut Vec<Value>, piece: Value) {
     }
 }
 
-fn finish(reason: String) -> Finish {
-    match reason.as_str() {
+fn finish(reason: &str) -> Finish {
+    match reason {
         "stop" | "end_turn" | "stop_sequence" | "eos" | "STOP" => Finish::Stop,
         "tool_calls" | "tool_use" | "function_call" => Finish::Calls,
         "length" | "max_tokens" | "model_length" | "MAX_TOKENS" => Finish::Length,
         "content_filter" | "SAFETY" => Finish::Filtered,
-        _ => Finish::Other(reason),
+        _ => Finish::Other(reason.to_owned()),
     }
-}
-
-/// Makes the error of a chunk that is no JSON, or not the expected one.
-pub(super) fn malformed(error: &serde_json::Error, text: &str) -> ModelError {
-    let sentence = format!("the server sent what is no answer ({error}): {}", shorten(text));
-    ModelError::new(ModelErrorKind::Malformed, sentence)
 }

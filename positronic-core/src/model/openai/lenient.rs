@@ -1,34 +1,61 @@
-//! Reads fields that compatible servers leave out, set to `null`, or give another type.
+//! Reads what compatible servers send. A field that is left out, is `null` or has another type counts as missing.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize as _, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// Reads a field if it has the expected type; anything else counts as missing.
-pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned,
-{
-    Ok(match Value::deserialize(deserializer)? {
-        Value::Null => None,
-        value => serde_json::from_value(value).ok(),
-    })
+use super::fault::{Fault, shorten};
+use crate::record::{ModelError, ModelErrorKind};
+
+/// Reads a chunk or an answer.
+///
+/// # Errors
+///
+/// A [`ModelError`] of the kind the server names where it is an error object, and
+/// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
+pub(super) fn document(text: &str) -> Result<Value, ModelError> {
+    let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+        let sentence = format!("the server sent what is no answer ({error}): {}", shorten(text));
+        ModelError::new(ModelErrorKind::Malformed, sentence)
+    })?;
+    let document = Value::Object(fields);
+    match Fault::read(&document) {
+        Some(fault) => Err(fault.into_error()),
+        None => Ok(document),
+    }
 }
 
-/// Reads a count of tokens, whole or not.
-pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
+/// Reads a text that says something.
+pub(super) fn text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.get(name)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// Reads an object.
+pub(super) fn object<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object.get(name).filter(|value| value.is_object())
+}
+
+/// Reads a list.
+pub(super) fn list<'a>(object: &'a Value, name: &str) -> Option<&'a [Value]> {
+    object.get(name)?.as_array().map(Vec::as_slice)
+}
+
+/// Reads a list of objects.
+pub(super) fn objects<'a>(object: &'a Value, name: &str) -> &'a [Value] {
+    list(object, name).filter(|list| list.iter().all(Value::is_object)).unwrap_or_default()
+}
+
+/// Reads what a server wants back unchanged.
+pub(super) fn any<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object.get(name).filter(|value| !value.is_null())
+}
+
+/// Reads a count, whole or not.
+pub(super) fn count(object: &Value, name: &str) -> Option<u64> {
+    let value = object.get(name)?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a float's cast saturates, and a count of tokens is small"
     )]
     let rounded = || value.as_f64().map(|float| float as u64);
-    Ok(value.as_u64().or_else(rounded))
-}
-
-/// Keeps a text that says something.
-pub(super) fn not_empty(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.is_empty())
+    value.as_u64().or_else(rounded)
 }

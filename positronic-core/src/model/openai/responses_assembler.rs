@@ -6,13 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::chat_assembler::malformed;
-use super::chat_chunk::Details;
 use super::fault::{Fault, shorten};
-use super::lenient::{count, lenient, not_empty};
+use super::lenient::{any, count, document, list, object, text};
 use super::responses_item::{Item, Kind};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
@@ -26,64 +23,6 @@ pub struct ResponsesAssembler {
     finish: Option<Finish>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Event {
-    #[serde(deserialize_with = "lenient")]
-    r#type: Option<String>,
-    #[serde(deserialize_with = "count")]
-    output_index: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    content_index: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    summary_index: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
-    delta: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    item: Option<Value>,
-    #[serde(deserialize_with = "lenient")]
-    response: Option<Response>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Response {
-    #[serde(deserialize_with = "lenient")]
-    id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    model: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    status: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    error: Option<Value>,
-    #[serde(deserialize_with = "lenient")]
-    incomplete_details: Option<Incomplete>,
-    #[serde(deserialize_with = "lenient")]
-    output: Option<Vec<Value>>,
-    #[serde(deserialize_with = "lenient")]
-    usage: Option<ResponseUsage>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Incomplete {
-    #[serde(deserialize_with = "lenient")]
-    reason: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ResponseUsage {
-    #[serde(deserialize_with = "count")]
-    input_tokens: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    output_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
-    input_tokens_details: Option<Details>,
-    #[serde(deserialize_with = "lenient")]
-    output_tokens_details: Option<Details>,
-}
-
 impl ResponsesAssembler {
     /// Takes one event and returns what it adds.
     ///
@@ -92,16 +31,11 @@ impl ResponsesAssembler {
     /// A [`ModelError`] of the kind the server names where the event says that the answer failed, and
     /// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
     pub fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
-        let document: Value = serde_json::from_str(event).map_err(|error| malformed(&error, event))?;
-        if document.get("type").is_some_and(|kind| kind == "error") {
-            let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(&document);
-            return Err(Fault::of(error).into_error());
+        let event = document(event)?;
+        if text(&event, "type") == Some("error") {
+            return Err(Fault::of(&event).into_error());
         }
-        if let Some(fault) = Fault::read(&document) {
-            return Err(fault.into_error());
-        }
-        let event: Event = serde_json::from_value(document).map_err(|error| malformed(&error, event))?;
-        self.event(event)
+        self.event(&event)
     }
 
     /// Takes an answer that was not streamed.
@@ -110,16 +44,12 @@ impl ResponsesAssembler {
     ///
     /// As [`ResponsesAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) where there is no output in it.
     pub fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
-        let document: Value = serde_json::from_str(answer).map_err(|error| malformed(&error, answer))?;
-        if let Some(fault) = Fault::read(&document) {
-            return Err(fault.into_error());
-        }
-        let response: Response = serde_json::from_value(document).map_err(|error| malformed(&error, answer))?;
-        if response.output.is_none() {
+        let response = document(answer)?;
+        if list(&response, "output").is_none() {
             let sentence = format!("the answer holds no output: {}", shorten(answer));
             return Err(ModelError::new(ModelErrorKind::Malformed, sentence));
         }
-        self.end(response)?;
+        self.end(&response)?;
         let places: Vec<_> = self.items.keys().copied().collect();
         Ok(places.into_iter().filter_map(|place| self.rest(place)).collect())
     }
@@ -150,23 +80,24 @@ impl ResponsesAssembler {
         Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
     }
 
-    fn event(&mut self, event: Event) -> Result<Vec<Piece>, ModelError> {
-        let place = event.output_index.or_else(|| self.items.keys().next_back().copied()).unwrap_or(0);
+    fn event(&mut self, event: &Value) -> Result<Vec<Piece>, ModelError> {
+        let place = count(event, "output_index").or_else(|| self.items.keys().next_back().copied()).unwrap_or(0);
+        let (delta, response) = (text(event, "delta"), object(event, "response"));
         let mut pieces = Vec::new();
-        match event.r#type.as_deref().unwrap_or_default() {
+        match text(event, "type").unwrap_or_default() {
             "response.created" | "response.in_progress" => {
-                if let Some(response) = event.response {
-                    self.know(response.id, response.model);
+                if let Some(response) = response {
+                    self.know(response);
                 }
             }
             "response.output_item.added" => {
-                if let Some(value) = event.item {
+                if let Some(value) = any(event, "item").cloned() {
                     self.items.insert(place, Item { value, ..Item::default() });
                     pieces.extend(self.announce(place));
                 }
             }
             "response.output_item.done" => {
-                if let Some(value) = event.item {
+                if let Some(value) = any(event, "item").cloned() {
                     let item = self.items.entry(place).or_default();
                     item.value = value;
                     item.done = true;
@@ -174,77 +105,78 @@ impl ResponsesAssembler {
                 }
             }
             "response.output_text.delta" | "response.refusal.delta" => {
-                pieces.extend(self.add(place, "message", event.delta, event.content_index));
+                pieces.extend(self.add(place, "message", delta, count(event, "content_index")));
             }
             "response.reasoning_summary_text.delta" => {
-                pieces.extend(self.add(place, "reasoning", event.delta, event.summary_index));
+                pieces.extend(self.add(place, "reasoning", delta, count(event, "summary_index")));
             }
             "response.reasoning_text.delta" => {
-                pieces.extend(self.add(place, "reasoning", event.delta, event.content_index));
+                pieces.extend(self.add(place, "reasoning", delta, count(event, "content_index")));
             }
             "response.function_call_arguments.delta" => {
-                pieces.extend(self.add(place, "function_call", event.delta, None));
+                pieces.extend(self.add(place, "function_call", delta, None));
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-                self.end(event.response.unwrap_or_default())?;
+                self.end(response.unwrap_or(&Value::Null))?;
             }
             _ => {}
         }
         Ok(pieces)
     }
 
-    fn know(&mut self, id: Option<String>, model: Option<String>) {
-        if let Some(id) = not_empty(id) {
-            self.facts.response_id = Some(id);
+    fn know(&mut self, response: &Value) {
+        if let Some(id) = text(response, "id") {
+            self.facts.response_id = Some(id.to_owned());
         }
-        if let Some(model) = not_empty(model) {
-            self.facts.answered_by = Some(model);
+        if let Some(model) = text(response, "model") {
+            self.facts.answered_by = Some(model.to_owned());
         }
     }
 
-    fn end(&mut self, response: Response) -> Result<(), ModelError> {
-        self.know(response.id, response.model);
-        if let Some(usage) = response.usage {
+    fn end(&mut self, response: &Value) -> Result<(), ModelError> {
+        self.know(response);
+        if let Some(usage) = object(response, "usage") {
+            let detail = |details, name| object(usage, details).and_then(|details| count(details, name));
             self.facts.usage = Usage {
-                input: usage.input_tokens.unwrap_or(0),
-                output: usage.output_tokens.unwrap_or(0),
-                cached: usage.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
-                reasoning: usage.output_tokens_details.and_then(|details| details.reasoning_tokens).unwrap_or(0),
+                input: count(usage, "input_tokens").unwrap_or(0),
+                output: count(usage, "output_tokens").unwrap_or(0),
+                cached: detail("input_tokens_details", "cached_tokens").unwrap_or(0),
+                reasoning: detail("output_tokens_details", "reasoning_tokens").unwrap_or(0),
             };
         }
-        if let Some(error) = response.error {
-            return Err(Fault::of(&error).into_error());
+        if let Some(error) = any(response, "error") {
+            return Err(Fault::of(error).into_error());
         }
-        self.finish = Some(match response.status.as_deref() {
+        self.finish = Some(match text(response, "status") {
             Some("failed" | "cancelled") => {
                 return Err(ModelError::new(ModelErrorKind::Server, "the server failed and did not say why"));
             }
             Some("queued" | "in_progress") => {
                 return Err(ModelError::new(ModelErrorKind::Truncated, "the server answered before it was done"));
             }
-            Some("incomplete") => match response.incomplete_details.and_then(|details| details.reason) {
-                Some(reason) if reason == "content_filter" => Finish::Filtered,
-                Some(reason) if reason != "max_output_tokens" => Finish::Other(reason),
+            Some("incomplete") => match object(response, "incomplete_details").and_then(|why| text(why, "reason")) {
+                Some("content_filter") => Finish::Filtered,
+                Some(reason) if reason != "max_output_tokens" => Finish::Other(reason.to_owned()),
                 _ => Finish::Length,
             },
             _ => Finish::Stop,
         });
         // The output repeats the items. It counts where items have not come one by one, or not to their end.
         let done = self.items.values().filter(|item| item.done).count();
-        if let Some(output) = response.output.filter(|output| output.len() > done) {
-            self.items = (0..).zip(output.into_iter().map(Item::whole)).collect();
+        if let Some(output) = list(response, "output").filter(|output| output.len() > done) {
+            self.items = (0..).zip(output.iter().cloned().map(Item::whole)).collect();
         }
         Ok(())
     }
 
-    fn add(&mut self, place: u64, kind: &str, delta: Option<String>, section: Option<u64>) -> Option<Piece> {
-        let delta = not_empty(delta)?;
+    fn add(&mut self, place: u64, kind: &str, delta: Option<&str>, section: Option<u64>) -> Option<Piece> {
+        let delta = delta?;
         let item =
             self.items.entry(place).or_insert_with(|| Item { value: json!({ "type": kind }), ..Item::default() });
         let text = if item.kind() == Kind::Thought && item.section.is_some() && item.section != section {
             format!("\n\n{delta}")
         } else {
-            delta
+            delta.to_owned()
         };
         item.section = section;
         item.text.push_str(&text);

@@ -11,7 +11,7 @@ use async_openai::Client;
 use async_openai::config::OpenAIConfig;
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::value::RawValue;
 
 use super::config::OpenAiConfig;
@@ -269,20 +269,19 @@ async fn read_start(response: &mut reqwest::Response) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// Waits for something, but not longer than the limit.
-async fn within<T, E: From<ModelError>>(
+/// Waits for something, but not longer than the limit. It is no `async fn`, which would keep its argument twice.
+fn within<T, E: From<ModelError>>(
     limit: Duration,
     what: &str,
     work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
+) -> impl Future<Output = Result<T, E>> {
     // The library below runs on tokio in any case, so its timer may be named here.
-    match tokio::time::timeout(limit, work).await {
-        Ok(outcome) => outcome,
-        Err(_) => {
+    tokio::time::timeout(limit, work).map(move |outcome| {
+        outcome.unwrap_or_else(|_| {
             let sentence = format!("{what} did not come within {limit:?}");
             Err(ModelError::new(ModelErrorKind::Timeout, sentence).into())
-        }
-    }
+        })
+    })
 }
 
 fn describe(error: OpenAIError) -> ModelError {

@@ -1,5 +1,7 @@
 //! One append, in the transaction of its group.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
@@ -92,7 +94,7 @@ struct Row {
 #[derive(PartialEq)]
 struct Rare {
     status: String,
-    brain: String,
+    brain: Arc<str>,
     user: Option<String>,
     started: i64,
     wake: Option<i64>,
@@ -102,7 +104,7 @@ impl Rare {
     fn of(row: &RunSummary) -> Self {
         Self {
             status: row.status.as_str().to_owned(),
-            brain: row.brain.clone(),
+            brain: Arc::clone(&row.brain),
             user: row.user.clone(),
             started: row.started.0,
             wake: row.wake.map(|wake| wake.0),

@@ -122,11 +122,8 @@ impl SqliteStore {
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {
+        self.writes()?;
         match &self.shared.writer {
-            Some(_) if self.shared.read_only => {
-                let message = format!("the event store `{}` was opened to read only", self.shared.place.path.display());
-                Err(StoreError::Unusable { message })
-            }
             Some(writer) => Ok(writer),
             None => Err(super::failure::ended()),
         }
@@ -137,6 +134,15 @@ impl SqliteStore {
         work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.writer()?.write(work).await
+    }
+
+    /// Refuses what would write where the file is only read.
+    fn writes(&self) -> Result<(), StoreError> {
+        if !self.shared.read_only {
+            return Ok(());
+        }
+        let message = format!("the event store `{}` was opened to read only", self.shared.place.path.display());
+        Err(StoreError::Unusable { message })
     }
 
     async fn ask<T: Send + 'static>(
@@ -253,7 +259,10 @@ impl EventStore for SqliteStore {
 
     fn hold(&self) -> Answer<'_, Holder> {
         let workers = self.shared.workers.clone();
-        Box::pin(self.ask(move |_| Ok(workers.hold()?)))
+        Box::pin(async move {
+            self.writes()?;
+            self.ask(move |_| Ok(workers.hold()?)).await
+        })
     }
 
     fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {

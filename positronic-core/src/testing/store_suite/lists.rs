@@ -42,7 +42,7 @@ pub async fn a_row_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(other.run(&sample.run).await.as_ref(), Ok(&sample.append.index.summary));
 
     sample = sample.says("two").row(|row| {
-        row.brain = "Other".to_owned();
+        row.brain = "Other".into();
         row.user = Some("ann".to_owned());
         row.conversation = Some("thread".to_owned());
         row.forked_from = Some((RunId::from("run-0"), Seq(7)));
@@ -75,7 +75,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         let name = if number % 10 == 3 { format!("other-{number}") } else { format!("run-{number}") };
         let sample = Sample::new(&name).says("one").row(|row| {
             row.status = Status::ALL[usize::try_from(number % 6).unwrap()];
-            row.brain = if number % 4 == 0 { "Support" } else { "Sales" }.to_owned();
+            row.brain = if number % 4 == 0 { "Support" } else { "Sales" }.into();
             row.user = (number % 3 != 0).then(|| format!("user-{}", number % 3));
             row.started = Timestamp(number % 17);
             row.at = Timestamp(100 + number % 23);
@@ -126,7 +126,7 @@ pub async fn what_waits_is_listed_by_any_filter<S: EventStore>(open: impl Fn() -
             _ => Vec::new(),
         };
         let sample = Sample::new(&format!("run-{number}")).says("one").row(|row| {
-            row.brain = format!("Brain {}", number % 2);
+            row.brain = format!("Brain {}", number % 2).into();
             row.at = Timestamp(number % 7);
         });
         let sample = sample.waits(pending.clone()).appended(&store).await;

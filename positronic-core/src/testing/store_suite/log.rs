@@ -63,7 +63,7 @@ pub async fn what_is_refused_leaves_nothing<S: EventStore>(open: impl Fn() -> S)
 
     let mut refused = Sample::new("run-1")
         .says("other")
-        .row(|row| row.brain = "Other".to_owned())
+        .row(|row| row.brain = "Other".into())
         .waits(vec![super::lists::approval("Loop/0.0", 0)])
         .takes(&mail.id)
         .snapshot(1, "other");

@@ -35,7 +35,7 @@ impl Sample {
         let run = RunId::from(run);
         let summary = RunSummary {
             run: run.clone(),
-            brain: "Sample".to_owned(),
+            brain: "Sample".into(),
             user: None,
             conversation: None,
             forked_from: None,

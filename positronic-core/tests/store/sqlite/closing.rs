@@ -29,7 +29,7 @@ async fn a_run_outlives_its_process() {
     let store = SqliteStore::open(&path).unwrap();
 
     assert_eq!(store.read(&id, Seq(0), usize::MAX).await.unwrap(), events);
-    assert_eq!(store.run(&id).await.unwrap().brain, "Greeter");
+    assert_eq!(&*store.run(&id).await.unwrap().brain, "Greeter");
     assert_eq!(store.search("good MORNING", 10).await.unwrap().len(), 1);
 }
 
@@ -133,6 +133,8 @@ async fn a_store_opened_to_read_follows_and_refuses_to_write() {
     assert_eq!(lines(&reader, &run.run).await.len(), 2);
     let Err(StoreError::Unusable { message }) = run.says("three").append(&reader).await else { panic!("it writes") };
     assert_eq!(message, format!("the event store `{}` was opened to read only", path.display()));
+    let Err(StoreError::Unusable { .. }) = reader.hold().await else { panic!("it has a worker") };
+    assert!(!beside(&path, "-workers").exists());
 }
 
 #[test]

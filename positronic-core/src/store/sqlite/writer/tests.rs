@@ -96,11 +96,12 @@ fn what_waits_while_the_writer_is_busy_is_one_transaction() {
     thread.join().unwrap();
 }
 
-/// Counts the commits in the log of commits: after a header of 32 bytes come pages, each with a header of 24, in
-/// which bytes 4 to 7 are not zero where a commit ends.
+/// Counts the commits in the log of commits: after a header of 32 bytes, in which bytes 8 to 11 are the size of a page,
+/// come pages, each with a header of 24, in which bytes 4 to 7 are not zero where a commit ends.
 fn commits(path: &std::path::Path) -> usize {
     let log = std::fs::read(path.with_extension("db-wal")).unwrap();
-    log[32..].chunks_exact(24 + 4096).filter(|page| page[4..8] != [0; 4]).count()
+    let page = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
+    log[32..].chunks_exact(24 + page).filter(|page| page[4..8] != [0; 4]).count()
 }
 
 /// Appends to a run, and says whether it was on this thread.

@@ -1,0 +1,137 @@
+//! Which folder is the project's own: the place of its runs is the same from wherever in the project it is looked for.
+//!
+//! As git finds its folder, the nearest `.positronic` upwards counts. Where there is none yet, it belongs beside the
+//! `Cargo.lock`: at the root of the workspace around, as cargo sees it, and outside of any package in this folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The folder in a project that is this command's own.
+const FOLDER: &str = ".positronic";
+const MANIFEST: &str = "Cargo.toml";
+
+/// Finds the folder for a project's runs, which is perhaps not there yet.
+pub(crate) fn folder(here: &Path) -> PathBuf {
+    let known = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir());
+    known.unwrap_or_else(|| root(here).unwrap_or_else(|| here.to_owned()).join(FOLDER))
+}
+
+/// What a manifest says of the workspace that it belongs to.
+#[derive(Deserialize)]
+struct Manifest {
+    package: Option<Package>,
+    workspace: Option<Workspace>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    workspace: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Workspace {
+    #[serde(default)]
+    exclude: Vec<PathBuf>,
+}
+
+/// Finds the root of the workspace around a folder, or the folder of a package without one.
+fn root(here: &Path) -> Option<PathBuf> {
+    let package = here.ancestors().find(|folder| folder.join(MANIFEST).is_file())?;
+    let own = read(package);
+    if own.as_ref().is_some_and(|own| own.workspace.is_some()) {
+        return Some(package.to_owned());
+    }
+    if let Some(said) = own.and_then(|own| own.package?.workspace) {
+        // The path may go up, and what is shown of it should not.
+        return fs::canonicalize(package.join(said)).ok().or_else(|| Some(package.to_owned()));
+    }
+    let around = package.ancestors().skip(1).find_map(|folder| Some((folder, read(folder)?.workspace?)));
+    let around = around.filter(|(folder, workspace)| {
+        !workspace.exclude.iter().any(|excluded| package.starts_with(folder.join(excluded)))
+    });
+    Some(around.map_or(package, |(folder, _)| folder).to_owned())
+}
+
+/// Reads a folder's manifest; one that cannot be read is cargo's to complain about.
+fn read(folder: &Path) -> Option<Manifest> {
+    toml::from_str(&fs::read_to_string(folder.join(MANIFEST)).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A folder with manifests in it.
+    struct Disk(TempDir);
+
+    impl Disk {
+        fn with(manifests: &[(&str, &str)]) -> Self {
+            let disk = Self(tempfile::tempdir().unwrap());
+            for (folder, manifest) in manifests {
+                fs::write(disk.made(folder).join(MANIFEST), manifest).unwrap();
+            }
+            disk
+        }
+
+        fn made(&self, folder: &str) -> PathBuf {
+            let folder = self.0.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        }
+
+        /// Finds the folder from another one, told from this one on.
+        fn from(&self, here: &str) -> String {
+            let found = folder(&self.made(here));
+            let root = fs::canonicalize(self.0.path()).unwrap();
+            let inside = found.strip_prefix(self.0.path()).or_else(|_| found.strip_prefix(root));
+            inside.unwrap().to_str().unwrap().to_owned()
+        }
+    }
+
+    const PACKAGE: &str = "[package]\nname = \"shop\"\n";
+
+    #[test]
+    fn from_everywhere_in_a_workspace_it_is_the_one_at_its_root() {
+        let disk = Disk::with(&[
+            ("", "[workspace]\nmembers = [\"apps/*\"]\nexclude = [\"apart\"]"),
+            ("apps/shop", PACKAGE),
+            ("apart", PACKAGE),
+            ("pointed", "[package]\nname = \"pointed\"\nworkspace = \"../other\""),
+            ("other", "[workspace]"),
+        ]);
+
+        for here in ["", "apps", "apps/shop", "apps/shop/src/brains", "docs"] {
+            assert_eq!(disk.from(here), ".positronic", "from {here:?}");
+        }
+        assert_eq!(disk.from("apart/src"), "apart/.positronic", "it is no part of the workspace");
+        assert_eq!(disk.from("pointed"), "other/.positronic", "it names its workspace itself");
+    }
+
+    #[test]
+    fn a_package_without_a_workspace_has_its_own_and_no_package_the_current_folder() {
+        let disk = Disk::with(&[("shop", PACKAGE), ("alone", "[package]\n[workspace]"), ("broken", "[package")]);
+
+        assert_eq!(disk.from("shop/src/brains"), "shop/.positronic");
+        assert_eq!(disk.from("alone/src"), "alone/.positronic");
+        assert_eq!(disk.from("broken/src"), "broken/.positronic");
+        assert_eq!(disk.from("notes/today"), "notes/today/.positronic");
+    }
+
+    #[test]
+    fn one_that_is_there_counts_and_the_nearest_of_several() {
+        let disk = Disk::with(&[("", "[workspace]"), ("apps/shop", PACKAGE)]);
+
+        disk.made("apps/shop/.positronic");
+        assert_eq!(disk.from("apps/shop/src"), "apps/shop/.positronic");
+        assert_eq!(disk.from("apps"), ".positronic");
+        disk.made(".positronic");
+        assert_eq!(disk.from("apps/shop/src"), "apps/shop/.positronic");
+        assert_eq!(disk.from("apps/bakery"), ".positronic");
+        fs::write(disk.made("apps/bakery").join(FOLDER), "a file").unwrap();
+        assert_eq!(disk.from("apps/bakery"), ".positronic");
+    }
+}

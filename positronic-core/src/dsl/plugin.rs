@@ -1,0 +1,558 @@
+//! Plugins: what adds tools, context and a state of its own to a loop.
+//!
+//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every round:
+//!
+//! | hook | when | what an error does |
+//! |---|---|---|
+//! | [`prepare`](Plugin::prepare) | before a round, after the loop's own configuration | the loop fails |
+//! | [`request`](Plugin::request) | after every plugin's `prepare`, with the whole request | the loop fails: a veto |
+//! | [`response`](Plugin::response) | when the model has answered | `LOOP_PLUGIN_FAILED`; the answer stands, the loop goes on |
+//! | [`call`](Plugin::call) | around each try of a tool that is a function | the call's result is an `error` |
+//!
+//! Hooks run one after the other in the order of registration; around a call, the plugin that was registered first is the
+//! outermost. A plugin sees what those before it have added and kept in the same round.
+//!
+//! What a plugin keeps is recorded: `LOOP_ITERATION` carries what `prepare` and `request` changed, `LOOP_PLUGIN_CHANGED`
+//! what an answer or a call changed. A brain's plugins keep their states from one of its loops to the next. After a
+//! restart `prepare` and `request` run once more, on the states that the open round was prepared with, to find the tools of
+//! open calls; a plugin whose hook fails then adds nothing, and its open calls get an `error` result.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::bounds::{IntoTool, Options, Services, State};
+use super::context::{services, shared_methods, stage_path};
+use super::question::ModelCall;
+use super::tool::{Tool, ToolBuilder};
+use crate::error::{Error, Result};
+use crate::plan::{AnyPlugin, Compaction, Home, Invocation, LoopPlan, Next, Scope, ToolPlan, ToolReply, encode};
+use crate::record::{
+    ContextItem, Message, ModelResponse, Path, PluginDocument, Prompt, RunId, Settings, ToolDecl, ToolId,
+};
+use crate::tools::Schema;
+
+/// What a plugin keeps, in the log, from round to round.
+///
+/// ```
+/// use positronic_core::dsl::PluginState;
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Default, Serialize, Deserialize, JsonSchema)]
+/// struct Seen { rounds: u32 }
+///
+/// impl PluginState for Seen {
+///     const NAME: &'static str = "seen";
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what a plugin keeps",
+    label = "this type has no name in the log",
+    note = "derive `serde::Serialize`, `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`, and write \
+            `impl PluginState for {Self} {{ const NAME: &'static str = \"…\"; }}`"
+)]
+pub trait PluginState: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    /// The plugin's name in the log; a loop has one plugin of a name.
+    const NAME: &'static str;
+
+    /// The version of the type. Raise it when what was kept before does not fit any more.
+    const VERSION: u32 = 0;
+
+    /// Makes a state from one that another version has kept.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`], which is what happens where it is not written: the loop fails with a sentence that names both versions.
+    fn migrate(version: u32, kept: Value) -> Result<Self> {
+        _ = kept;
+        Err(Error::new(format!("version {} does not say how to read version {version}", Self::VERSION)))
+    }
+}
+
+/// A plugin for the loops of brains with options `O`, state `S` and services `V`.
+///
+/// A plugin that depends on nothing of its brain is written for all of them; one that needs a service asks for
+/// [`Provides`], and a brain without that service does not compile.
+///
+/// ```
+/// use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+/// use positronic_core::prelude::*;
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Default, Serialize, Deserialize, JsonSchema)]
+/// struct Notes { lines: Vec<String> }
+///
+/// impl PluginState for Notes {
+///     const NAME: &'static str = "notes";
+/// }
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Note { line: String }
+///
+/// struct Notebook;
+///
+/// impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Notebook {
+///     type State = Notes;
+///
+///     fn initial(&self) -> Notes {
+///         Notes::default()
+///     }
+///
+///     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Notes>) -> Result<()> {
+///         cx.context("notes", cx.state.lines.join("\n"));
+///         cx.tool("note", |t| {
+///             t.description("Writes a line down").execute(async |Note { line }, cx| {
+///                 Ok(cx.result("noted").update(move |notes| notes.lines.push(line)))
+///             })
+///         })
+///     }
+/// }
+///
+/// let brain = brain("Secretary").r#loop("Listen", |cx| cx.system("Take notes.").plugin(Notebook));
+/// # let _ = brain;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no plugin for a loop with options `{O}`, state `{S}` and services `{V}`",
+    label = "it does not fit the loop's brain"
+)]
+pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
+    /// What it keeps; also names it.
+    type State: PluginState;
+
+    /// Makes what it keeps at first.
+    fn initial(&self) -> Self::State;
+
+    /// Adds tools, context and changes of its own state to a round. It may read, search and ask, and so wait.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] fails the loop.
+    fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Self::State>) -> impl Future<Output = Result<()>> + Send {
+        _ = cx;
+        std::future::ready(Ok(()))
+    }
+
+    /// Looks at the whole request of a round, edits it, or refuses it.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] is a veto: the model is not asked, and the loop fails with its sentence.
+    fn request(&self, cx: &mut RequestEdit<'_, O, S, V, Self::State>) -> impl Future<Output = Result<()>> + Send {
+        _ = cx;
+        std::future::ready(Ok(()))
+    }
+
+    /// Looks at an answer; what it changes of its own state is recorded with the answer.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] is recorded; the answer was paid for and stands.
+    fn response(
+        &self,
+        cx: &mut PluginContext<O, S, V, Self::State>,
+        response: &ModelResponse,
+    ) -> impl Future<Output = Result<()>> + Send {
+        _ = (cx, response);
+        std::future::ready(Ok(()))
+    }
+
+    /// Runs a try of a call with `around.run()`, or answers in its place. It is not asked about brains as tools.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] is the call's result. It may be transient, as a tool's.
+    fn call(
+        &self,
+        cx: &PluginContext<O, S, V, Self::State>,
+        around: CallAround<'_, Self::State>,
+    ) -> impl Future<Output = Result<CallReply<Self::State>>> + Send {
+        _ = cx;
+        around.run()
+    }
+}
+
+/// Says that services hold another service. A plugin asks for it: `V: Provides<Mailer>`.
+///
+/// ```
+/// use positronic_core::dsl::Provides;
+///
+/// struct Mailer;
+/// struct Acme { mailer: Mailer }
+///
+/// impl Provides<Mailer> for Acme {
+///     fn provided(&self) -> &Mailer {
+///         &self.mailer
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the services `{Self}` hold no `{T}`",
+    label = "a `{T}` is needed here",
+    note = "write `impl Provides<{T}> for {Self}`, or give the brain services that hold one with `.services::<…>()`"
+)]
+pub trait Provides<T>: Services {
+    /// Returns the service.
+    fn provided(&self) -> &T;
+}
+
+impl<T: Services> Provides<T> for T {
+    fn provided(&self) -> &T {
+        self
+    }
+}
+
+/// What a plugin's hook is handed.
+pub struct PluginContext<O, S, V, P> {
+    /// What the plugin keeps.
+    pub state: P,
+    /// The state of the brain.
+    pub brain: Arc<S>,
+    /// The options of the run.
+    pub options: Arc<O>,
+    /// The services.
+    pub services: Arc<V>,
+    scope: Scope,
+}
+
+shared_methods!(PluginContext<O, S, V, P>);
+
+impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P> {
+    fn new(scope: Scope, initial: impl FnOnce() -> P) -> Result<Self> {
+        let kept = scope.plugins.get(P::NAME);
+        Ok(Self {
+            state: kept.map(read::<P>).transpose()?.unwrap_or_else(initial),
+            brain: scope.state.shared()?,
+            options: scope.options.shared()?,
+            services: services(&scope)?,
+            scope,
+        })
+    }
+
+    /// Returns a service out of those of the brain.
+    #[must_use]
+    pub fn service<T>(&self) -> &T
+    where
+        V: Provides<T>,
+    {
+        V::provided(&self.services)
+    }
+
+    /// Returns the record of the loop so far; `None` before its first round.
+    #[must_use]
+    pub fn history(&self) -> Option<Prompt> {
+        self.scope.link.record(&stage_path(&self.scope.path))
+    }
+
+    fn kept(&self) -> Result<PluginDocument> {
+        Ok(home::<P>().keep(Arc::new(encode(&self.state)?)))
+    }
+}
+
+/// A round that is being prepared.
+pub struct Preparation<'a, O, S, V, P> {
+    context: PluginContext<O, S, V, P>,
+    plan: &'a mut LoopPlan,
+}
+
+impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V, P> {
+    /// Adds a named piece to the system prompt, after what the loop and the plugins before have added.
+    pub fn context(&mut self, name: impl Into<String>, text: impl Into<String>) {
+        self.plan.context.push(ContextItem { name: name.into(), text: text.into() });
+    }
+
+    /// Adds a tool that lives in the plugin's own state: `cx.state` is that state, and `.update(…)` changes it.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the round has a tool of this name.
+    ///
+    /// # Panics
+    ///
+    /// When the name is no tool name.
+    #[track_caller]
+    pub fn tool<T: IntoTool<O, P, V>>(
+        &mut self,
+        name: &str,
+        build: impl FnOnce(ToolBuilder<O, P, V>) -> T,
+    ) -> Result<()>
+    where
+        P: State,
+    {
+        let mut tool = ToolPlan::clone(&build(ToolBuilder::new(name)).into_tool().plan);
+        tool.home = Some(home::<P>());
+        self.add(Arc::new(tool))
+    }
+
+    /// Adds tools of the brain: they see the brain's state, and change it.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the round has a tool of one of these names.
+    pub fn brain_tools<'t>(&mut self, tools: impl IntoIterator<Item = &'t Tool<O, S, V>>) -> Result<()> {
+        tools.into_iter().try_for_each(|tool| self.add(Arc::clone(&tool.plan)))
+    }
+
+    fn add(&mut self, tool: Arc<ToolPlan>) -> Result<()> {
+        let id = tool.decl.id.clone();
+        match self.plan.tools.insert(id.clone(), tool) {
+            Some(_) => Err(Error::new(format!("the round has a tool named `{id}` already; rename one of them"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a question to a model. It is recorded in the log with its answer, but not a part of the conversation; after a
+    /// restart, the recorded answer is taken.
+    pub fn model(&self) -> ModelCall {
+        ModelCall::new(Arc::clone(&self.context.scope.link), self.context.scope.path.clone())
+    }
+
+    /// Lets a summary stand for all but the latest `keep` messages, from this round on. The record stays whole.
+    pub fn compact(&mut self, keep: usize, summary: impl Into<String>) {
+        let keep = u64::try_from(keep).unwrap_or(u64::MAX);
+        self.plan.compaction = Some(Compaction { keep, summary: summary.into() });
+    }
+
+    /// Returns the messages that the loop has sent up to now, and what it has gained since.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.context.scope.link.messages(&stage_path(&self.context.scope.path))
+    }
+}
+
+/// The whole request of a round, before it is sent.
+pub struct RequestEdit<'a, O, S, V, P> {
+    context: PluginContext<O, S, V, P>,
+    plan: &'a mut LoopPlan,
+}
+
+impl<O, S, V, P> RequestEdit<'_, O, S, V, P> {
+    /// Returns the system prompt.
+    #[must_use]
+    pub fn system(&self) -> &str {
+        &self.plan.system
+    }
+
+    /// Replaces the system prompt.
+    pub fn set_system(&mut self, system: impl Into<String>) {
+        self.plan.system = system.into().into();
+    }
+
+    /// Gives access to the context items, in order.
+    pub const fn context(&mut self) -> &mut Vec<ContextItem> {
+        &mut self.plan.context
+    }
+
+    /// Gives access to how the model is to answer.
+    pub const fn settings(&mut self) -> &mut Settings {
+        &mut self.plan.settings
+    }
+
+    /// Walks the tools that the model will see, in order.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolDecl> {
+        self.plan.tools.values().map(|tool| &tool.decl)
+    }
+
+    /// Takes tools out of the round.
+    pub fn retain_tools(&mut self, mut keep: impl FnMut(&ToolDecl) -> bool) {
+        self.plan.tools.retain(|_, tool| keep(&tool.decl));
+    }
+
+    /// Marks a tool as an exit tool. Answers `false` when the round has no such tool.
+    pub fn exit_on(&mut self, tool: &str) -> bool {
+        let found = ToolId::new(tool).ok().and_then(|id| self.plan.tools.get_mut(&id));
+        found.map(|tool| Arc::make_mut(tool).decl.flags.exit = true).is_some()
+    }
+
+    /// Returns the messages. They are the record of what happened, so a plugin reads them only.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        self.context.scope.link.messages(&stage_path(&self.context.scope.path))
+    }
+}
+
+macro_rules! deref_to_context {
+    ($type:ident) => {
+        impl<O, S, V, P> std::ops::Deref for $type<'_, O, S, V, P> {
+            type Target = PluginContext<O, S, V, P>;
+
+            fn deref(&self) -> &Self::Target {
+                &self.context
+            }
+        }
+
+        impl<O, S, V, P> std::ops::DerefMut for $type<'_, O, S, V, P> {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.context
+            }
+        }
+
+        impl<O, S, V, P> fmt::Debug for $type<'_, O, S, V, P> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.context.fmt(f)
+            }
+        }
+    };
+}
+
+deref_to_context!(Preparation);
+deref_to_context!(RequestEdit);
+
+/// A try of a call, with what is inside it.
+pub struct CallAround<'a, P> {
+    call: &'a Invocation,
+    next: Next<'a>,
+    state: PhantomData<fn(P)>,
+}
+
+impl<P> CallAround<'_, P> {
+    /// Returns the call.
+    #[must_use]
+    pub const fn call(&self) -> &Invocation {
+        self.call
+    }
+
+    /// Runs what is inside: the hooks of the plugins after this one, and the tool.
+    ///
+    /// # Errors
+    ///
+    /// What they answer.
+    pub async fn run(self) -> Result<CallReply<P>> {
+        Ok(CallReply { reply: (self.next)().await?, state: PhantomData })
+    }
+}
+
+impl<P> fmt::Debug for CallAround<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.call.fmt(f)
+    }
+}
+
+/// What came of a call.
+pub struct CallReply<P> {
+    reply: ToolReply,
+    state: PhantomData<fn(P)>,
+}
+
+impl<P> CallReply<P> {
+    /// Makes a reply in the place of the tool, which then does not run.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the value cannot be written as JSON.
+    pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
+        let reply = ToolReply {
+            output: encode(value)?,
+            brief: None,
+            updates: Vec::new(),
+            plugin_updates: Vec::new(),
+            waits: Vec::new(),
+        };
+        Ok(Self { reply, state: PhantomData })
+    }
+
+    /// Returns the result that will be recorded, and that the model reads.
+    #[must_use]
+    pub const fn output(&self) -> &Value {
+        &self.reply.output
+    }
+
+    /// Replaces the result.
+    #[must_use]
+    pub fn with_output(mut self, output: Value) -> Self {
+        self.reply.output = output;
+        self.reply.output.sort_all_objects();
+        self
+    }
+}
+
+impl<P: PluginState> CallReply<P> {
+    /// Changes what the plugin keeps when the result is recorded, after all updates before it.
+    #[must_use]
+    pub fn update(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
+        let update = Box::new(move |document: &crate::plan::Document| document.updated(update));
+        self.reply.plugin_updates.push((home::<P>(), update));
+        self
+    }
+}
+
+impl<P> fmt::Debug for CallReply<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reply.fmt(f)
+    }
+}
+
+/// Reads what a plugin keeps: checked against the type's schema, or migrated from another version.
+pub(super) fn read<P: PluginState>(kept: &PluginDocument) -> Result<P> {
+    let refused = |reason: String| {
+        let name = P::NAME;
+        Error::new(format!("what the plugin `{name}` has kept does not fit `{}`: {reason}", std::any::type_name::<P>()))
+    };
+    if kept.version != P::VERSION {
+        return P::migrate(kept.version, Value::clone(&kept.state)).map_err(|error| refused(error.to_string()));
+    }
+    let raise = "raise its `VERSION` and write `migrate`";
+    Schema::of::<P>().check(&kept.state).map_err(|reason| refused(format!("{reason}; {raise}")))?;
+    P::deserialize(&*kept.state).map_err(|error| refused(format!("{error}; {raise}")))
+}
+
+const fn home<P: PluginState>() -> Home {
+    Home { plugin: P::NAME, version: P::VERSION, read: |kept| encode(&read::<P>(kept)?) }
+}
+
+/// Takes a plugin's types away.
+pub(super) fn erased<O: Options, S: State, V: Services, P: Plugin<O, S, V>>(plugin: P) -> Arc<dyn AnyPlugin> {
+    Arc::new(Erased { plugin, types: PhantomData })
+}
+
+struct Erased<P, O, S, V> {
+    plugin: P,
+    types: PhantomData<fn(O, S, V)>,
+}
+
+impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> Erased<P, O, S, V> {
+    fn context(&self, scope: Scope) -> Result<PluginContext<O, S, V, P::State>> {
+        PluginContext::new(scope, || self.plugin.initial())
+    }
+}
+
+impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased<P, O, S, V> {
+    fn prepare<'a>(&'a self, scope: Scope, plan: &'a mut LoopPlan) -> BoxFuture<'a, Result<PluginDocument>> {
+        Box::pin(async move {
+            let mut preparation = Preparation { context: self.context(scope)?, plan };
+            self.plugin.prepare(&mut preparation).await?;
+            preparation.kept()
+        })
+    }
+
+    fn request<'a>(&'a self, scope: Scope, plan: &'a mut LoopPlan) -> BoxFuture<'a, Result<PluginDocument>> {
+        Box::pin(async move {
+            let mut edit = RequestEdit { context: self.context(scope)?, plan };
+            self.plugin.request(&mut edit).await?;
+            edit.kept()
+        })
+    }
+
+    fn response<'a>(&'a self, scope: Scope, response: &'a ModelResponse) -> BoxFuture<'a, Result<PluginDocument>> {
+        Box::pin(async move {
+            let mut context = self.context(scope)?;
+            self.plugin.response(&mut context, response).await?;
+            context.kept()
+        })
+    }
+
+    fn call<'a>(&'a self, scope: Scope, call: &'a Invocation, next: Next<'a>) -> BoxFuture<'a, Result<ToolReply>> {
+        Box::pin(async move {
+            let context = self.context(scope)?;
+            let around = CallAround { call, next, state: PhantomData };
+            Ok(self.plugin.call(&context, around).await?.reply)
+        })
+    }
+}

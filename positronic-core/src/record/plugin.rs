@@ -1,0 +1,118 @@
+//! What plugins keep in a brain: a document each, under the plugin's name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::canonical::{Change, ChangeError};
+
+/// What one plugin keeps.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PluginDocument {
+    /// The version of the plugin's state type that wrote it.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub version: u32,
+    /// The state, canonical JSON.
+    pub state: Arc<Value>,
+}
+
+/// What the plugins of one brain keep, by their names. A clone shares the documents.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PluginStates(Arc<BTreeMap<String, PluginDocument>>);
+
+/// The step from one state of a plugin to the next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PluginChange {
+    /// The version of the state that comes out.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub version: u32,
+    /// The step; a plugin that has kept nothing before begins with `null`.
+    #[serde(flatten)]
+    pub change: Change,
+}
+
+impl PluginStates {
+    /// Says whether no plugin keeps anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns what a plugin keeps.
+    #[must_use]
+    pub fn get(&self, plugin: &str) -> Option<&PluginDocument> {
+        self.0.get(plugin)
+    }
+
+    /// Walks the documents in the order of their plugins' names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &PluginDocument)> {
+        self.0.iter().map(|(name, document)| (name.as_str(), document))
+    }
+
+    /// Keeps a document for a plugin.
+    pub fn set(&mut self, plugin: &str, document: PluginDocument) {
+        Arc::make_mut(&mut self.0).insert(plugin.to_owned(), document);
+    }
+
+    /// Returns the step from what a plugin keeps to a document, none where it is the same.
+    #[must_use]
+    pub fn step(&self, plugin: &str, next: &PluginDocument) -> Option<PluginChange> {
+        let version = next.version;
+        let change = match self.get(plugin) {
+            None => Some(Change::State(Value::clone(&next.state))),
+            Some(before) if before.version != version => Some(Change::State(Value::clone(&next.state))),
+            Some(before) => Change::between(&before.state, &next.state),
+        };
+        change.map(|change| PluginChange { version, change })
+    }
+
+    /// Takes a step.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`] when the step does not fit what the plugin keeps, which is then unchanged.
+    pub fn apply(&mut self, plugin: &str, step: &PluginChange) -> Result<(), ChangeError> {
+        let mut document = self.get(plugin).cloned().unwrap_or_default();
+        step.change.apply(Arc::make_mut(&mut document.state))?;
+        document.version = step.version;
+        self.set(plugin, document);
+        Ok(())
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_first(version: &u32) -> bool {
+    *version == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(version: u32, state: Value) -> PluginDocument {
+        PluginDocument { version, state: Arc::new(state) }
+    }
+
+    #[test]
+    fn a_step_leads_from_one_state_to_the_next_also_through_json() {
+        let mut states = PluginStates::default();
+        let long = "a sentence that would be costly to repeat in every event";
+        for next in [
+            document(0, json!({"note": long, "n": 1})),
+            document(0, json!({"note": long, "n": 2})),
+            document(1, json!({"count": 2})),
+        ] {
+            let step = states.step("counter", &next).unwrap();
+            let line = serde_json::to_string(&step).unwrap();
+            states.apply("counter", &serde_json::from_str(&line).unwrap()).unwrap();
+
+            assert_eq!(states.get("counter"), Some(&next));
+            assert_eq!(states.step("counter", &next), None);
+        }
+    }
+}

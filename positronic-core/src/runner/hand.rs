@@ -1,0 +1,85 @@
+//! The runs that a runner's own workers have in hand, and how a runner lets go of all of them.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+
+use super::Runner;
+use crate::record::RunId;
+
+/// What is said of a run that a runner does not take, or take any further, since it lets go of all of them.
+pub(super) const LEAVES: &str = "the worker lets go of its runs; another one goes on with them";
+
+/// The runs that a runner's own workers have in hand.
+#[derive(Clone, Default)]
+pub(super) struct InHand(Arc<Hand>);
+
+#[derive(Default)]
+struct Hand {
+    runs: Mutex<HashSet<RunId>>,
+    leaves: watch::Sender<bool>,
+    /// Rings when the last run is out of hand.
+    empty: Notify,
+}
+
+/// Says that a run is in hand, until it is dropped.
+pub(super) struct Grip(Arc<Hand>, RunId);
+
+impl InHand {
+    /// Takes a run in hand, unless it is.
+    pub(super) fn grip(&self, run: &RunId) -> Option<Grip> {
+        let fresh = self.0.runs().insert(run.clone());
+        fresh.then(|| Grip(Arc::clone(&self.0), run.clone()))
+    }
+
+    /// Says whether a run is in hand.
+    pub(super) fn has(&self, run: &RunId) -> bool {
+        self.0.runs().contains(run)
+    }
+
+    /// Says whether the runs are let go of, and none is taken any more.
+    pub(super) fn is_leaving(&self) -> bool {
+        *self.0.leaves.borrow()
+    }
+
+    /// Tells each worker when it has to let go.
+    pub(super) fn leaves(&self) -> watch::Receiver<bool> {
+        self.0.leaves.subscribe()
+    }
+}
+
+impl Hand {
+    fn runs(&self) -> MutexGuard<'_, HashSet<RunId>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Grip {
+    fn drop(&mut self) {
+        let mut runs = self.0.runs();
+        runs.remove(&self.1);
+        if runs.is_empty() {
+            self.0.empty.notify_waiters();
+        }
+    }
+}
+
+impl Runner {
+    /// Lets go of all runs, so that other workers can go on with them at once: nothing new begins, what is in flight
+    /// runs to its end and is recorded, and each run is released then. From now on, neither this runner nor a clone of
+    /// it starts or resumes a run. It returns when the last run is released.
+    ///
+    /// Whoever does not wait for it, and ends the process, leaves what was in flight as a crash does.
+    pub async fn release(&self) {
+        let hand = &self.in_hand.0;
+        hand.leaves.send_replace(true);
+        loop {
+            let empty = hand.empty.notified();
+            if hand.runs().is_empty() {
+                return;
+            }
+            empty.await;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Where a tool lives: in the state of its brain, or in that of the plugin that added it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::flight::caught_now;
+use super::worker::Worker;
+use crate::error::Result;
+use crate::plan::{Document, Home, Update};
+use crate::record::{Body, Change, Draft, Path, PluginStates};
+
+/// The states that the result of a call can change.
+pub(super) struct States {
+    /// The state in which the tool lives.
+    pub(super) document: Document,
+    home: Option<Home>,
+    plugins: PluginStates,
+}
+
+/// How the result of a call changes them.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// The change of the brain's state.
+    pub(super) change: Option<Change>,
+    /// The changes of plugins' states, as events that come before the result.
+    pub(super) drafts: Vec<Draft>,
+}
+
+impl Worker {
+    /// Returns the states that the result of a call can change; those of the brain for a stage.
+    pub(super) fn states(&mut self, path: &Path) -> Option<Result<States>> {
+        let shared = Arc::clone(&self.shared);
+        let state = shared.state();
+        let brain = state.owner(path)?;
+        let tool = state.call(path).and_then(|call| self.frames.tool(path, &call.tool));
+        let (home, plugins) = (tool.and_then(|tool| tool.home), brain.plugins.clone());
+        let document = match &home {
+            Some(home) => home.document(plugins.get(home.plugin)),
+            None => Ok(self.frames.document(brain)),
+        };
+        Some(document.map(|document| States { document, home, plugins }))
+    }
+}
+
+impl States {
+    /// Takes the next state of where the tool lives, and then the updates of plugins that took part in the call.
+    pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(Home, Update)>) -> Result<Changes> {
+        let mut after = self.plugins.clone();
+        let mut changes = Changes::default();
+        match (self.home, next) {
+            (Some(home), Some(next)) => after.set(home.plugin, home.keep(Arc::new(next))),
+            (None, Some(next)) => changes.change = Change::between(self.document.json(), &next),
+            (_, None) => {}
+        }
+        for (home, update) in updates {
+            let document = home.document(after.get(home.plugin))?;
+            let next = caught_now(|| update(&document))?;
+            after.set(home.plugin, home.keep(Arc::new(next)));
+        }
+        changes.drafts = plugin_steps(path, &self.plugins, &after);
+        Ok(changes)
+    }
+}
+
+/// Makes the events that lead from what plugins keep to what they keep next.
+pub(super) fn plugin_steps(path: &Path, before: &PluginStates, after: &PluginStates) -> Vec<Draft> {
+    let step = |(plugin, kept): (&str, _)| {
+        let step = before.step(plugin, kept)?;
+        Some(Draft::new(path.clone(), Body::LoopPluginChanged { plugin: plugin.to_owned(), step }))
+    };
+    after.iter().filter_map(step).collect()
+}

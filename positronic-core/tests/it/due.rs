@@ -1,0 +1,56 @@
+//! Which runs have work: those that somebody appends to at once, the others once a second.
+
+use std::time::Duration;
+
+use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::record::{Actor, RunId, SignalId, SignalKind, Start};
+use positronic_core::runner::{Due, Runner};
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::TestClock;
+
+use crate::support::{Journal, batch, path, tools, waits, workshop};
+
+async fn found(due: &mut Due) -> Vec<RunId> {
+    due.wait().await;
+    due.rows(|_| false).await.unwrap().into_iter().map(|row| row.run).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_runs_that_somebody_appends_to_are_looked_at_between_two_lists() {
+    let store = MemoryStore::new();
+    let runner = Runner::builder()
+        .model(ScriptedModel::from_fn(|_| batch([("gated", "a")])))
+        .store(store.clone())
+        .clock(TestClock::default())
+        .linger(Duration::ZERO)
+        .build();
+    for id in ["one", "two"] {
+        let start = Start { id: Some(SignalId::from(id)), ..Start::default() };
+        let run = runner.start_with(&workshop(&Journal::default(), tools), (), start).await.unwrap();
+        waits(&run).await;
+    }
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let (control, ann) = (runner.control(), Actor::builder().by("ann").build());
+    let (one, two) = (RunId::new("one"), RunId::new("two"));
+    let mut due = control.due();
+
+    assert_eq!(found(&mut due).await, [], "they wait");
+    control.approve(&one, &path("Work/0.0"), ann.clone()).await.unwrap();
+    assert_eq!(found(&mut due).await, [one.clone()]);
+    control.approve(&two, &path("Work/0.0"), ann.clone()).await.unwrap();
+    assert_eq!(found(&mut due).await, [two.clone()], "`one` has work as well, and nobody has done anything in it");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    due.again(&one);
+    assert_eq!(found(&mut due).await, [one.clone()]);
+    // Once a second, all are listed.
+    assert_eq!(found(&mut due).await.len(), 2);
+    assert_eq!(due.rows(|run| *run == one).await.unwrap(), []);
+
+    let row = control.store().run(&one).await.unwrap();
+    due.refuse(&row);
+    due.again(&one);
+    assert_eq!(found(&mut due).await, [], "nothing has changed in it");
+    let pause = SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None };
+    control.signal(&one, pause, ann).await.unwrap();
+    assert_eq!(found(&mut due).await, [one]);
+}

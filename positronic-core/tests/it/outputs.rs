@@ -1,0 +1,263 @@
+//! What a call leaves in the record, what people see of it, and what the model reads.
+
+use positronic_core::dsl::OutputType;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::{DeltaSink, Model};
+use positronic_core::prelude::*;
+use positronic_core::projection::{messages, prompts_to_messages, request_for};
+use positronic_core::record::{
+    Assistant, Body, CallState, CustomOutput, FileOutput, Message, ModelError, ModelRequest, ModelResponse, Output,
+    OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::support::{Play, done, path, prompt, tool_texts};
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Citation {
+    title: String,
+}
+
+impl OutputType for Citation {
+    const KIND: &'static str = "citation";
+
+    fn fallback(&self) -> String {
+        format!("see {}", self.title)
+    }
+
+    fn told(&self) -> Option<String> {
+        Some(format!("[the user sees {}]", self.title))
+    }
+}
+
+fn reporter() -> Brain<(), ()> {
+    brain("Reporter").r#loop("Report", |cx| {
+        cx.system("Report.").input("Go.").tool("report", |t| {
+            t.execute(async |_: NoArgs, cx| {
+                cx.display_widget("chart", [1, 2], "a chart")?;
+                cx.add_output(&Citation { title: "On Rust".to_owned() })?;
+                Ok(cx.result(json!({"rows": [1, 2, 3]})).brief("3 rows"))
+            })
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_application_adds_an_output_without_touching_the_loop() {
+    let play = Play::new([Reply::call("report", json!({})), done()]);
+
+    let story = play.run(&reporter(), ()).await;
+
+    let record = prompt(&story, "Report");
+    let OutputKind::Custom(custom) = &record.output[3].kind else { panic!("{:?}", record.output) };
+    assert_eq!(custom.read::<Citation>().unwrap(), Some(Citation { title: "On Rust".to_owned() }));
+    assert_eq!(tool_texts(&play.last_request()), ["3 rows\n[the user sees On Rust]"]);
+    insta::assert_snapshot!(story.transcript(), @r#"
+    # Report
+    user: Go.
+    report({}) -> 3 rows
+    widget: a chart
+    citation: see On Rust
+    assistant: Done.
+    = {"type":"answered"}
+    "#);
+}
+
+#[test]
+fn an_output_of_another_type_or_version_is_not_misread() {
+    let other =
+        |kind: &str, data: Value| CustomOutput { kind: kind.to_owned(), data, fallback: String::new(), told: None };
+
+    assert_eq!(other("note", json!({"title": "x"})).read::<Citation>().unwrap(), None);
+    assert_eq!(
+        other("citation", json!({"name": "x"})).read::<Citation>().unwrap_err().to_string(),
+        "the recorded output `citation` is no `it::outputs::Citation`: missing field `title`"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_reads_back_from_json_as_it_was() {
+    let play = Play::new([Reply::call("report", json!({})), done()]);
+    let record = prompt(&play.run(&reporter(), ()).await, "Report");
+
+    let read: Prompt = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+
+    assert_eq!(read, record);
+    assert_eq!((record.id, record.visible), (path("Report").public_id(), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hidden_loop_is_marked_in_its_record_and_is_history_all_the_same() {
+    let quiet =
+        brain("Quiet").r#loop("Think", |cx| cx.system("Think.").input("Quietly.").hidden()).r#loop("Say", |cx| {
+            let before = prompts_to_messages(cx.record("Think").iter());
+            cx.system(format!("You thought {} messages.", before.len()))
+        });
+    let play = Play::new([Reply::text("Hm."), done()]);
+
+    let story = play.run(&quiet, ()).await;
+
+    assert_eq!([prompt(&story, "Think").visible, prompt(&story, "Say").visible], [false, true]);
+    assert_eq!(&*play.last_request().system, "You thought 2 messages.");
+}
+
+fn output(kind: OutputKind) -> Output {
+    Output { at: Timestamp(1), duration: None, id: None, kind }
+}
+
+fn text(round: u32, calls: u32) -> Output {
+    let text = Part::Text { text: format!("round {round}") };
+    let parts: Vec<_> = std::iter::once(text).chain((0..calls).map(|index| Part::Call { index })).collect();
+    output(OutputKind::Text { round, parts: parts.into() })
+}
+
+fn call(index: u32, state: CallState, edited: Option<Value>, result: Option<ToolResult>) -> Output {
+    output(OutputKind::Tool(Box::new(ToolOutput {
+        path: path("Chat").call(0, index),
+        tool: "pay.send".to_owned(),
+        arguments: std::sync::Arc::new(json!({"to": index})),
+        edited,
+        state,
+        result,
+        provider_id: Some(format!("c{index}")),
+        data: None,
+    })))
+}
+
+fn read(outputs: &[Output]) -> Vec<String> {
+    messages(outputs)
+        .into_iter()
+        .map(|message| match message {
+            Message::User { text } => format!("user: {text}"),
+            Message::Assistant { parts } => {
+                let calls = parts.iter().filter(|part| matches!(part, Assistant::Call { .. })).count();
+                format!("assistant: {calls} calls")
+            }
+            Message::Tool { call, text, .. } => format!("{call}: {text}"),
+        })
+        .collect()
+}
+
+/// Every type of output and every type of result, and what the model reads of it.
+#[test]
+fn the_table_of_the_projection() {
+    let done = |result| call(0, CallState::Done, None, Some(result));
+    let reason = || Some("too dear".to_owned());
+    let cases = [
+        ("text", text(0, 0), "assistant: 0 calls"),
+        ("message", output(OutputKind::Message { text: "hi".to_owned(), engine: false }), "user: hi"),
+        ("success", done(ToolResult::success(json!({"n": 1}))), "c0: {\"n\":1}"),
+        ("success of text", done(ToolResult::success("ok")), "c0: ok"),
+        (
+            "success in brief",
+            done(ToolResult::Success { output: json!([1]), brief: Some("one".to_owned()) }),
+            "c0: one",
+        ),
+        ("error", done(ToolResult::error("no")), "c0: Error: no"),
+        (
+            "denied",
+            done(ToolResult::Denied { reason: reason(), by: None }),
+            "c0: Denied: a person refused this call: too dear",
+        ),
+        (
+            "denied without a reason",
+            done(ToolResult::Denied { reason: None, by: None }),
+            "c0: Denied: a person refused this call.",
+        ),
+        ("skipped", done(ToolResult::Skipped { reason: "late".to_owned() }), "c0: Skipped: late"),
+        ("interrupted", done(ToolResult::Interrupted { reason: "gone".to_owned() }), "c0: Interrupted: gone"),
+        ("pending", call(0, CallState::Pending, None, None), "c0: "),
+        (
+            "edited",
+            call(0, CallState::Done, Some(json!({"to": 2})), Some(ToolResult::success("ok"))),
+            "c0: A person changed the arguments before the call ran: {\"to\":2}\n\nok",
+        ),
+    ];
+    for (name, case, expected) in cases {
+        let of_call = matches!(case.kind, OutputKind::Tool(_));
+        let outputs: Vec<_> = of_call.then(|| text(0, 1)).into_iter().chain([case]).collect();
+
+        assert_eq!(read(&outputs).last().map(String::as_str), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn what_stands_behind_a_call_is_in_its_message_or_nowhere() {
+    let file = FileOutput {
+        name: "a.md".to_owned(),
+        media_type: "text/markdown".to_owned(),
+        size: 12,
+        sha256: "00".to_owned(),
+        uri: "memory:a".to_owned(),
+    };
+    let widget =
+        WidgetOutput { kind: "chart".to_owned(), data: json!(1), fallback: "a chart".to_owned(), replaces: None };
+    let custom = |told: Option<&str>| CustomOutput {
+        kind: "note".to_owned(),
+        data: json!(1),
+        fallback: "a note".to_owned(),
+        told: told.map(str::to_owned),
+    };
+    let ok = |index| call(index, CallState::Done, None, Some(ToolResult::success("ok")));
+    let outputs = [
+        text(0, 2),
+        ok(0),
+        output(OutputKind::Widget(Box::new(widget))),
+        output(OutputKind::File(Box::new(file))),
+        output(OutputKind::Custom(Box::new(custom(Some("noted"))))),
+        output(OutputKind::Custom(Box::new(custom(None)))),
+        ok(1),
+        text(1, 0),
+    ];
+
+    assert_eq!(
+        read(&outputs),
+        ["assistant: 2 calls", "c0: ok\n[file a.md, text/markdown, 12 bytes]\nnoted", "c1: ok", "assistant: 0 calls"]
+    );
+}
+
+/// A model that is also told of widgets.
+#[derive(Debug)]
+struct Sighted(ScriptedModel);
+
+impl Model for Sighted {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> futures::future::BoxFuture<'a, std::result::Result<ModelResponse, ModelError>> {
+        self.0.call(request, deltas)
+    }
+
+    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
+        let widgets = outputs.iter().filter_map(|output| match &output.kind {
+            OutputKind::Widget(widget) => Some(Message::User { text: format!("[{}]", widget.fallback) }),
+            _ => None,
+        });
+        Some(messages(outputs).into_iter().chain(widgets).collect())
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        self.0.wire(request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_brings_its_own_projection_and_its_requests_are_rebuilt_with_it() {
+    let model = std::sync::Arc::new(Sighted(ScriptedModel::new([Reply::call("report", json!({})), done()])));
+    let test = positronic_core::testing::Test::new(std::sync::Arc::clone(&model));
+
+    let story = test.run(&reporter(), ()).await;
+
+    let sent = model.0.requests().pop().unwrap();
+    assert_eq!(sent.messages.messages().last(), Some(&Message::User { text: "[a chart]".to_owned() }));
+    let asked = story.log().iter().rev().find(|event| matches!(event.body, Body::LoopModelCall { .. })).unwrap();
+    let rebuilt = request_for(story.log().iter().map(|event| &**event), asked.seq, |outputs| model.project(outputs));
+    assert_eq!(model.wire(&rebuilt.unwrap()), model.wire(&sent));
+    assert_eq!(prompt(&story, "Report").state, PromptState::Completed);
+}
