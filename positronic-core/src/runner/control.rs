@@ -169,17 +169,20 @@ impl Control {
                 Err(SignalError::Store(error)) => failed = Some(error),
             }
         }
-        match (failed, misfit) {
+        if let Some(error) = failed {
             // It is in the mailbox: whoever sends it again, under the same id, has it delivered.
-            (Some(error), _) => Err(error.into()),
-            (None, Some(refusal)) => {
-                if posted == Posted::New {
-                    self.store.discard(&mail.id).await?;
-                }
-                Err(refusal.into())
-            }
-            (None, None) => Ok(Delivered::Kept),
+            return Err(error.into());
         }
+        // Whoever has taken it since it was posted does not wait any more, and was not among those who do.
+        let known = self.store.post(&mail).await?;
+        if let Posted::Taken { run, seq } = known {
+            return Ok(Delivered::To { run, seq });
+        }
+        let Some(refusal) = misfit else { return Ok(Delivered::Kept) };
+        if posted == Posted::New || known == Posted::New {
+            self.store.discard(&mail.id).await?;
+        }
+        Err(refusal.into())
     }
 
     async fn deliver_to(&self, run: &RunId, mail: &Mail) -> Result<Seq, SignalError> {

@@ -56,10 +56,10 @@ impl<S: EventStore> FaultyStore<S> {
         Self { reads: Arc::new(reads), ..self }
     }
 
-    fn read_or<'a, T: Send + 'a>(&self, method: &'static str, answer: Answer<'a, T>) -> Answer<'a, T> {
+    fn read_or<'a, T: Send + 'a>(&self, method: &'static str, read: impl FnOnce() -> Answer<'a, T>) -> Answer<'a, T> {
         match (self.reads)(method) {
             Some(error) => Box::pin(std::future::ready(Err(error))),
-            None => answer,
+            None => read(),
         }
     }
 }
@@ -86,19 +86,19 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
-        self.read_or("read", self.inner.read(run, from, most))
+        self.read_or("read", || self.inner.read(run, from, most))
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
-        self.read_or("run", self.inner.run(run))
+        self.read_or("run", || self.inner.run(run))
     }
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
-        self.read_or("runs", self.inner.runs(filter))
+        self.read_or("runs", || self.inner.runs(filter))
     }
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
-        self.read_or("pending", self.inner.pending(filter))
+        self.read_or("pending", || self.inner.pending(filter))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
@@ -106,7 +106,7 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
-        self.read_or("snapshot", self.inner.snapshot(run))
+        self.read_or("snapshot", || self.inner.snapshot(run))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
@@ -118,7 +118,7 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     }
 
     fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
-        self.read_or("mail", self.inner.mail(webhook, identifier, now))
+        self.read_or("mail", || self.inner.mail(webhook, identifier, now))
     }
 
     fn mailbox(&self) -> Answer<'_, Vec<Letter>> {

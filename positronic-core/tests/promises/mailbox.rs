@@ -1,15 +1,16 @@
 //! Webhooks that come before anybody waits, and twice: promise 22.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalId, Start, Timestamp};
 use positronic_core::runner::{Control, Delivered, Run, Runner, Settled, SignalError};
-use positronic_core::store::{EventStore, StoreError};
+use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,31 @@ async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
     // Another hook for the same wait came too late: somebody else may wait for it.
     assert_eq!(deliver(&one, "late", "slack", "a", "twice").await, Delivered::Kept);
     assert_eq!(named(&bench.checked().await, "LOOP_RESUME").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_22_a_webhook_that_somebody_else_delivers_meanwhile_is_not_said_to_be_kept() {
+    let (faster, hit) = (Arc::<OnceLock<Control>>::default(), Arc::<AtomicBool>::default());
+    let (other, is_hit) = (Arc::clone(&faster), Arc::clone(&hit));
+    // The other delivery falls between this one's look into the mailbox and its look at who waits.
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
+        let control = other.get().filter(|_| method == "pending")?;
+        if !is_hit.swap(true, Ordering::SeqCst) {
+            let delivered = deliver(control, "hook", "slack", "a", "once").now_or_never();
+            assert!(matches!(delivered, Some(Delivered::To { .. })), "{delivered:?}");
+        }
+        None
+    });
+    let bench = Bench::on(store);
+    let (_process, run) = begun(&bench, "run").await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+    faster.set(bench.control("other")).unwrap();
+
+    let delivered = deliver(&bench.control("one"), "hook", "slack", "a", "once").await;
+
+    assert!(hit.load(Ordering::SeqCst));
+    assert!(matches!(delivered, Delivered::To { .. }), "{delivered:?}");
 }
 
 async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {

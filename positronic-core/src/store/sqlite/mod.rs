@@ -1,8 +1,9 @@
 //! The embedded store: one SQLite file.
 //!
 //! One thread writes. It takes everything that waits to be written, of all runs, into one transaction, each append in a
-//! savepoint of its own; who asked is answered after the commit. Two threads read, and searches have a third, so that
-//! no executor waits for a disk. Other processes may use the same file at the same time.
+//! savepoint of its own; who asked is answered after the commit. Where a commit does not wait for the disk, a run that is
+//! alone is written to without it. Two threads read, and searches have a third, so that no executor waits for a disk.
+//! Other processes may use the same file at the same time.
 //!
 //! What an append says beside its events (the run's row, what waits, mail that was taken, a snapshot) is written in its
 //! transaction. Events lie in the order of their run and number; the rows have indexes for what lists filter by.
