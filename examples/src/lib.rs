@@ -4,11 +4,14 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, and [`support`] is everything
 //! at work: approvals, a customer who is waited for, brains as tools and as stages.
 //!
+//! Of the plugins that come with the library, [`memory`] remembers over all runs what a user says.
+//!
 //! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
 //! where no model is configured. The tests of this crate show how each is tested.
 
 pub mod acme;
 pub mod delegate;
+pub mod memory;
 pub mod minimal;
 pub mod nested;
 pub mod release;

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use positronic_cli::Project;
+use positronic_core::plugins::MemoryFacts;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{delegate, minimal, nested, release, support};
+use positronic_examples::{delegate, memory, minimal, nested, release, support};
 
 fn main() -> ExitCode {
     Project::new()
@@ -19,5 +20,7 @@ fn main() -> ExitCode {
         .cassette(release::TITLE, release::CASSETTE)
         .brain(support::support().bind(Acme::example()))
         .cassette(support::TITLE, support::CASSETTE)
+        .brain(memory::baker(MemoryFacts::default()))
+        .cassette(memory::TITLE, memory::CASSETTE)
         .main()
 }

@@ -1,11 +1,12 @@
 //! Every example dies at every append, and goes on in another process.
 
 use positronic_core::dsl::Runnable;
+use positronic_core::plugins::MemoryFacts;
 use positronic_core::record::Body;
 use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{delegate, minimal, nested, release, support};
+use positronic_examples::{delegate, memory, minimal, nested, release, support};
 use serde::Serialize;
 
 use crate::harness::boundaries::{Ledger, Tale, answers_as_in, as_in, interrupted};
@@ -54,6 +55,9 @@ where
 async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
     every_death(minimal::CASSETTE, minimal::minimal, ()).await;
     every_death(release::CASSETTE, release::release, ()).await;
+    // The facts outlive what is played after a death, so these words find none.
+    let visit = memory::Visit { says: "Good morning!".to_owned() };
+    every_death(memory::CASSETTE, || memory::baker(MemoryFacts::default()), visit).await;
     every_death(delegate::CASSETTE, delegate::trip, delegate::Wish::default()).await;
     every_death(nested::CASSETTE, || nested::newsletter().bind(Newsroom::example()), nested::Topic::default()).await;
     every_death(support::CASSETTE, || support::support().bind(Acme::example()), support::SupportOptions::default())

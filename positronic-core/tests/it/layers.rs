@@ -10,6 +10,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("tools", &["machine"]),
     ("plan", &["tools"]),
     ("dsl", &["plan", "tools", "machine"]),
+    ("plugins", &["dsl", "plan", "tools"]),
     ("model", &[]),
     ("store", &[]),
     ("sink", &[]),

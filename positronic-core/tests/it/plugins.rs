@@ -1,5 +1,7 @@
 //! Plugins: what they add to a round, what they keep, the order of their hooks, and what an error in each does.
 
+mod memory;
+
 use positronic_core::dsl::{
     CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, Provides, RequestEdit, Services,
     State, Tool,
@@ -60,7 +62,7 @@ fn note(line: &str) -> Reply {
     Reply::call("note", json!({ "line": line }))
 }
 
-fn contexts(request: &ModelRequest) -> Vec<String> {
+pub(crate) fn contexts(request: &ModelRequest) -> Vec<String> {
     request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect()
 }
 
