@@ -13,6 +13,7 @@ mod batches;
 mod bfcl;
 mod cancel;
 mod conversations;
+mod costs;
 mod crash;
 mod due;
 mod events;
