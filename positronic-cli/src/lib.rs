@@ -30,6 +30,7 @@ mod lists;
 mod models;
 pub mod options;
 mod place;
+mod prices;
 mod project;
 mod rewind;
 mod screen;

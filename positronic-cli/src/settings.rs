@@ -6,6 +6,7 @@
 //! | `OPENAI_BASE_URL` | the endpoint, up to and including the version; without it OpenAI's own |
 //! | `OPENAI_MODEL` | the model, where `--model` names none |
 //! | `POSITRONIC_STORE` | where runs are kept, where `--store` names no file |
+//! | `POSITRONIC_PRICES` | what models cost, where `--prices` names no file |
 //! | `USER`, `USERNAME` | who decides at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and show signs beyond ASCII |
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) model: Option<String>,
     /// Where runs are kept.
     pub(crate) store: Option<PathBuf>,
+    /// What models cost.
+    pub(crate) prices: Option<PathBuf>,
     /// Who sits at the terminal.
     pub(crate) user: Option<String>,
     /// Whether colours are unwanted.
@@ -65,6 +68,7 @@ impl Settings {
             base_url: variable("OPENAI_BASE_URL"),
             model: variable("OPENAI_MODEL"),
             store: variable("POSITRONIC_STORE").map(PathBuf::from),
+            prices: variable("POSITRONIC_PRICES").map(PathBuf::from),
             user: variable("USER").or_else(|| variable("USERNAME")),
             no_color: variable("NO_COLOR").is_some(),
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{Play, done, path};
 
-fn table(prices: serde_json::Value) -> PriceTable {
+fn table(prices: &serde_json::Value) -> PriceTable {
     serde_json::from_value(json!({"as_of": "2026-01-01", "prices": prices})).unwrap()
 }
 
@@ -56,7 +56,7 @@ fn of(sum: Spent) -> (u64, u64, u64) {
 #[tokio::test(start_paused = true)]
 async fn every_place_of_the_tree_has_its_sum() {
     let used = [1, 10, 100, 1000, 10_000, 100_000].map(|input| ("m", usage(input, 0, 0, 0)));
-    let costs = Costs::of(&log(&used).await, &table(json!({"openai/m": {"input": "0.001", "output": 0}})));
+    let costs = Costs::of(&log(&used).await, &table(&json!({"openai/m": {"input": "0.001", "output": 0}})));
 
     let paths: Vec<_> = costs.calls.iter().map(|call| call.path.as_str()).collect();
     assert_eq!(paths, ["Ask/0", "Chat/0", "Chat/0.0/Think/0", "Chat/1", "Chat/1.0/Think/0", "Chat/2"]);
@@ -88,7 +88,7 @@ async fn an_unknown_price_is_never_nothing() {
         "free": {"input": 0, "output": 0},
     });
 
-    let costs = Costs::of(&log(&answers).await, &table(prices));
+    let costs = Costs::of(&log(&answers).await, &table(&prices));
 
     let known: Vec<_> = costs.calls.iter().map(|call| call.cost).collect();
     let each = Cost::Known("8.85".parse().unwrap());
@@ -99,7 +99,7 @@ async fn an_unknown_price_is_never_nothing() {
     assert_eq!(costs.unpriced(), ["openai/other", "openai/m"]);
     assert_eq!(costs.within(&path("Ask")).total(), each, "what is known is known, whatever is not");
     assert_eq!(costs.within(&Path::root()), total);
-    let none = Costs::of(&log(&answers).await, &table(json!({})));
+    let none = Costs::of(&log(&answers).await, &table(&json!({})));
     assert_eq!((none.total().known, none.total().unpriced), (Money::default(), 6));
     assert_eq!(serde_json::to_value(none.calls[0].cost).unwrap(), json!("unknown"));
     assert_eq!(serde_json::to_value(each).unwrap(), json!({"known": "8.85"}));
