@@ -5,8 +5,8 @@
 //! at work: approvals, a customer who is waited for, brains as tools and as stages.
 //!
 //! Of the plugins that come with the library, [`skills`] gives tools in sets that the model takes and lays down,
-//! [`modes`] lets a loop work in one way at a time, [`compaction`] keeps a long conversation short, and [`blueprints`]
-//! shows the documents that fit what the user says.
+//! [`modes`] lets a loop work in one way at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
+//! shows the documents that fit what the user says, and [`memory`] remembers over all runs what that was.
 //!
 //! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
 //! where no model is configured. The tests of this crate show how each is tested.
@@ -15,6 +15,7 @@ pub mod acme;
 pub mod blueprints;
 pub mod compaction;
 pub mod delegate;
+pub mod memory;
 pub mod minimal;
 pub mod modes;
 pub mod nested;

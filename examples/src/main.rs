@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use positronic_cli::Project;
+use positronic_core::plugins::MemoryFacts;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{blueprints, compaction, delegate, minimal, modes, nested, release, skills, support};
+use positronic_examples::{blueprints, compaction, delegate, memory, minimal, modes, nested, release, skills, support};
 
 fn main() -> ExitCode {
     Project::new()
@@ -27,5 +28,7 @@ fn main() -> ExitCode {
         .cassette(compaction::TITLE, compaction::CASSETTE)
         .brain(blueprints::planner())
         .cassette(blueprints::TITLE, blueprints::CASSETTE)
+        .brain(memory::baker(MemoryFacts::default()))
+        .cassette(memory::TITLE, memory::CASSETTE)
         .main()
 }

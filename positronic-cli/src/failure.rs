@@ -139,6 +139,8 @@ pub(crate) enum Failure {
     Refused { message: String, hints: Vec<String> },
     #[error("{message}")]
     Store { message: String, hints: Vec<String> },
+    #[error("{} holds no prices: {reason}", path.display())]
+    Prices { path: PathBuf, reason: String },
     #[error("{}, line {line}: {reason}", path.display())]
     Import { path: PathBuf, line: usize, reason: String },
 }
@@ -189,6 +191,7 @@ impl Failure {
             | Self::File { .. }
             | Self::Store { .. }
             | Self::Import { .. }
+            | Self::Prices { .. }
             | Self::Output(_) => Exit::Surroundings,
         }
     }
@@ -260,6 +263,10 @@ impl Failure {
             | Self::File { .. }
             | Self::Output(_)
             | Self::Run { .. } => Vec::new(),
+            Self::Prices { .. } => vec![
+                "a table is `as_of = \"2026-11-01\"` and, under `[prices]`, lines such as `\"openai/gpt-5\" = { input = 1.25, output = 10 }`"
+                    .to_owned(),
+            ],
         }
     }
 

@@ -32,6 +32,7 @@ mod models;
 mod names;
 pub mod options;
 mod place;
+mod prices;
 mod project;
 mod rewind;
 mod screen;

@@ -7,6 +7,7 @@
 //! | `OPENAI_MODEL` | the model, where `--model` names none |
 //! | `POSITRONIC_STORE` | where runs are kept, where `--store` names no file |
 //! | `CARGO`, `CARGO_PKG_NAME` | the package whose binary `cargo run` has started |
+//! | `POSITRONIC_PRICES` | what models cost, where `--prices` names no file |
 //! | `USER`, `USERNAME` | who decides at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and show signs beyond ASCII |
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) store: Option<PathBuf>,
     /// The package whose binary cargo has started, if it has.
     pub(crate) cargo_package: Option<String>,
+    /// What models cost.
+    pub(crate) prices: Option<PathBuf>,
     /// Who sits at the terminal.
     pub(crate) user: Option<String>,
     /// Whether colours are unwanted.
@@ -69,6 +72,7 @@ impl Settings {
             model: variable("OPENAI_MODEL"),
             store: variable("POSITRONIC_STORE").map(PathBuf::from),
             cargo_package: variable("CARGO").and_then(|_| variable("CARGO_PKG_NAME")),
+            prices: variable("POSITRONIC_PRICES").map(PathBuf::from),
             user: variable("USER").or_else(|| variable("USERNAME")),
             no_color: variable("NO_COLOR").is_some(),
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),

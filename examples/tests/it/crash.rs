@@ -1,11 +1,12 @@
 //! Every example dies at every append, and goes on in another process.
 
 use positronic_core::dsl::Runnable;
+use positronic_core::plugins::MemoryFacts;
 use positronic_core::record::Body;
 use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{blueprints, compaction, delegate, minimal, modes, nested, release, skills, support};
+use positronic_examples::{blueprints, compaction, delegate, memory, minimal, modes, nested, release, skills, support};
 use serde::Serialize;
 
 use crate::harness::boundaries::{Ledger, Tale, answers_as_in, as_in, interrupted};
@@ -58,6 +59,9 @@ async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
     every_death(modes::CASSETTE, modes::helpdesk, modes::Problem::default()).await;
     every_death(compaction::CASSETTE, compaction::proofreader, ()).await;
     every_death(blueprints::CASSETTE, blueprints::planner, ()).await;
+    // The facts outlive what is played after a death, so these words find none.
+    let visit = memory::Visit { says: "Good morning!".to_owned() };
+    every_death(memory::CASSETTE, || memory::baker(MemoryFacts::default()), visit).await;
     every_death(delegate::CASSETTE, delegate::trip, delegate::Wish::default()).await;
     every_death(nested::CASSETTE, || nested::newsletter().bind(Newsroom::example()), nested::Topic::default()).await;
     every_death(support::CASSETTE, || support::support().bind(Acme::example()), support::SupportOptions::default())

@@ -9,6 +9,7 @@ mod durable;
 #[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;
+mod memory;
 mod minimal;
 mod modes;
 mod nested;

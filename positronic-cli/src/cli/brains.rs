@@ -40,6 +40,10 @@ pub(crate) struct ShowArgs {
     /// A brain's title or its beginning, else a run's id or its beginning; a brain wins
     #[arg(value_name = "BRAIN|RUN")]
     pub(crate) what: String,
+    /// The prices that a run's cost is reckoned with, as TOML or JSON; the environment's POSITRONIC_PRICES, or a small table
+    /// of March 2026, where nothing is said
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
     /// Writes JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::Tier;
+use positronic_core::record::{Tier, Usage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -740,4 +740,60 @@ fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
     let forked = desk.json(&words);
     let worked = desk.call(&project(Some(Reply::text("Nothing to note."))), &["work", forked["run"].as_str().unwrap()]);
     assert_eq!(worked.code, 0, "{}", worked.err);
+}
+
+#[test]
+fn a_run_says_what_it_cost_and_whose_price_is_unknown() {
+    let desk = Desk::new();
+    let used = |reply: Reply, input| reply.usage(Usage { input, output: 10, cached: 100, reasoning: 5 });
+    let project = scripted([used(refund(7), 1000), used(Reply::text("Done."), 2000)]);
+    assert_eq!(
+        desk.call(&project, &["run", "help desk", "-o", "customer=ada", "-o", "limit=100", "--id", "one"]).code,
+        0
+    );
+    begun(&desk, "two");
+    let write = |name: &str, text: &str| std::fs::write(desk.path(name), text).unwrap();
+    write(
+        "prices.toml",
+        "as_of = \"2026-11-01\"\ncurrency = \"EUR\"\n[prices]\n\"scripted/*\" = { input = 1.5, output = 4, cached = 0.1 }",
+    );
+    write("prices.json", r#"{"as_of": "2026-11-02", "prices": {"scripted*": {"input": "1", "output": 2}}}"#);
+    write("broken.toml", "as_of = \"2026-11-01\"\n[prices]\nx = { input = \"much\", output = 1 }");
+    let cost = |run: &str, prices: &[&str]| {
+        let outcome = desk.call(&Project::new(), &[&["show", run], prices].concat());
+        assert_eq!(outcome.code, 0, "{}", outcome.err);
+        let told = |line: &str| line.find("cost").and_then(|place| line.get(place..)).map(str::to_owned);
+        outcome.out.lines().filter_map(told).collect::<Vec<_>>().join("\n")
+    };
+
+    insta::assert_snapshot!(cost("one", &["--prices", &desk.path("prices.toml")]), @r"
+    cost 0.0043 EUR, by the prices of 2026-11-01
+    cost 0.0043 EUR
+    ");
+    insta::assert_snapshot!(cost("one", &["--prices", &desk.path("prices.json")]), @r"
+    cost 0.00304 USD, by the prices of 2026-11-02
+    cost 0.00304 USD
+    ");
+    insta::assert_snapshot!(cost("one", &[]), @r"
+    cost: unknown price of 2 answers (scripted/scripted)
+    cost unknown
+    ");
+    insta::assert_snapshot!(cost("two", &["--prices", &desk.path("prices.toml")]), @r"
+    cost: unknown price of 1 answer (scripted/scripted)
+    cost unknown
+    ");
+    insta::assert_snapshot!(desk.json(&["show", "two"])["cost"].to_string(), @r#"{"calls":[{"cost":"unknown","model":"scripted/scripted","path":"Chat/0","seq":7,"usage":{}}],"currency":"USD","prices":"2026-03-21","total":{"calls":1,"known":"0","unpriced":1,"usage":{}}}"#);
+    insta::assert_snapshot!(desk.refused(&["show", "one", "--prices", &desk.path("broken.toml")]), @r#"
+    6
+    error: desk/broken.toml holds no prices: TOML parse error at line 3, column 15
+        |
+      3 | x = { input = "much", output = 1 }
+        |               ^^^^^^
+      `much` is no amount of money: it is a number such as 1.25, not negative, with at most 9 decimal places
+      a table is `as_of = "2026-11-01"` and, under `[prices]`, lines such as `"openai/gpt-5" = { input = 1.25, output = 10 }`
+    "#);
+    insta::assert_snapshot!(desk.refused(&["show", "one", "--prices", &desk.path("none.toml")]), @r"
+    6
+    error: desk/none.toml cannot be read: No such file or directory (os error 2)
+    ");
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use positronic_core::machine::{RunState, Why, why};
+use positronic_core::projection::Costs;
 use positronic_core::record::{Body, Event, RunSummary, Seq, Status, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{PendingFilter, Waiter};
@@ -18,6 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::{Short, find};
 use crate::kept::Kept;
 use crate::lists::{answers, entry};
+use crate::prices::{told, total};
 use crate::ui::Ui;
 
 /// What is known of a run.
@@ -31,9 +33,11 @@ struct Known {
 }
 
 pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let prices = crate::prices::prices(args.prices.as_deref(), ui)?;
     let kept = Kept::look(ui)?;
     let known = block_on(async { known(&kept, &args.what, ui).await })?;
     let now = SystemClock.now();
+    let costs = Costs::of(known.log.iter().map(|event| &**event), &prices);
     if args.json {
         let id = known.row.run.as_str();
         let waiting = |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, ui)});
@@ -41,6 +45,7 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             "run": known.row,
             "why": why(&state(&known)?),
             "worker": known.worker,
+            "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
             "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
         });
         ui.document(&document)?;
@@ -49,7 +54,7 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let style =
         Style { width: ui.columns(), colour: ui.out_colour(), unicode: ui.settings.unicode, ..Style::default() };
     let why = why(&state(&known)?);
-    let text = head(&known, why.as_ref(), now, &style, ui) + &tree(&known, now, &style);
+    let text = head(&known, why.as_ref(), &costs, now, &style, ui) + &tree(&known, &costs, now, &style);
     // The tree is harmless already, and may be coloured.
     ui.frame(&text)?;
     Ok(Exit::Done)
@@ -71,7 +76,7 @@ fn state(known: &Known) -> Result<RunState, Failure> {
 }
 
 /// Writes what stands above the tree.
-fn head(known: &Known, why: Option<&Why>, now: Timestamp, style: &Style, ui: &Ui) -> String {
+fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: &Style, ui: &Ui) -> String {
     let row = &known.row;
     let id = known.short.get(&row.run);
     let mut lines = vec![format!("run {}", row.run)];
@@ -105,6 +110,9 @@ fn head(known: &Known, why: Option<&Why>, now: Timestamp, style: &Style, ui: &Ui
     }
     _ = row.user.as_ref().map(|user| write!(started, " for {user}"));
     lines.push(format!("{started}; {}, {}", many(row.next.0, "event"), tokens(&row.usage)));
+    if costs.total().calls > 0 {
+        lines.push(told(costs));
+    }
     if let Some((run, seq)) = &row.forked_from {
         lines.push(format!("forked from {run} after event {seq}"));
     }
@@ -122,11 +130,12 @@ fn head(known: &Known, why: Option<&Why>, now: Timestamp, style: &Style, ui: &Ui
     text
 }
 
-fn tree(known: &Known, now: Timestamp, style: &Style) -> String {
+fn tree(known: &Known, costs: &Costs, now: Timestamp, style: &Style) -> String {
     let mut view = View::new();
     for event in &known.log {
         view.fold(event);
     }
+    view.cost = Some(total(costs));
     if !view.is_ended() {
         view.tick(now);
     }

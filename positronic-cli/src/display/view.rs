@@ -28,6 +28,8 @@ pub struct View {
     pub(crate) usage: Usage,
     /// How often a model has answered.
     pub(crate) answers: u64,
+    /// What they cost, in words, where somebody knows the prices.
+    pub(crate) cost: Option<String>,
     pub(crate) paused: bool,
     pub(crate) end: Option<End>,
 }
@@ -199,6 +201,7 @@ impl View {
             now: Timestamp::default(),
             usage: Usage::default(),
             answers: 0,
+            cost: None,
             paused: false,
             end: None,
         }

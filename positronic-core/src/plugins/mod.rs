@@ -5,16 +5,21 @@
 //! |---|---|---|
 //! | [`Blueprints`] | the documents that fit the latest user input, as context | [`FoundBlueprints`] |
 //! | [`Compaction`] | the older part of a long conversation as one message, which can be whole again | [`Compacted`] |
+//! | [`Memory`] | facts about a user, over all runs: the model stores, searches and forgets them, and is shown those that fit | [`RecalledFacts`] |
 //! | [`Modes`] | one way to work at a time: a prompt, the tools allowed, the ways out, with waits and exits | [`CurrentMode`] |
 //! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
 
 mod blueprints;
 mod compaction;
+mod memory;
 mod modes;
 mod skills;
 
 pub use blueprints::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
 pub use compaction::{Compacted, Compaction};
+#[cfg(feature = "sqlite")]
+pub use memory::SqliteFacts;
+pub use memory::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, RecalledFacts};
 pub use modes::{CurrentMode, Mode, Modes};
 pub use skills::{ActiveSkills, Skills};
 

@@ -1,14 +1,17 @@
 //! Reading a log: prompts, model messages, requests, and text for people.
 //!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
-//! from a record what a model reads; [`request_at`] rebuilds a request that was sent; [`diff`] compares two runs.
+//! from a record what a model reads; [`request_at`] rebuilds a request that was sent; [`diff`] compares two runs;
+//! [`Costs`] says what a run used and cost.
 
+mod cost;
 mod diff;
 mod messages;
 mod prompts;
 mod requests;
 mod transcript;
 
+pub use cost::{CallCost, Cost, Costs, Spent};
 pub use diff::{Parted, Parting, RunDiff, diff};
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;

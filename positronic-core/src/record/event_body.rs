@@ -68,6 +68,9 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// the step's path and the question's number; its `question` is the request's system prompt and text. A plugin's question
 /// is recorded under the path of the round that it prepares, before the round's `LOOP_ITERATION`.
 ///
+/// Only a `LOOP_MODEL_RESULT` says what an answer used; which event carries which usage stands with
+/// [`projection::Costs`](crate::projection::Costs).
+///
 /// On its own a body is `{name: {fields}}`, since that is read in one pass; in an event's line its fields stand flat
 /// behind `type`, see [`Event`](super::Event).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

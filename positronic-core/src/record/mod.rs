@@ -12,6 +12,7 @@ mod limits;
 mod message;
 mod path;
 mod plugin;
+mod price;
 mod prompt;
 mod request;
 mod result;
@@ -33,6 +34,7 @@ pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGua
 pub use path::{Path, PathError, Segment};
 pub(crate) use path::{parent_of, segments_of};
 pub use plugin::{PluginChange, PluginDocument, PluginStates};
+pub use price::{Money, MoneyError, Price, PriceTable};
 pub use prompt::{
     CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
 };

@@ -15,6 +15,7 @@ mod batches;
 mod bfcl;
 mod cancel;
 mod conversations;
+mod costs;
 mod crash;
 mod due;
 mod events;

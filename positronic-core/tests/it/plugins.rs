@@ -2,6 +2,7 @@
 
 mod blueprints;
 mod compaction;
+mod memory;
 mod modes;
 mod skills;
 

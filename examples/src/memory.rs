@@ -1,0 +1,64 @@
+//! A memory of what users say of themselves: the next conversation begins with what matters in it.
+//!
+//! A baker's assistant talks with a customer. What the customer says of themselves it stores, for this customer alone; what fits
+//! the customer's words it is shown before it answers, also weeks later, in another run. What is no longer true it
+//! forgets. The facts are in memory here; `SqliteFacts::open("facts.db")` in its place keeps them over processes.
+
+use positronic_core::plugins::{FactStore, Memory};
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Baker";
+
+/// What is said where no model is configured; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/memory.jsonl");
+
+/// What a customer comes with.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Visit {
+    /// What the customer says first
+    pub says: String,
+}
+
+impl Default for Visit {
+    fn default() -> Self {
+        Self { says: "I would like a cake for Sunday. I cannot eat nuts.".to_owned() }
+    }
+}
+
+/// What the bakery has to do.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Orders {
+    /// The cakes, in the customer's words.
+    pub cakes: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Cake {
+    /// Which, and for when
+    cake: String,
+}
+
+/// Makes the brain, with where facts are kept.
+pub fn baker(facts: impl FactStore) -> Brain<Visit, Orders> {
+    let memory = Memory::new(facts).top(3);
+    brain(TITLE).description("Takes a customer's order, and remembers the customer").options::<Visit>().state(Orders::default()).r#loop(
+        "Counter",
+        move |cx| {
+            cx.system(
+                "You sell cakes. Store what a customer tells you of themselves and will matter again, forget what is no \
+                 longer true, and offer nothing that the customer cannot eat.",
+            )
+            .input(cx.options.says.as_str())
+            .tool("order", |t| {
+                t.description("Orders a cake")
+                    .execute(async |Cake { cake }, cx| Ok(cx.result("ordered").update(|orders| orders.cakes.push(cake))))
+            })
+            .plugin(memory.clone())
+            .max_iterations(10)
+        },
+    )
+}

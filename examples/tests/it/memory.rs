@@ -1,0 +1,61 @@
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::plugins::{FactId, MemoryFacts, SqliteFacts};
+use positronic_core::record::{ModelRequest, Start};
+use positronic_core::runner::Runner;
+use positronic_core::testing::{Story, Test};
+use positronic_examples::memory::{CASSETTE, Visit, baker};
+use serde_json::json;
+use std::sync::Arc;
+
+#[tokio::test(start_paused = true)]
+async fn the_cassette_plays_to_the_end() {
+    let story = Test::play(CASSETTE, baker(MemoryFacts::default()), Visit::default()).await;
+
+    insta::assert_snapshot!("transcript", story.transcript());
+    insta::assert_snapshot!("events", story.events());
+    insta::assert_json_snapshot!("state", story.state());
+}
+
+/// A visit of a user to a process of its own; answers what the model was shown beside what was said.
+async fn visit(file: &std::path::Path, user: &str, says: &str, replies: Vec<Reply>) -> (Vec<String>, Story) {
+    let model = Arc::new(ScriptedModel::new(replies));
+    let runner = Runner::builder().model(Arc::clone(&model)).lockstep(true).build();
+    let start = Start { user: Some(user.to_owned()), ..Start::default() };
+    let says = Visit { says: says.to_owned() };
+    let run = runner.start_with(baker(SqliteFacts::open(file).unwrap()), says, start).await.unwrap();
+    let story = Story::of(&run).await;
+    let shown = |request: &ModelRequest| request.context.iter().map(|item| item.text.clone()).collect::<String>();
+    let asked = model.requests().iter().map(shown).collect();
+    model.assert_used();
+    (asked, story)
+}
+
+#[tokio::test]
+async fn a_customer_is_remembered_and_another_is_not_mistaken_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("facts.db");
+    let fact = "The customer cannot eat nuts.";
+    let store = Reply::call("memory.store", json!({"fact": fact}));
+    visit(&file, "ann", "I cannot eat nuts.", vec![store, Reply::text("Noted.")]).await;
+
+    let (shown, story) =
+        visit(&file, "ann", "What do you have without nuts?", vec![Reply::text("Apple cake, without nuts.")]).await;
+    insta::assert_snapshot!(shown.join("\n---\n"), @r"
+    What is known from before, each with its id:
+    - The customer cannot eat nuts. (96f1afcd60b8)
+    ");
+    insta::assert_snapshot!(story.transcript(), @r#"
+    # Counter
+    user: What do you have without nuts?
+    assistant: Apple cake, without nuts.
+    = {"type":"answered"}
+    "#);
+
+    let (shown, _) = visit(&file, "bob", "What has nuts in it?", vec![Reply::text("The carrot cake.")]).await;
+    assert_eq!(shown, [""], "what is known of one customer is not told another");
+
+    let forget = Reply::call("memory.forget", json!({"id": FactId::of(fact)}));
+    let (shown, _) =
+        visit(&file, "ann", "I can eat nuts again!", vec![forget, Reply::text("Carrot cake, then?")]).await;
+    assert_eq!(shown[1], "", "what is no longer true is gone in the next round");
+}

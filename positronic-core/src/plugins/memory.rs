@@ -1,0 +1,329 @@
+//! Memory: facts about a user that outlive the run, stored and searched by the model, and shown where they fit.
+
+mod fact;
+mod held;
+mod rank;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+pub use fact::{Fact, FactId, FactOwner};
+pub use held::MemoryFacts;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteFacts;
+
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use crate::error::{Error, Result};
+use crate::record::{ContentHash, OutputKind, Path, Prompt, hash_text};
+
+/// How many characters a fact may have.
+const LONGEST: usize = 1000;
+
+/// How many facts the model's own search answers with at most.
+const ANSWERED: usize = 20;
+
+/// Where facts are kept: [`MemoryFacts`], `SqliteFacts`, or an application's own store, for instance one that searches
+/// by meaning.
+///
+/// What is written for one owner is never found by another. A fact has its id from its text ([`FactId::of`]), so to remember
+/// the same twice changes nothing, and a call that is tried again after a crash stores nothing twice.
+///
+/// ```
+/// use positronic_core::plugins::{Fact, FactId, FactOwner, FactStore, MemoryFacts};
+/// use positronic_core::Result;
+///
+/// /// Never shows what looks like a secret.
+/// struct Careful(MemoryFacts);
+///
+/// impl FactStore for Careful {
+///     async fn remember(&self, owner: &FactOwner, text: &str) -> Result<Fact> {
+///         self.0.remember(owner, &text.replace("password", "…")).await
+///     }
+///     async fn search(&self, owner: &FactOwner, query: &str, limit: usize) -> Result<Vec<Fact>> {
+///         self.0.search(owner, query, limit).await
+///     }
+///     async fn forget(&self, owner: &FactOwner, id: &FactId) -> Result<bool> {
+///         self.0.forget(owner, id).await
+///     }
+///     async fn list(&self, owner: &FactOwner) -> Result<Vec<Fact>> {
+///         self.0.list(owner).await
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no store of facts",
+    label = "it cannot remember",
+    note = "write `impl FactStore for {Self}`, or use `MemoryFacts` or `SqliteFacts`"
+)]
+pub trait FactStore: Send + Sync + 'static {
+    /// Keeps a fact for an owner; one that is there already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when it cannot be kept.
+    fn remember(&self, owner: &FactOwner, text: &str) -> impl Future<Output = Result<Fact>> + Send;
+
+    /// Finds the facts of an owner that fit a query best, the best one first, and none that does not fit. Any text is a
+    /// query; one without words finds nothing.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the search cannot be made.
+    fn search(&self, owner: &FactOwner, query: &str, limit: usize) -> impl Future<Output = Result<Vec<Fact>>> + Send;
+
+    /// Forgets a fact of an owner, and says whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when it may still be there.
+    fn forget(&self, owner: &FactOwner, id: &FactId) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Lists the facts of an owner, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when they cannot be read.
+    fn list(&self, owner: &FactOwner) -> impl Future<Output = Result<Vec<Fact>>> + Send;
+}
+
+impl<F: FactStore> FactStore for Arc<F> {
+    fn remember(&self, owner: &FactOwner, text: &str) -> impl Future<Output = Result<Fact>> + Send {
+        F::remember(self, owner, text)
+    }
+
+    fn search(&self, owner: &FactOwner, query: &str, limit: usize) -> impl Future<Output = Result<Vec<Fact>>> + Send {
+        F::search(self, owner, query, limit)
+    }
+
+    fn forget(&self, owner: &FactOwner, id: &FactId) -> impl Future<Output = Result<bool>> + Send {
+        F::forget(self, owner, id)
+    }
+
+    fn list(&self, owner: &FactOwner) -> impl Future<Output = Result<Vec<Fact>>> + Send {
+        F::list(self, owner)
+    }
+}
+
+/// Lets the model remember facts about a user from run to run.
+///
+/// | tool | what it does | flags |
+/// |---|---|---|
+/// | `memory.store {fact}` | keeps a fact of at most 1,000 characters, and answers its id | idempotent |
+/// | `memory.search {query}` | answers at most 20 facts, the best one first | read-only |
+/// | `memory.forget {id}` | forgets a fact; one that is not there is forgotten already | idempotent |
+///
+/// Before each round, the facts that fit the latest user input are one piece of context named `memory`; 5 of them where
+/// [`top`](Self::top) says nothing else. What was found is kept, so a search is made only when the input changes, and a
+/// restart sends the facts that were sent; a fact that the model forgets goes at once. When the search fails, a warning is
+/// traced, the round goes on with what was found before, and the next one searches again.
+///
+/// **Whose facts.** They belong to the run's user ([`FactOwner::User`]). A run without a user has its facts to itself
+/// ([`FactOwner::Run`]): all of its loops and brains find them, no other run does. Two strangers never share a memory because
+/// neither has a name. [`owner`](Self::owner) says another one, for instance for what a team shares.
+///
+/// The store comes in by the constructor, so there is no memory without one, and a brain needs no services for it.
+///
+/// ```
+/// use positronic_core::plugins::{Memory, MemoryFacts};
+/// use positronic_core::prelude::*;
+///
+/// let memory = Memory::new(MemoryFacts::default()).top(3);
+/// let brain = brain("Companion").r#loop("Chat", move |cx| {
+///     cx.system("Remember what the user tells you of themselves.").input("I eat no nuts.").plugin(memory.clone())
+/// });
+/// # let _ = brain;
+/// ```
+#[derive(Clone)]
+#[must_use = "a memory has its effect when it is given to a loop"]
+pub struct Memory {
+    facts: Arc<dyn AnyFacts>,
+    top: usize,
+    owner: Option<FactOwner>,
+}
+
+/// What [`Memory`] keeps; read it with `cx.plugin_state::<RecalledFacts>()`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RecalledFacts {
+    /// The path of the loop that has searched.
+    pub looped: String,
+    /// The hash of what was searched for, and for whom, as text; empty where nothing was.
+    pub query: String,
+    /// What was found, the best one first.
+    pub found: Vec<Fact>,
+}
+
+impl PluginState for RecalledFacts {
+    const NAME: &'static str = "memory";
+}
+
+impl Memory {
+    /// Begins with where facts are kept.
+    pub fn new(facts: impl FactStore) -> Self {
+        Self { facts: Arc::new(facts), top: 5, owner: None }
+    }
+
+    /// Sets how many facts are shown at most before a round; with 0, the model has to search itself.
+    pub const fn top(mut self, facts: usize) -> Self {
+        self.top = facts;
+        self
+    }
+
+    /// Says whose facts are stored and found, in the place of the run's user.
+    pub fn owner(mut self, owner: FactOwner) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+}
+
+/// A store without its type.
+trait AnyFacts: Send + Sync {
+    fn remember<'a>(&'a self, owner: &'a FactOwner, text: &'a str) -> BoxFuture<'a, Result<Fact>>;
+    fn search<'a>(&'a self, owner: &'a FactOwner, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Fact>>>;
+    fn forget<'a>(&'a self, owner: &'a FactOwner, id: &'a FactId) -> BoxFuture<'a, Result<bool>>;
+}
+
+impl<F: FactStore> AnyFacts for F {
+    fn remember<'a>(&'a self, owner: &'a FactOwner, text: &'a str) -> BoxFuture<'a, Result<Fact>> {
+        Box::pin(FactStore::remember(self, owner, text))
+    }
+
+    fn search<'a>(&'a self, owner: &'a FactOwner, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Fact>>> {
+        Box::pin(FactStore::search(self, owner, query, limit))
+    }
+
+    fn forget<'a>(&'a self, owner: &'a FactOwner, id: &'a FactId) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(FactStore::forget(self, owner, id))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Store {
+    /// One fact, as a sentence that can be understood alone
+    fact: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Search {
+    /// Words that stand in the fact
+    query: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Forget {
+    /// The fact's id
+    id: FactId,
+}
+
+/// Returns what the user has said last in a loop.
+fn latest_input(record: Prompt) -> Option<String> {
+    let said = record.output.into_iter().rev().find_map(|output| match output.kind {
+        OutputKind::Message { text, engine: false } => Some(text),
+        _ => None,
+    });
+    said.or(record.input)
+}
+
+fn fingerprint(owner: &FactOwner, top: usize, query: &str) -> ContentHash {
+    hash_text(&format!("{owner}\n{top} {query}"))
+}
+
+fn checked(fact: &str) -> Result<&str> {
+    let fact = fact.trim();
+    match fact.chars().count() {
+        0 => Err(Error::new("there is no fact in an empty text")),
+        long if long > LONGEST => Err(Error::new(format!(
+            "a fact has at most {LONGEST} characters, and this one has {long}: store what matters, as several facts"
+        ))),
+        _ => Ok(fact),
+    }
+}
+
+fn shown(found: &[Fact]) -> String {
+    let mut text = "What is known from before, each with its id:".to_owned();
+    for Fact { id, text: fact } in found {
+        _ = write!(text, "\n- {fact} ({id})");
+    }
+    text
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
+    type State = RecalledFacts;
+
+    fn initial(&self) -> RecalledFacts {
+        RecalledFacts::default()
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, RecalledFacts>) -> Result<()> {
+        let owner = self.owner.clone().unwrap_or_else(|| match cx.user_id() {
+            Some(user) => FactOwner::User(user.to_owned()),
+            None => FactOwner::Run(cx.run_id().clone()),
+        });
+        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.looped != looped {
+            cx.state = RecalledFacts { looped, ..RecalledFacts::default() };
+        }
+        let query = cx.history().and_then(latest_input).unwrap_or_default();
+        let hash = fingerprint(&owner, self.top, &query).to_string();
+        if self.top == 0 || query.trim().is_empty() {
+            (cx.state.query, cx.state.found) = (String::new(), Vec::new());
+        } else if cx.state.query != hash {
+            match self.facts.search(&owner, &query, self.top).await {
+                Ok(mut found) => {
+                    found.truncate(self.top);
+                    (cx.state.query, cx.state.found) = (hash, found);
+                }
+                Err(error) => {
+                    tracing::warn!(run = %cx.run_id(), path = %cx.path(), %error, "no facts are found for this round");
+                }
+            }
+        }
+        if !cx.state.found.is_empty() {
+            let text = shown(&cx.state.found);
+            cx.context("memory", text);
+        }
+
+        let known = (Arc::clone(&self.facts), Arc::new(owner));
+        cx.tool("memory.store", |t| {
+            let known = known.clone();
+            t.description("Remembers a fact about the user for later conversations").idempotent().execute(
+                move |Store { fact }, _| {
+                    let (facts, owner) = known.clone();
+                    async move { Ok(json!({ "id": facts.remember(&owner, checked(&fact)?).await?.id })) }
+                },
+            )
+        })?;
+        cx.tool("memory.search", |t| {
+            let known = known.clone();
+            t.description("Searches what was remembered about the user, by words").read_only().execute(
+                move |Search { query }, _| {
+                    let (facts, owner) = known.clone();
+                    async move { facts.search(&owner, &query, ANSWERED).await }
+                },
+            )
+        })?;
+        cx.tool("memory.forget", |t| {
+            t.description("Forgets a fact about the user that is no longer true, or not wanted").idempotent().execute(
+                move |Forget { id }, cx| {
+                    let (facts, owner) = known.clone();
+                    async move {
+                        facts.forget(&owner, &id).await?;
+                        Ok(cx.result("forgotten").update(move |recalled| recalled.found.retain(|fact| fact.id != id)))
+                    }
+                },
+            )
+        })
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("top", &self.top).field("owner", &self.owner).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+//! Facts in memory.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::rank::{best, words};
+use super::{Fact, FactId, FactOwner, FactStore};
+use crate::error::Result;
+
+/// Facts in memory, which go with the process; clones share them. It finds what `SqliteFacts` finds.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryFacts(Arc<Mutex<HashMap<FactOwner, Vec<Fact>>>>);
+
+impl MemoryFacts {
+    fn facts(&self) -> MutexGuard<'_, HashMap<FactOwner, Vec<Fact>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FactStore for MemoryFacts {
+    async fn remember(&self, owner: &FactOwner, text: &str) -> Result<Fact> {
+        let fact = Fact::new(text);
+        let mut facts = self.facts();
+        let own = facts.entry(owner.clone()).or_default();
+        if !own.iter().any(|known| known.id == fact.id) {
+            own.push(fact.clone());
+        }
+        Ok(fact)
+    }
+
+    async fn search(&self, owner: &FactOwner, query: &str, limit: usize) -> Result<Vec<Fact>> {
+        let facts = self.facts();
+        let own = facts.get(owner).map(Vec::as_slice).unwrap_or_default();
+        Ok(best(own.to_vec(), own.len(), &words(query), limit))
+    }
+
+    async fn forget(&self, owner: &FactOwner, id: &FactId) -> Result<bool> {
+        let mut facts = self.facts();
+        let Some(own) = facts.get_mut(owner) else { return Ok(false) };
+        let before = own.len();
+        own.retain(|fact| fact.id != *id);
+        Ok(own.len() < before)
+    }
+
+    async fn list(&self, owner: &FactOwner) -> Result<Vec<Fact>> {
+        Ok(self.facts().get(owner).cloned().unwrap_or_default())
+    }
+}

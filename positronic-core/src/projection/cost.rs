@@ -1,0 +1,158 @@
+//! What a run used and what it cost, from its log and a table of prices.
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::record::{Body, Event, Money, Path, PriceTable, Seq, Usage};
+
+/// What a run used and what it cost.
+///
+/// | event | path | usage that it carries | counted here |
+/// |---|---|---|---|
+/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer | yes, and nothing else is |
+/// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
+/// | `LOOP_LIMIT` | a loop | `used`: tokens or time, against the limit | no, it is a sum |
+/// | `LOOP_MODEL_RETRY` | a round, a question | none: no provider says what a failed answer used | no |
+///
+/// So a bill can be higher: by answers that broke off, and by calls that were sent again after a crash. A fork's log begins with a
+/// copy of another run's, whose answers are counted in both. Answers of a cassette are priced as if they had been asked for, where
+/// they carry the facts of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Costs {
+    /// The currency of all amounts.
+    pub currency: String,
+    /// The day of the prices.
+    pub as_of: String,
+    /// The answers of models, in the order in which they came.
+    pub calls: Vec<CallCost>,
+}
+
+/// What one answer used and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallCost {
+    /// The number of its event.
+    pub seq: Seq,
+    /// The round or the question.
+    pub path: Path,
+    /// The model, as `provider/model`.
+    pub model: String,
+    /// The tokens.
+    pub usage: Usage,
+    /// What they cost.
+    pub cost: Cost,
+}
+
+/// What one answer cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cost {
+    /// An amount.
+    Known(Money),
+    /// Nobody can say: the model has no price, or the answer came without its tokens. It is never taken for nothing.
+    Unknown,
+}
+
+/// A sum of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Spent {
+    /// How many answers.
+    pub calls: u64,
+    /// Their tokens, as far as they are known.
+    pub usage: Usage,
+    /// What those cost whose cost is known.
+    pub known: Money,
+    /// How many have an unknown cost, which comes on top.
+    pub unpriced: u64,
+}
+
+impl Spent {
+    /// Returns the whole amount, where no part of it is unknown.
+    #[must_use]
+    pub fn total(&self) -> Cost {
+        if self.unpriced == 0 { Cost::Known(self.known) } else { Cost::Unknown }
+    }
+}
+
+impl std::ops::AddAssign<&CallCost> for Spent {
+    fn add_assign(&mut self, call: &CallCost) {
+        self.calls += 1;
+        self.usage += call.usage;
+        match call.cost {
+            Cost::Known(cost) => self.known += cost,
+            Cost::Unknown => self.unpriced += 1,
+        }
+    }
+}
+
+impl Costs {
+    /// Reads a log with a table.
+    #[must_use]
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) -> Self {
+        let call = |event: &'a Event| match &event.body {
+            Body::LoopModelResult { facts, .. } => {
+                // A request is never empty, so an answer without tokens came without its count.
+                let is_counted = facts.usage.total() > 0;
+                let price = prices.price(facts).filter(|_| is_counted);
+                Some(CallCost {
+                    seq: event.seq,
+                    path: event.path.clone(),
+                    model: format!("{}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)),
+                    usage: facts.usage,
+                    cost: price.map_or(Cost::Unknown, |price| Cost::Known(price.of(&facts.usage))),
+                })
+            }
+            _ => None,
+        };
+        let calls = events.into_iter().filter_map(call).collect();
+        Self { currency: prices.currency.clone(), as_of: prices.as_of.clone(), calls }
+    }
+
+    /// Sums up the run.
+    #[must_use]
+    pub fn total(&self) -> Spent {
+        self.within(&Path::root())
+    }
+
+    /// Sums up all that happened at a place and below it: a loop or a step with the brains that it called, or the brain that a
+    /// stage or a call ran.
+    #[must_use]
+    pub fn within(&self, path: &Path) -> Spent {
+        self.sum(|call| call.path.is_within(path))
+    }
+
+    /// Sums up a loop's own rounds, or a step's own questions, without the brains that it called.
+    #[must_use]
+    pub fn prompt(&self, path: &Path) -> Spent {
+        self.sum(|call| call.path.parent().as_ref() == Some(path))
+    }
+
+    /// Sums up each round, and each question of a step, in the order in which they were answered first.
+    #[must_use]
+    pub fn rounds(&self) -> IndexMap<Path, Spent> {
+        let mut rounds: IndexMap<Path, Spent> = IndexMap::new();
+        for call in &self.calls {
+            *rounds.entry(call.path.clone()).or_default() += call;
+        }
+        rounds
+    }
+
+    /// Lists the models whose answers have an unknown cost, in the order in which they answered first.
+    #[must_use]
+    pub fn unpriced(&self) -> Vec<&str> {
+        let mut models = Vec::new();
+        for call in self.calls.iter().filter(|call| call.cost == Cost::Unknown) {
+            if !models.contains(&call.model.as_str()) {
+                models.push(call.model.as_str());
+            }
+        }
+        models
+    }
+
+    fn sum(&self, counts: impl Fn(&CallCost) -> bool) -> Spent {
+        let mut spent = Spent::default();
+        for call in self.calls.iter().filter(|call| counts(call)) {
+            spent += call;
+        }
+        spent
+    }
+}

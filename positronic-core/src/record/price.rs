@@ -1,0 +1,365 @@
+//! Prices of models, and amounts of money.
+
+use std::fmt;
+use std::str::FromStr;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::usage::{ModelFacts, Usage};
+
+/// How many tokens a price is for.
+const TOKENS: u128 = 1_000_000;
+
+/// How many decimal places an amount has.
+const PLACES: usize = 9;
+
+/// How many parts a unit of a currency has.
+const NANOS: u64 = 1_000_000_000;
+
+/// An amount of money in billionths of a currency's unit, so sums are exact.
+///
+/// It is written and read as a decimal number: `1.25`, `"0.000001"`.
+///
+/// ```
+/// use positronic_core::record::Money;
+///
+/// let price: Money = "1.25".parse()?;
+/// assert_eq!((price.nanos(), price.to_string()), (1_250_000_000, "1.25".to_owned()));
+/// # Ok::<(), positronic_core::record::MoneyError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Money(u64);
+
+/// Says why a text is no amount of money.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no amount of money: it is a number such as 1.25, not negative, with at most 9 decimal places")]
+pub struct MoneyError(String);
+
+impl Money {
+    /// Makes an amount of billionths.
+    #[must_use]
+    pub const fn of_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Returns the billionths.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+}
+
+impl std::ops::AddAssign for Money {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, parts) = (self.0 / NANOS, self.0 % NANOS);
+        let text = if parts == 0 { whole.to_string() } else { format!("{whole}.{parts:09}") };
+        let text = if parts == 0 { &text } else { text.trim_end_matches('0') };
+        f.pad(text)
+    }
+}
+
+impl FromStr for Money {
+    type Err = MoneyError;
+
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
+        let error = || MoneyError(text.to_owned());
+        let (whole, parts) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !digits(whole) || !digits(parts) || parts.len() > PLACES {
+            return Err(error());
+        }
+        let parts = format!("{parts:0<PLACES$}").parse::<u64>().map_err(|_| error())?;
+        let whole = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(NANOS));
+        whole.and_then(|whole| whole.checked_add(parts)).map(Self).ok_or_else(error)
+    }
+}
+
+impl Serialize for Money {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Money {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Amount;
+
+        impl de::Visitor<'_> for Amount {
+            type Value = Money;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an amount of money such as 1.25")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Money, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_u64<E: de::Error>(self, whole: u64) -> Result<Money, E> {
+                self.visit_str(&whole.to_string())
+            }
+
+            fn visit_i64<E: de::Error>(self, whole: i64) -> Result<Money, E> {
+                self.visit_str(&whole.to_string())
+            }
+
+            // A number's shortest text is what stood in the file; nothing is computed with it.
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Money, E> {
+                self.visit_str(&number.to_string())
+            }
+        }
+
+        deserializer.deserialize_any(Amount)
+    }
+}
+
+/// What a model costs, for each million tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens of the request.
+    pub input: Money,
+    /// Tokens of the answer.
+    pub output: Money,
+    /// Tokens of the request that the provider had cached; as `input`, where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Money>,
+    /// Tokens of the answer that were reasoning; as `output`, where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Money>,
+}
+
+impl Price {
+    /// Returns what tokens cost, rounded to the nearest billionth.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> Money {
+        let cached = usage.cached.min(usage.input);
+        let reasoning = usage.reasoning.min(usage.output);
+        let parts = [
+            (usage.input - cached, self.input),
+            (cached, self.cached.unwrap_or(self.input)),
+            (usage.output - reasoning, self.output),
+            (reasoning, self.reasoning.unwrap_or(self.output)),
+        ];
+        let sum = parts.into_iter().map(|(tokens, price)| u128::from(tokens).saturating_mul(u128::from(price.0)));
+        let sum = sum.fold(0_u128, u128::saturating_add);
+        Money(u64::try_from(sum.saturating_add(TOKENS / 2) / TOKENS).unwrap_or(u64::MAX))
+    }
+}
+
+/// Prices of models, in one currency, as of a day.
+///
+/// A key is `provider/model` or the name of a model alone, and stands for that model and for its dated versions: `gpt-4o` is
+/// the price of `gpt-4o-2024-08-06`, too, and not of `gpt-4o-mini`. A key that ends with `*` stands for every name that
+/// begins so. Where several fit, one that names the provider wins, and then the longest. What fits none has no price.
+///
+/// ```toml
+/// as_of = "2026-11-01"
+/// currency = "EUR"
+///
+/// [prices]
+/// "openai/gpt-4o" = { input = 2.50, output = 10, cached = 1.25 }
+/// "local/*" = { input = 0, output = 0 }
+/// ```
+///
+/// **Prices age.** Nothing here looks them up: providers change them, and what a contract says is another matter. Whoever needs
+/// right amounts keeps a table of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceTable {
+    /// The day on which these were the prices, as `YYYY-MM-DD`.
+    pub as_of: String,
+    /// The currency of all of them; `USD` where it is not given.
+    #[serde(default = "usd")]
+    pub currency: String,
+    /// The prices, by provider and model.
+    pub prices: IndexMap<String, Price>,
+}
+
+fn usd() -> String {
+    "USD".to_owned()
+}
+
+/// The bundled prices, in thousandths of a dollar: input, output, cached input.
+const BUNDLED: [(&str, u64, u64, u64); 11] = [
+    ("openai/gpt-5", 1250, 10_000, 125),
+    ("openai/gpt-5-mini", 250, 2000, 25),
+    ("openai/gpt-5-nano", 50, 400, 5),
+    ("openai/gpt-4.1", 2000, 8000, 500),
+    ("openai/gpt-4.1-mini", 400, 1600, 100),
+    ("openai/gpt-4.1-nano", 100, 400, 25),
+    ("openai/gpt-4o", 2500, 10_000, 1250),
+    ("openai/gpt-4o-mini", 150, 600, 75),
+    ("openai/o3", 2000, 8000, 500),
+    ("openai/o3-mini", 1100, 4400, 550),
+    ("openai/o4-mini", 1100, 4400, 275),
+];
+
+impl PriceTable {
+    /// Returns a small table that comes with the library, in US dollars a million tokens:
+    ///
+    /// | model | input | cached | output |
+    /// |---|---|---|---|
+    /// | `gpt-5` | 1.25 | 0.125 | 10 |
+    /// | `gpt-5-mini` | 0.25 | 0.025 | 2 |
+    /// | `gpt-5-nano` | 0.05 | 0.005 | 0.40 |
+    /// | `gpt-4.1` | 2 | 0.50 | 8 |
+    /// | `gpt-4.1-mini` | 0.40 | 0.10 | 1.60 |
+    /// | `gpt-4.1-nano` | 0.10 | 0.025 | 0.40 |
+    /// | `gpt-4o` | 2.50 | 1.25 | 10 |
+    /// | `gpt-4o-mini` | 0.15 | 0.075 | 0.60 |
+    /// | `o3` | 2 | 0.50 | 8 |
+    /// | `o3-mini` | 1.10 | 0.55 | 4.40 |
+    /// | `o4-mini` | 1.10 | 0.275 | 4.40 |
+    ///
+    /// They are OpenAI's standard prices, for the provider `openai`, as public copies of its price list had them in March 2026;
+    /// the list itself, at <https://platform.openai.com/docs/pricing>, was not asked. **They age, and nobody renews them for
+    /// you:** look there before you trust an amount, and give your own table.
+    #[must_use]
+    pub fn bundled() -> Self {
+        let dollars = |thousandths: u64| Money(thousandths * (NANOS / 1000));
+        let price = |(model, input, output, cached): (&str, u64, u64, u64)| {
+            let (input, output, cached) = (dollars(input), dollars(output), Some(dollars(cached)));
+            (model.to_owned(), Price { input, output, cached, reasoning: None })
+        };
+        Self { as_of: "2026-03-21".to_owned(), currency: usd(), prices: BUNDLED.into_iter().map(price).collect() }
+    }
+
+    /// Returns the price of the model that gave an answer: of the one that says it answered, else of the one that was asked.
+    #[must_use]
+    pub fn price(&self, facts: &ModelFacts) -> Option<&Price> {
+        let names = facts.answered_by.iter().chain([&facts.model]).filter(|name| !name.is_empty());
+        names.map(|name| self.find(&facts.provider, name)).find_map(|price| price)
+    }
+
+    fn find(&self, provider: &str, model: &str) -> Option<&Price> {
+        let full = format!("{provider}/{model}");
+        let longest = |name: &str| {
+            let fitting = self.prices.iter().filter(|(key, _)| stands_for(key, name));
+            fitting.max_by_key(|(key, _)| (!key.ends_with('*'), key.len())).map(|(_, price)| price)
+        };
+        longest(&full).or_else(|| longest(model))
+    }
+}
+
+/// Says whether a table's key stands for a name.
+fn stands_for(key: &str, name: &str) -> bool {
+    match key.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => name.strip_prefix(key).is_some_and(|rest| rest.is_empty() || is_dated(rest)),
+    }
+}
+
+/// Says whether this names a version of a model by its date: `-2024-08-06`, `-20240806`, `@20240806`.
+fn is_dated(rest: &str) -> bool {
+    let Some(date) = rest.strip_prefix(['-', '@']) else { return false };
+    let digits = date.bytes().filter(u8::is_ascii_digit).count();
+    match date.len() {
+        8 => digits == 8,
+        10 => digits == 8 && date.split('-').map(str::len).eq([4, 2, 2]),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn amounts_are_exact_decimals() {
+        for (text, nanos) in [("0", 0), ("1.25", 1_250_000_000), ("10.000000001", 10_000_000_001), ("0.1", 100_000_000)]
+        {
+            let money: Money = text.parse().unwrap();
+            assert_eq!((money.nanos(), money.to_string().as_str()), (nanos, text));
+        }
+        for text in ["", ".", "1.", ".5", "-1", "1e3", "1,5", "1.0000000001", "99999999999", "NaN", "+1", "1 "] {
+            assert!(text.parse::<Money>().is_err(), "{text:?}");
+        }
+        let read = |document| serde_json::from_value::<Money>(document).map(Money::nanos);
+        assert_eq!(read(json!(0.1)).unwrap(), 100_000_000);
+        assert_eq!(read(json!(1e-9)).unwrap(), 1);
+        assert_eq!(read(json!(2)).unwrap(), 2_000_000_000);
+        assert!(read(json!(-2)).is_err() && read(json!(1e-10)).is_err() && read(json!(null)).is_err());
+    }
+
+    fn nanos(nanos: u64) -> Money {
+        Money::of_nanos(nanos)
+    }
+
+    #[test]
+    fn cached_and_reasoning_tokens_have_their_own_prices_or_those_of_what_they_are_part_of() {
+        let dollar = |thousandths: u64| nanos(thousandths * 1_000_000);
+        let plain = Price { input: dollar(2000), output: dollar(8000), cached: None, reasoning: None };
+        let all = Price { cached: Some(dollar(500)), reasoning: Some(dollar(4000)), ..plain.clone() };
+        let usage = |input, cached, output, reasoning| Usage { input, output, cached, reasoning };
+        for (price, used, cost) in [
+            (&plain, usage(0, 0, 0, 0), 0),
+            (&plain, usage(1, 0, 0, 0), 2000),
+            (&plain, usage(0, 0, 1, 0), 8000),
+            (&plain, usage(100, 40, 10, 5), 100 * 2000 + 10 * 8000),
+            (&all, usage(100, 40, 10, 5), 60 * 2000 + 40 * 500 + 5 * 8000 + 5 * 4000),
+            (&all, usage(100, 100, 10, 10), 100 * 500 + 10 * 4000),
+            // What a server counts wrongly is never more than there is.
+            (&all, usage(10, 99, 1, 99), 10 * 500 + 4000),
+            (&all, usage(u64::MAX, 0, 0, 0), u64::MAX),
+        ] {
+            assert_eq!(price.of(&used), nanos(cost), "{used:?}");
+        }
+        let tiny = Price { input: nanos(1), output: nanos(0), cached: None, reasoning: None };
+        assert_eq!([499_999, 500_000, 1_499_999].map(|tokens| tiny.of(&usage(tokens, 0, 0, 0)).nanos()), [0, 1, 1]);
+    }
+
+    #[test]
+    fn the_longest_key_that_stands_for_a_model_is_its_price() {
+        let price = |input| Price { input: nanos(input), output: nanos(0), cached: None, reasoning: None };
+        let keys = ["gpt-4o", "openai/gpt-4o", "gpt-4o-mini", "local/*", "local/big-*", "openai/o*", "o3"];
+        let prices = (1..).zip(keys).map(|(input, key)| (key.to_owned(), price(input))).collect();
+        let table = PriceTable { as_of: String::new(), currency: usd(), prices };
+        let found = |provider: &str, model: &str, answered_by: Option<&str>| {
+            let (provider, model, answered_by) =
+                (provider.to_owned(), model.to_owned(), answered_by.map(str::to_owned));
+            let facts = ModelFacts { provider, model, answered_by, ..ModelFacts::default() };
+            table.price(&facts).map_or(0, |price| price.input.nanos())
+        };
+        for (provider, model, answered_by, input) in [
+            ("openai", "gpt-4o", None, 2),
+            ("azure", "gpt-4o", None, 1),
+            ("", "gpt-4o", None, 1),
+            ("openai", "gpt-4o-2024-08-06", None, 2),
+            ("azure", "gpt-4o-20240806", None, 1),
+            ("openai", "gpt-4o-mini", None, 3),
+            ("openai", "gpt-4o-pro", None, 0),
+            ("openai", "gpt-4o-5", None, 0),
+            ("openai", "gpt-4.1", None, 0),
+            ("local", "tiny", None, 4),
+            ("local", "big-one", None, 5),
+            ("openai", "o3", None, 6),
+            ("azure", "o3", None, 7),
+            ("router", "auto", Some("gpt-4o-mini"), 3),
+            ("openai", "gpt-4o", Some("nobody-knows"), 2),
+            ("", "", None, 0),
+        ] {
+            assert_eq!(found(provider, model, answered_by), input, "{provider}/{model} {answered_by:?}");
+        }
+    }
+
+    #[test]
+    fn the_bundled_table_prices_what_its_docs_say() {
+        let table = PriceTable::bundled();
+        let used = Usage { input: 1_000_000, output: 1_000_000, cached: 500_000, reasoning: 9 };
+        assert_eq!(table.prices["openai/gpt-5"].of(&used).to_string(), "10.6875");
+        assert_eq!(table.prices.len(), BUNDLED.len());
+        let text = serde_json::to_string(&table).unwrap();
+        assert!(text.contains(r#""openai/gpt-5-nano":{"input":"0.05","output":"0.4","cached":"0.005"}"#), "{text}");
+        assert_eq!(serde_json::from_str::<PriceTable>(&text).unwrap(), table);
+    }
+}
