@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 pub use folder::MarkdownFolder;
 pub use index::MemoryIndex;
 
+use super::latest_input;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::error::Result;
-use crate::record::{ContentHash, OutputKind, Path, Prompt, hash_text};
+use crate::record::{ContentHash, Path, hash_text};
 
 /// A document that a search can find.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -153,15 +154,6 @@ impl<D: DocumentSource> AnySource for D {
     fn search<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Document>>> {
         Box::pin(DocumentSource::search(self, query, limit))
     }
-}
-
-/// Returns what the user has said last in a loop.
-fn latest_input(record: Prompt) -> Option<String> {
-    let said = record.output.into_iter().rev().find_map(|output| match output.kind {
-        OutputKind::Message { text, engine: false } => Some(text),
-        _ => None,
-    });
-    said.or(record.input)
 }
 
 fn fingerprint(query: &str, top: usize) -> ContentHash {

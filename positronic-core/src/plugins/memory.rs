@@ -19,9 +19,10 @@ pub use held::MemoryFacts;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteFacts;
 
+use super::latest_input;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::error::{Error, Result};
-use crate::record::{ContentHash, OutputKind, Path, Prompt, hash_text};
+use crate::record::{ContentHash, Path, hash_text};
 
 /// How many characters a fact may have.
 const LONGEST: usize = 1000;
@@ -219,15 +220,6 @@ struct Search {
 struct Forget {
     /// The fact's id
     id: FactId,
-}
-
-/// Returns what the user has said last in a loop.
-fn latest_input(record: Prompt) -> Option<String> {
-    let said = record.output.into_iter().rev().find_map(|output| match output.kind {
-        OutputKind::Message { text, engine: false } => Some(text),
-        _ => None,
-    });
-    said.or(record.input)
 }
 
 fn fingerprint(owner: &FactOwner, top: usize, query: &str) -> ContentHash {

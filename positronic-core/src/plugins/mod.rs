@@ -15,6 +15,8 @@ mod memory;
 mod modes;
 mod skills;
 
+use crate::record::{OutputKind, Prompt};
+
 pub use blueprints::{Blueprints, Document, DocumentSource, FoundBlueprints, MarkdownFolder, MemoryIndex};
 pub use compaction::{Compacted, Compaction};
 #[cfg(feature = "sqlite")]
@@ -22,6 +24,15 @@ pub use memory::SqliteFacts;
 pub use memory::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, RecalledFacts};
 pub use modes::{CurrentMode, Mode, Modes};
 pub use skills::{ActiveSkills, Skills};
+
+/// Returns what the user has said last in a loop.
+fn latest_input(record: Prompt) -> Option<String> {
+    let said = record.output.into_iter().rev().find_map(|output| match output.kind {
+        OutputKind::Message { text, engine: false } => Some(text),
+        _ => None,
+    });
+    said.or(record.input)
+}
 
 /// Lists names in a sentence: each in backticks.
 fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {

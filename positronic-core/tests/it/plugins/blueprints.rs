@@ -142,7 +142,7 @@ async fn a_folder_of_markdown_is_a_source() {
     assert_eq!(found, [tagged, Document::new("refunds", "What is broken is paid back.")]);
     let missing = MarkdownFolder::open(folder.path().join("missing")).unwrap_err().to_string();
     assert!(missing.contains("missing` cannot be read: "), "{missing}");
-    std::fs::write(folder.path().join("latin.md"), b"caf\xe9").unwrap();
+    std::fs::write(folder.path().join("latin.md"), b"\xe9t\xe9").unwrap();
     let latin = MarkdownFolder::open(folder.path()).unwrap_err().to_string();
     assert!(latin.contains("latin.md` cannot be read: "), "{latin}");
 }
