@@ -1,7 +1,7 @@
 //! What a run costs that outlives its process: SQLite on the disk of the machine.
 //!
 //! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- rounds`, `-- disk` or `-- resume` for one of
-//! the tables.
+//! the tables; `-- profile` plays one run, for a profiler.
 //!
 //! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each writes what
 //! one append of the run wrote. Set `BENCH_FOLDER` to measure another disk.
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
-use positronic_core::record::{Body, Event, ModelRequest, Path, RunId, Seq, Status};
+use positronic_core::record::{Event, ModelRequest, Path, RunId, Seq, Status};
 use positronic_core::runner::{Control, Runner};
 use positronic_core::store::{
     Durability, EventStore, MemoryStore, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
@@ -56,10 +56,10 @@ fn model(rounds: u32) -> ScriptedModel {
     ScriptedModel::from_fn(move |request| answer(request, rounds).unwrap_or_else(|| Reply::text("Done.")))
 }
 
-/// Answers with 512 bytes of text and a call, as long as there are rounds left.
+/// Answers with 512 bytes of text, words of five letters, and a call, as long as there are rounds left.
 fn answer(request: &ModelRequest, rounds: u32) -> Option<Reply> {
     let round = request.messages.len() / 2;
-    let text = format!("{round:>31} ");
+    let text = format!("round {round:0>5} has words like this ");
     (round < rounds as usize).then(|| Reply::call("note", json!({ "text": text })).and_text(text.repeat(16)))
 }
 
@@ -95,6 +95,10 @@ fn main() {
         if wanted("resume") {
             resume().await;
         }
+        if only.iter().any(|only| only == "profile") {
+            let folder = folder();
+            played(&store(&folder.path().join("one.db"), Durability::ProcessCrash), 300).await;
+        }
     });
 }
 
@@ -115,8 +119,8 @@ fn bare(durability: Durability, appends: &[Vec<String>], beside: Beside<'_>) -> 
     let db = Connection::open(path).unwrap();
     let level = if durability == Durability::PowerLoss { "FULL" } else { "NORMAL" };
     db.pragma_update(None, "synchronous", level).unwrap();
-    let sql = "INSERT INTO runs (key, run, next, epoch, change, status, brain, started, at, summary)
-               VALUES (1, 'run', 0, 1, 0, 'running', 'Worker', 0, 0, '')";
+    let sql = "INSERT INTO runs (key, run, next, epoch, change, status, brain, converses, started, at, summary)
+               VALUES (1, 'run', 0, 1, 0, 'running', 'Worker', 0, 0, 0, '')";
     db.execute(sql, []).unwrap();
     let mut begin = db.prepare("BEGIN IMMEDIATE").unwrap();
     let mut commit = db.prepare("COMMIT").unwrap();
@@ -139,17 +143,10 @@ fn bare(durability: Durability, appends: &[Vec<String>], beside: Beside<'_>) -> 
     begun.elapsed().as_secs_f64() * 1e6 / appends.len() as f64
 }
 
-/// The lines of a run's events, by the appends that wrote them: the calls of an answer come with it.
+/// The lines of a run's events, by the appends that wrote them: the events of one have one time.
 fn appends(events: &[Arc<Event>]) -> Vec<Vec<String>> {
-    let mut appends = Vec::<Vec<String>>::new();
-    for event in events {
-        let line = event.to_json().unwrap();
-        match appends.last_mut() {
-            Some(last) if matches!(event.body, Body::LoopToolCall(_)) => last.push(line),
-            _ => appends.push(vec![line]),
-        }
-    }
-    appends
+    let lines = |events: &[Arc<Event>]| events.iter().map(|event| event.to_json().unwrap()).collect();
+    events.chunk_by(|one, next| one.at == next.at).map(lines).collect()
 }
 
 /// Plays a run, and says how long it took, what is in its log, and what in its row.
@@ -181,8 +178,9 @@ async fn rounds(durability: Durability) {
         let rate = f64::from(ROUNDS) / took.as_secs_f64();
         let [whole, lines] = bare;
         println!(
-            "one run: {rate:.0} rounds a second; an append {own:.0} us; in memory {memory:.0} us; bare, {whole:.0} us with \
-             the row, {lines:.0} us without"
+            "one run: {rate:.0} rounds a second; {:.1} appends a round; an append {own:.0} us; in memory {memory:.0} us; bare, {whole:.0} us with \
+             the row, {lines:.0} us without",
+            appends.len() as f64 / f64::from(ROUNDS)
         );
     }
     for (ratios, what) in ratios.iter_mut().zip(["its commits", "commits without the row"]) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::load;
 use super::shared::Stop;
-use super::worker::Worker;
-use crate::machine::{IllegalEvent, RunState, awaits, pending, summary};
+use super::worker::{Announced, Worker};
+use crate::machine::{Effect, IllegalEvent, RunState, awaits, pending, summary};
 use crate::record::{Body, Draft, Epoch, Event, Path, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{Append, Index, Snapshot, StoreError};
 
@@ -46,27 +46,35 @@ fn unstamp(event: Arc<Event>) -> Draft {
 }
 
 impl Worker {
-    /// Appends drafts. Answers `false` when somebody else was first: then what they did is folded in, nothing was
-    /// appended, and the caller has to decide again.
-    pub(super) async fn append(&mut self, drafts: Vec<Draft>) -> Result<bool, Stop> {
-        Ok(self.try_append(drafts).await?.is_none())
+    /// Appends events, and the intents of whatever can begin from then on. Answers `false` when somebody else was first:
+    /// then what they did is folded in, nothing was appended, and the caller has to decide again.
+    pub(super) async fn append(&mut self, own: impl Into<Announced>) -> Result<bool, Stop> {
+        Ok(self.try_append(own.into(), true).await?.is_none())
+    }
+
+    /// Appends events after which nothing begins.
+    pub(super) async fn append_last(&mut self, drafts: Vec<Draft>) -> Result<bool, Stop> {
+        Ok(self.try_append(drafts.into(), false).await?.is_none())
     }
 
     /// Appends what came of an effect, after whatever somebody else appends meanwhile, as long as the run waits for
     /// it: a call that was cancelled takes no result any more.
-    pub(super) async fn append_outcome(&mut self, path: &Path, mut drafts: Vec<Draft>) -> Result<bool, Stop> {
+    pub(super) async fn append_outcome(&mut self, path: &Path, drafts: Vec<Draft>) -> Result<bool, Stop> {
+        let mut own = drafts.into();
         while awaits(&self.shared.state(), path) {
-            match self.try_append(drafts).await? {
+            match self.try_append(own, true).await? {
                 None => return Ok(true),
-                Some(returned) => drafts = returned,
+                Some(returned) => own = returned,
             }
         }
         tracing::debug!(run = %self.shared.run, %path, "an outcome came too late");
         Ok(false)
     }
 
-    /// Appends drafts, or gives them back when somebody else was first.
-    async fn try_append(&mut self, drafts: Vec<Draft>) -> Result<Option<Vec<Draft>>, Stop> {
+    /// Appends events and, where the run goes on, the intents of what can begin then; or gives the events back when
+    /// somebody else was first.
+    async fn try_append(&mut self, own: Announced, goes_on: bool) -> Result<Option<Announced>, Stop> {
+        let Announced { drafts, mut effects } = own;
         if drafts.is_empty() {
             // It would change nothing, so the same would have to be done again, without end.
             return Err(Stop::Nothing);
@@ -76,9 +84,13 @@ impl Worker {
             (state.clone(), self.shared.now().max(state.at))
         };
         let next = before.next;
-        let events = stamp(drafts, next, at, Some(self.epoch));
+        let own = (drafts.len(), effects.len());
+        let mut events = stamp(drafts, next, at, Some(self.epoch));
         // An event that cannot happen is never appended.
-        let after = follow(&before, &events)?;
+        let mut after = follow(&before, &events)?;
+        if goes_on {
+            effects.extend(self.announce_next(&mut after, &mut events)?);
+        }
         let snapshot = self.snapshot(&after);
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
         let made = |after: &RunState| {
@@ -98,14 +110,22 @@ impl Worker {
                     }
                     self.shared.take_over(after, summary, &events);
                     self.close_frames(&events);
+                    self.announced.extend(effects);
                     return Ok(None);
                 }
                 Err(StoreError::Conflict { .. }) => match self.catch_up_with().await {
                     // An append whose answer was lost is there.
-                    Ok(read) if read.starts_with(&events) => return Ok(None),
+                    Ok(read) if read.starts_with(&events) => {
+                        self.announced.extend(effects);
+                        return Ok(None);
+                    }
                     Ok(_) => {
                         self.shared.own.store(0, Ordering::Release);
-                        return Ok(Some(events.into_iter().map(unstamp).collect()));
+                        effects.truncate(own.1);
+                        return Ok(Some(Announced {
+                            drafts: events.into_iter().take(own.0).map(unstamp).collect(),
+                            effects,
+                        }));
                     }
                     Err(stop) => stop,
                 },
@@ -120,6 +140,23 @@ impl Worker {
         // Nobody knows how far the log goes now: whatever comes rings.
         self.shared.own.store(0, Ordering::Release);
         Err(failed)
+    }
+
+    /// Adds the intents of whatever can begin after the events, as long as there is any, and returns its effects.
+    fn announce_next(&self, after: &mut RunState, events: &mut Vec<Arc<Event>>) -> Result<Vec<Effect>, IllegalEvent> {
+        let mut effects = Vec::new();
+        loop {
+            let Announced { drafts, effects: more } = self.follows(after);
+            if drafts.is_empty() {
+                return Ok(effects);
+            }
+            let announced = stamp(drafts, after.next, after.at, Some(self.epoch));
+            for event in &announced {
+                after.fold(event)?;
+            }
+            events.extend(announced);
+            effects.extend(more);
+        }
     }
 
     /// Folds in what others have appended, as patiently as what is appended here.

@@ -12,7 +12,7 @@ use super::plugged::{Round, around, looked_at};
 use super::shared::Shared;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::Effect;
+use crate::machine::{Effect, RunState};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::record::{
@@ -76,12 +76,12 @@ pub(super) struct Judged {
 
 impl Worker {
     /// Returns the event that has to be in the log before the effect starts.
-    pub(super) fn intent(&self, effect: &Effect) -> Option<Draft> {
+    pub(super) fn intent(&self, state: &RunState, effect: &Effect) -> Option<Draft> {
         let (path, body) = match effect {
             Effect::Step { path, attempt } => (path, Body::StepStart { attempt: *attempt }),
             Effect::Execute { path, attempt } => (path, Body::LoopToolStart { attempt: *attempt }),
             Effect::Ask { path, attempt } => {
-                let tier = self.shared.state().looped(path)?.prepared.settings.tier;
+                let tier = state.looped(path)?.prepared.settings.tier;
                 let model = self.shared.runner.model_of(tier).name();
                 (path, Body::LoopModelCall { attempt: *attempt, model, question: None })
             }

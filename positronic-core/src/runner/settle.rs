@@ -37,6 +37,7 @@ impl Worker {
         let waits = drafts.iter().any(|draft| matches!(draft.body, Body::LoopWait { .. }));
         self.mail_unread |= waits;
         if !drafts.is_empty() && self.append_outcome(path, drafts).await? && waits {
+            self.fly_announced();
             // What it waits for may have come before. Whoever finds the run after a crash right here looks again.
             self.take_mail().await?;
         }

@@ -26,9 +26,13 @@ pub(super) struct Worker {
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
     pub(super) answered: HashMap<Path, HashSet<usize>>,
+    /// Effects whose intents are in the log, and which are in flight as soon as the worker comes round to it.
+    pub(super) announced: Vec<Effect>,
     flights: HashMap<Path, Flight>,
     incoming: mpsc::UnboundedReceiver<Box<Report>>,
     held: Vec<Report>,
+    /// How many outcomes are to be settled before anything begins, in lockstep.
+    unsettled: usize,
     /// Whether the runner lets go of its runs.
     leaves: watch::Receiver<bool>,
     /// Whether mail for what the run waits for may lie unread in the mailbox. Then a worker that stops does not let go of
@@ -42,6 +46,19 @@ struct Flight {
     task: AbortHandle,
     /// Whether lockstep waits for it; a question of a step is answered at once, since the step waits for it.
     awaited: bool,
+}
+
+/// Events that are appended together, and the effects whose intents are among them.
+#[derive(Default)]
+pub(super) struct Announced {
+    pub(super) drafts: Vec<Draft>,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl From<Vec<Draft>> for Announced {
+    fn from(drafts: Vec<Draft>) -> Self {
+        Self { drafts, effects: Vec::new() }
+    }
 }
 
 /// Why a worker has left its run.
@@ -75,9 +92,11 @@ impl Worker {
             link,
             reports,
             answered: HashMap::new(),
+            announced: Vec::new(),
             flights: HashMap::new(),
             incoming,
             held: Vec::new(),
+            unsettled: 0,
             leaves: shared.runner.in_hand.leaves(),
             shared: Arc::clone(shared),
             mail_unread: true,
@@ -113,13 +132,14 @@ impl Worker {
     }
 
     async fn release(&mut self, reason: String) -> Result<bool, Stop> {
-        self.append(vec![Draft::new(Path::root(), Body::RunReleased { reason })]).await
+        self.append_last(vec![Draft::new(Path::root(), Body::RunReleased { reason })]).await
     }
 
     async fn drive(&mut self) -> Result<Left, Stop> {
         self.take_mail().await?;
         loop {
-            let leaves = *self.leaves.borrow();
+            let leaves = self.leaves();
+            self.fly_announced();
             let wake = if leaves { None } else { self.begin_effects().await? };
             if self.shared.state().has_ended() {
                 return Ok(Left::Ended);
@@ -139,6 +159,10 @@ impl Worker {
         }
     }
 
+    fn leaves(&self) -> bool {
+        *self.leaves.borrow()
+    }
+
     fn waits_for_somebody(&self) -> bool {
         crate::machine::status(&self.shared.state()) != Status::Running
     }
@@ -146,15 +170,12 @@ impl Worker {
     /// Begins everything that can begin, until nothing more can, and says when to look again.
     async fn begin_effects(&mut self) -> Result<Option<Timestamp>, Stop> {
         loop {
+            self.fly_announced();
             let next = {
                 let state = self.shared.state();
                 next(&state, self.shared.now().max(state.at))
             };
-            let fresh: Vec<_> = next
-                .effects
-                .into_iter()
-                .filter(|effect| effect.path().is_none_or(|path| !self.flights.contains_key(path)))
-                .collect();
+            let fresh = self.fresh(next.effects);
             if fresh.is_empty() {
                 return Ok(next.wake);
             }
@@ -162,35 +183,63 @@ impl Worker {
         }
     }
 
+    fn fresh(&self, mut effects: Vec<Effect>) -> Vec<Effect> {
+        effects.retain(|effect| effect.path().is_none_or(|path| !self.flights.contains_key(path)));
+        effects
+    }
+
     /// Begins effects that can begin together: first the events that follow from the state and the intents, in one
     /// append; then what is in flight from then on; then what is done at once.
-    async fn begin(&mut self, effects: Vec<Effect>) -> Result<(), Stop> {
-        let mut drafts = Vec::new();
-        let mut flying = Vec::new();
-        let mut at_once = Vec::new();
-        for effect in effects {
-            match effect {
-                Effect::Append(more) => drafts.extend(more),
-                Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => {
-                    drafts.extend(self.intent(&effect));
-                    flying.push(effect);
-                }
-                other => at_once.push(other),
+    async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
+        let now = self.announce(&self.shared.state(), &mut effects);
+        if !now.drafts.is_empty() {
+            if !self.append(now).await? {
+                // Somebody else was first: what can begin has to be decided again.
+                return Ok(());
             }
+            self.fly_announced();
         }
-        if !drafts.is_empty() && !self.append(drafts).await? {
-            // Somebody else was first: what can begin has to be decided again.
-            return Ok(());
-        }
-        for effect in flying {
-            self.fly(&effect);
-        }
-        for effect in at_once {
+        for effect in effects {
             if !self.perform(effect).await? {
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Names the events that follow from a state at once: those that follow from it alone, and the intents of effects.
+    /// What is left of the effects is done by the worker itself.
+    fn announce(&self, state: &RunState, effects: &mut Vec<Effect>) -> Announced {
+        let mut now = Announced::default();
+        for effect in std::mem::take(effects) {
+            match effect {
+                Effect::Append(drafts) => now.drafts.extend(drafts),
+                effect => match self.intent(state, &effect) {
+                    Some(intent) => {
+                        now.drafts.push(intent);
+                        now.effects.push(effect);
+                    }
+                    None => effects.push(effect),
+                },
+            }
+        }
+        now
+    }
+
+    /// Names what can begin in a state that the worker is about to make true, so that it is announced in the same append.
+    pub(super) fn follows(&self, state: &RunState) -> Announced {
+        if self.unsettled > 0 || self.leaves() {
+            return Announced::default();
+        }
+        let mut effects = self.fresh(next(state, state.at).effects);
+        self.announce(state, &mut effects)
+    }
+
+    /// Starts the effects whose intents are in the log.
+    pub(super) fn fly_announced(&mut self) {
+        for effect in std::mem::take(&mut self.announced) {
+            self.fly(&effect);
+        }
     }
 
     /// Says whether something is in flight at a path.
@@ -248,7 +297,9 @@ impl Worker {
         if self.flights.iter().all(|(path, flight)| !flight.awaited || done(&self.held, path)) {
             let mut held = std::mem::take(&mut self.held);
             held.sort_by_key(|report| order(report.path()));
+            self.unsettled = held.len();
             for report in held {
+                self.unsettled -= 1;
                 self.settle(report).await?;
             }
         }
@@ -268,8 +319,8 @@ impl Worker {
                 self.append_outcome(&path, drafts).await?;
             }
             Report::Done { path, outcome } => {
-                self.settle_outcome(&path, outcome).await?;
                 self.flights.remove(&path);
+                self.settle_outcome(&path, outcome).await?;
                 self.answered.remove(&path);
                 self.link.forget(&path);
             }

@@ -82,6 +82,38 @@ async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_begins_is_announced_with_the_outcome_before_it() {
+    let model = ScriptedModel::new([Reply::call("add", json!({})), Reply::text("done")]);
+    let adder = brain("Adder").r#loop("Work", |cx| {
+        cx.system("Add.")
+            .input("One and one?")
+            .tool("add", |t| t.description("Adds").execute(async |_: NoArgs, _| Ok(2)))
+    });
+    let appends = Arc::new(Mutex::new(Vec::<Vec<&'static str>>::new()));
+    let noted = Arc::clone(&appends);
+    let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
+        noted.lock().unwrap().push(append.events.iter().map(|event| event.body.name()).collect());
+        None
+    });
+
+    Test::with(runner(store, model)).run(adder, ()).await;
+
+    assert_eq!(
+        *appends.lock().unwrap(),
+        [
+            &["BRAIN_START", "RUN_CLAIMED"][..],
+            &["LOOP_START", "LOOP_ITERATION", "LOOP_MODEL_CALL"],
+            &["LOOP_MODEL_RESULT", "LOOP_TOOL_CALL", "LOOP_TOOL_START"],
+            &["LOOP_TOOL_RESULT"],
+            &["LOOP_ITERATION", "LOOP_MODEL_CALL"],
+            &["LOOP_MODEL_RESULT"],
+            &["LOOP_COMPLETE"],
+            &["BRAIN_COMPLETE"],
+        ]
+    );
+}
+
 /// Fails in passing once, and shows a widget before and two after it.
 fn reporter(journal: &Journal) -> Brain<(), Board> {
     workshop(journal, |config| {

@@ -83,8 +83,8 @@ impl Entry {
     }
 }
 
-/// What is in the table about the run.
-struct Row {
+/// What is in the table about a run.
+pub(super) struct Row {
     key: i64,
     next: i64,
     epoch: i64,
@@ -117,7 +117,10 @@ impl Rare {
 /// Writes an append, or says why it may not be.
 pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble> {
     let db = unit.db();
-    let row = find(db, &append.run)?;
+    let row = match unit.known(&append.run) {
+        Some(row) => Some(row),
+        None => find(db, &append.run)?,
+    };
     let next = seq(row.as_ref().map_or(0, |row| row.next));
     if next != append.expected {
         return Err(StoreError::Conflict { next }.into());
@@ -139,9 +142,10 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     }
     let epoch = column(append.claims.unwrap_or_default().max(held).0);
     let change = unit.changes(&append.run, seq(after));
+    let rare = Rare::of(&append.row);
     let key = match &row {
-        Some(row) => update(db, row, append, after, epoch, change)?,
-        None => insert(db, append, after, epoch, change)?,
+        Some(row) => update(db, row, append, &rare, [after, epoch, change])?,
+        None => insert(db, append, &rare, [after, epoch, change])?,
     };
     let mut statement = db.prepare_cached("INSERT INTO events (id, line) VALUES (?1, ?2)")?;
     for (number, line) in (first..).zip(&append.lines) {
@@ -158,6 +162,7 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
         let row = params![key, column(snapshot.next.0), snapshot.version, snapshot.content];
         db.prepare_cached(sql)?.execute(row)?;
     }
+    unit.knows(&append.run, Row { key, next: after, epoch, rare });
     Ok(())
 }
 
@@ -176,11 +181,12 @@ fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, Trouble> {
     Ok(row.optional()?)
 }
 
-fn insert(db: &Connection, append: &Encoded, next: i64, epoch: i64, change: i64) -> Result<i64, Trouble> {
+fn insert(db: &Connection, append: &Encoded, rare: &Rare, numbers: [i64; 3]) -> Result<i64, Trouble> {
     let sql = "INSERT INTO runs
                (run, next, epoch, change, status, brain, user, started, at, wake, summary, conversation, converses)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-    let Rare { status, brain, user, started, wake } = Rare::of(&append.row);
+    let Rare { status, brain, user, started, wake } = rare;
+    let [next, epoch, change] = numbers;
     let (run, at) = (append.run.as_str(), append.row.at.0);
     let (conversation, converses) = (&append.row.conversation, append.row.converses());
     let row = params![
@@ -201,13 +207,12 @@ fn insert(db: &Connection, append: &Encoded, next: i64, epoch: i64, change: i64)
     Ok(db.prepare_cached(sql)?.insert(row)?)
 }
 
-fn update(db: &Connection, before: &Row, append: &Encoded, next: i64, epoch: i64, change: i64) -> Result<i64, Trouble> {
-    let key = before.key;
+fn update(db: &Connection, before: &Row, append: &Encoded, rare: &Rare, numbers: [i64; 3]) -> Result<i64, Trouble> {
+    let (key, [next, epoch, change]) = (before.key, numbers);
     let sql = "UPDATE runs SET next = ?2, epoch = ?3, change = ?4, at = ?5, summary = ?6 WHERE key = ?1";
     db.prepare_cached(sql)?.execute(params![key, next, epoch, change, append.row.at.0, append.summary])?;
     // Setting a column costs its index an entry even where it is the same.
-    let rare = Rare::of(&append.row);
-    if rare != before.rare {
+    if *rare != before.rare {
         let sql = "UPDATE runs SET status = ?2, brain = ?3, user = ?4, started = ?5, wake = ?6 WHERE key = ?1";
         let Rare { status, brain, user, started, wake } = rare;
         db.prepare_cached(sql)?.execute(params![key, status, brain, user, started, wake])?;

@@ -4,12 +4,14 @@
 //! committed. Where the transaction as a whole fails, for instance since one of its jobs does not fit on the disk, each
 //! job is tried alone.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::channel::oneshot;
 use rusqlite::Connection;
 
+use super::append::Row;
 use super::failure::{Place, Trouble, ended};
 use super::rows::seq;
 use crate::record::{RunId, Seq};
@@ -19,6 +21,12 @@ use crate::store::watchers::Watchers;
 /// After how many jobs the log of commits is copied into the file: some 4,000 pages where events are small. SQLite does
 /// it by itself where they are large.
 const COPY_EVERY: usize = 1024;
+
+/// How many rows about runs are known at most.
+const ROWS: usize = 1024;
+
+/// Rows as the last appends of this process have written them, while no other process writes.
+type Rows = HashMap<RunId, Row>;
 
 /// Something to write.
 pub(super) trait Job: Send {
@@ -57,6 +65,7 @@ impl<T: Send, F: FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send> Job for Task
 /// The transaction that a job is a part of.
 pub(super) struct Unit<'a> {
     db: &'a Connection,
+    rows: &'a mut Rows,
     change: i64,
     told: Vec<(RunId, Seq)>,
     freed: bool,
@@ -66,6 +75,24 @@ impl<'a> Unit<'a> {
     /// Returns the connection.
     pub(super) const fn db(&self) -> &'a Connection {
         self.db
+    }
+
+    /// Returns the row about a run where it is known from an append before. It is not known from then on.
+    pub(super) fn known(&mut self, run: &RunId) -> Option<Row> {
+        self.rows.remove(run)
+    }
+
+    /// Keeps a row that was just written.
+    pub(super) fn knows(&mut self, run: &RunId, row: Row) {
+        if self.rows.len() >= ROWS {
+            self.rows.clear();
+        }
+        self.rows.insert(run.clone(), row);
+    }
+
+    /// Says that runs were removed, so that no row is known any more.
+    pub(super) fn forgets(&mut self) {
+        self.rows.clear();
     }
 
     /// Says that a run's next number changes, and returns the number of the change.
@@ -99,11 +126,14 @@ pub(super) struct Committer {
     uncopied: usize,
     /// The run that was written to last.
     last: Option<RunId>,
+    rows: Rows,
 }
 
-/// What was written in a transaction: each job's outcome, the last change, who has grown, and whether pages were freed.
+/// What was written in a transaction: each job's outcome, the version of the file before it, the last change, who has
+/// grown, and whether pages were freed.
 struct Filled {
     outcomes: Vec<Result<(), StoreError>>,
+    version: i64,
     change: i64,
     told: Vec<(RunId, Seq)>,
     freed: bool,
@@ -126,8 +156,10 @@ impl Answers {
 impl Committer {
     /// Makes a committer of the connection that writes.
     pub(super) fn new(db: Connection, place: Place, watchers: Arc<Mutex<Watchers>>) -> Result<Self, Trouble> {
-        let (seen, version) = (last_change(&db)?, data_version(&db)?);
-        Ok(Self { db, place, watchers, seen, version, uncopied: 0, last: None })
+        // In this order: what is written in between is then found later.
+        let version = data_version(&db)?;
+        let seen = last_change(&db)?;
+        Ok(Self { db, place, watchers, seen, version, uncopied: 0, last: None, rows: Rows::new() })
     }
 
     /// Commits a group.
@@ -181,8 +213,8 @@ impl Committer {
             Ok(done)
         });
         match done {
-            Ok(Filled { outcomes, change, told, freed }) => {
-                self.seen = change;
+            Ok(Filled { outcomes, version, change, told, freed }) => {
+                (self.version, self.seen) = (version, change);
                 self.uncopied += group.len();
                 if freed {
                     // The end of the file goes when the log of commits is copied into it.
@@ -195,6 +227,7 @@ impl Committer {
                 Ok(outcomes)
             }
             Err(trouble) => {
+                self.rows.clear();
                 if !self.db.is_autocommit() {
                     _ = self.db.execute_batch("ROLLBACK");
                 }
@@ -203,37 +236,26 @@ impl Committer {
         }
     }
 
-    fn fill(&self, group: &mut [Box<dyn Job>]) -> Result<Filled, Trouble> {
-        let change = last_change(&self.db)?;
-        let told = if change == self.seen || !self.is_watched() { Vec::new() } else { self.changed()? };
-        let mut unit = Unit { db: &self.db, change, told, freed: false };
+    fn fill(&mut self, group: &mut [Box<dyn Job>]) -> Result<Filled, Trouble> {
+        let version = data_version(&self.db)?;
+        let (mut change, mut told) = (self.seen, Vec::new());
+        if version != self.version {
+            self.rows.clear();
+            change = last_change(&self.db)?;
+            if change != self.seen && self.is_watched() {
+                told = self.changed()?;
+            }
+        }
+        let mut unit = Unit { db: &self.db, rows: &mut self.rows, change, told, freed: false };
         let outcomes = match group {
             [job] => {
                 job.attempt(&mut unit)?;
                 vec![Ok(())]
             }
-            jobs => jobs.iter_mut().map(|job| self.attempt_one(job, &mut unit)).collect::<Result<_, _>>()?,
+            jobs => jobs.iter_mut().map(|job| attempt_one(&self.place, job, &mut unit)).collect::<Result<_, _>>()?,
         };
         let Unit { change, told, freed, .. } = unit;
-        Ok(Filled { outcomes, change, told, freed })
-    }
-
-    /// Writes a job in a savepoint, so that others stay when it is refused. It fails as a whole where they do not.
-    fn attempt_one(&self, job: &mut Box<dyn Job>, unit: &mut Unit<'_>) -> Result<Result<(), StoreError>, Trouble> {
-        let before = unit.told.len();
-        self.db.prepare_cached("SAVEPOINT job")?.execute([])?;
-        let outcome = match job.attempt(unit) {
-            Ok(()) => Ok(()),
-            // Some errors undo the whole transaction, and then the jobs before are undone, too.
-            Err(trouble) if self.db.is_autocommit() => return Err(trouble),
-            Err(trouble) => {
-                unit.told.truncate(before);
-                self.db.prepare_cached("ROLLBACK TO job")?.execute([])?;
-                Err(self.place.explain(trouble))
-            }
-        };
-        self.db.prepare_cached("RELEASE job")?.execute([])?;
-        Ok(outcome)
+        Ok(Filled { outcomes, version, change, told, freed })
     }
 
     fn is_watched(&self) -> bool {
@@ -253,6 +275,7 @@ impl Committer {
             Ok(None) => {}
             Ok(Some((version, change, told))) => {
                 (self.version, self.seen) = (version, change);
+                self.rows.clear();
                 self.tell(&told);
             }
             Err(trouble) => tracing::debug!(?trouble, "what others write is looked for later"),
@@ -277,6 +300,24 @@ impl Committer {
             }
         }
     }
+}
+
+/// Writes a job in a savepoint, so that others stay when it is refused. It fails as a whole where they do not.
+fn attempt_one(place: &Place, job: &mut Box<dyn Job>, unit: &mut Unit<'_>) -> Result<Result<(), StoreError>, Trouble> {
+    let before = unit.told.len();
+    unit.db.prepare_cached("SAVEPOINT job")?.execute([])?;
+    let outcome = match job.attempt(unit) {
+        Ok(()) => Ok(()),
+        // Some errors undo the whole transaction, and then the jobs before are undone, too.
+        Err(trouble) if unit.db.is_autocommit() => return Err(trouble),
+        Err(trouble) => {
+            unit.told.truncate(before);
+            unit.db.prepare_cached("ROLLBACK TO job")?.execute([])?;
+            Err(place.explain(trouble))
+        }
+    };
+    unit.db.prepare_cached("RELEASE job")?.execute([])?;
+    Ok(outcome)
 }
 
 fn last_change(db: &Connection) -> Result<i64, Trouble> {

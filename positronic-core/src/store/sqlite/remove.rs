@@ -11,7 +11,8 @@ use crate::record::{RunId, Status};
 const PAGES: u32 = 1000;
 
 /// Removes runs that are over, and says how many there were.
-pub(super) fn runs(unit: &Unit<'_>, runs: &[RunId]) -> Result<usize, Trouble> {
+pub(super) fn runs(unit: &mut Unit<'_>, runs: &[RunId]) -> Result<usize, Trouble> {
+    unit.forgets();
     runs.iter().try_fold(0, |removed, one| Ok(removed + usize::from(run(unit, one)?)))
 }
 
