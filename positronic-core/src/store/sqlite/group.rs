@@ -13,6 +13,7 @@ use rusqlite::Connection;
 
 use super::append::Row;
 use super::failure::{Place, Trouble, ended};
+use super::gone::Opened;
 use super::rows::seq;
 use crate::record::{RunId, Seq};
 use crate::store::StoreError;
@@ -127,6 +128,7 @@ pub(super) struct Committer {
     /// The run that was written to last.
     last: Option<RunId>,
     rows: Rows,
+    opened: Opened,
 }
 
 /// What was written in a transaction: each job's outcome, the version of the file before it, the last change, who has
@@ -159,7 +161,8 @@ impl Committer {
         // In this order: what is written in between is then found later.
         let version = data_version(&db)?;
         let seen = last_change(&db)?;
-        Ok(Self { db, place, watchers, seen, version, uncopied: 0, last: None, rows: Rows::new() })
+        let opened = Opened::at(&place.path);
+        Ok(Self { db, place, watchers, seen, version, uncopied: 0, last: None, rows: Rows::new(), opened })
     }
 
     /// Commits a group.
@@ -207,6 +210,7 @@ impl Committer {
 
     /// Writes a group in one transaction, and tells watchers. When it fails as a whole, nothing of it was written.
     fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), StoreError>>, Trouble> {
+        self.opened.check(&self.place, group.len())?;
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let done = self.fill(group).and_then(|done| {
             self.db.prepare_cached("COMMIT")?.execute([])?;

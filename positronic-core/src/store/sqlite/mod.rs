@@ -11,6 +11,7 @@
 mod append;
 mod connection;
 mod failure;
+mod gone;
 mod group;
 mod holders;
 mod mailbox;

@@ -307,3 +307,49 @@ async fn a_file_where_the_folder_of_the_workers_should_be() {
         "{message}"
     );
 }
+
+/// Writes to a run until the store says that its file is gone, and returns what it says.
+#[cfg(unix)]
+async fn noticed(store: &SqliteStore, mut run: Sample) -> String {
+    for _ in 0..32 {
+        run = run.says("more");
+        match run.append(store).await {
+            Ok(()) => {}
+            Err(StoreError::Unusable { message }) => return message,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("nobody noticed")
+}
+
+/// A system that keeps a removed file alive for those who have it open would let them write into nothing.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_is_removed_or_replaced_under_those_who_use_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let run = Sample::new("run-1").says("one").appended(&store).await;
+    let kept = folder.path().join("kept.db");
+    let sentence = |what: &str| {
+        format!(
+            "the event store `{}` was {what} while it was in use; nothing more is written, and what was written since is \
+             lost. Stop the processes that use it, and restore the file from a backup",
+            path.display()
+        )
+    };
+
+    std::fs::rename(&path, &kept).unwrap();
+    assert_eq!(noticed(&store, run.clone()).await, sentence("removed"));
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(noticed(&store, run.clone()).await, sentence("replaced by another one"));
+    std::fs::rename(&kept, &path).unwrap();
+    let lines = store.run(&run.run).await.unwrap().next;
+    let mut back = run.clone();
+    back = back.says("again");
+
+    assert!(
+        matches!(back.append(&store).await, Err(StoreError::Conflict { next }) if next == lines),
+        "it is used again"
+    );
+}
