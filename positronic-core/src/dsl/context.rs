@@ -326,7 +326,41 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.output(&self.scope.path, SideOutput::Widget(widget))
     }
 
-    /// Records a file that the tool made; the model reads one line about it.
+    /// Keeps a file that the tool made, and records it; the model reads one line about it.
+    ///
+    /// The bytes are kept beside the logs, never in one: each content once, for as long as a run refers to it. They are
+    /// there before the event is that names them. People get them with `positronic files`, programs with
+    /// [`Control::blob`](crate::runner::Control::blob).
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # let _ = brain("Report").r#loop("Chat", |cx| cx.system("Help.").tool("report", |t| {
+    /// t.execute(async |_: NoArgs, cx| {
+    ///     let file = cx.save_file("sales.csv", "text/csv", "month,sales\nMay,3\n").await?;
+    ///     Ok(format!("wrote {} bytes", file.size))
+    /// })
+    /// # }));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the file is larger than [`LARGEST_BLOB`](crate::store::LARGEST_BLOB), the store fails, or the call
+    /// has shown 1000 files and widgets.
+    pub async fn save_file(
+        &self,
+        name: impl Into<String> + Send,
+        media_type: impl Into<String> + Send,
+        bytes: impl Into<Vec<u8>> + Send,
+    ) -> Result<FileOutput> {
+        let (name, media_type, bytes) = (name.into(), media_type.into(), bytes.into());
+        let size = bytes.len() as u64;
+        let sha256 = self.scope.link.keep(bytes).await?;
+        let file = FileOutput::kept(name, media_type, size, sha256);
+        self.add_file(file.clone())?;
+        Ok(file)
+    }
+
+    /// Records a file whose bytes are elsewhere, at its `uri`; the model reads one line about it.
     ///
     /// # Errors
     ///

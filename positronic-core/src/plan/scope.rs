@@ -44,6 +44,9 @@ pub trait Link: Send + Sync {
     /// An [`Error`](crate::error::Error) when the call has shown too many.
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId>;
 
+    /// Keeps the bytes of a file with the runs, and returns their hash. No event refers to them yet.
+    fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>>;
+
     /// Shows what a running call says of itself; it is not recorded.
     fn progress(&self, path: &Path, text: String);
 

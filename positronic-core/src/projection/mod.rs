@@ -2,10 +2,11 @@
 //!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
 //! from a record what a model reads; [`request_at`] rebuilds a request that was sent; [`diff`] compares two runs;
-//! [`Costs`] says what a run used and cost.
+//! [`Costs`] says what a run used and cost; [`files`] lists what files its tools made.
 
 mod cost;
 mod diff;
+mod files;
 mod messages;
 mod prompts;
 mod requests;
@@ -13,6 +14,7 @@ mod transcript;
 
 pub use cost::{CallCost, Cost, Costs, Spent};
 pub use diff::{Parted, Parting, RunDiff, diff};
+pub use files::{RunFile, files};
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;
 pub(crate) use requests::question_request;

@@ -125,6 +125,17 @@ impl fmt::Display for ContentHash {
     }
 }
 
+/// Names bytes by their whole SHA-256, as 64 hexadecimal digits.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
 /// Hashes a text.
 #[must_use]
 pub fn hash_text(text: &str) -> ContentHash {

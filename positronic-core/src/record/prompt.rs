@@ -212,8 +212,24 @@ pub struct FileOutput {
     pub size: u64,
     /// The SHA-256 of its bytes, in hexadecimal digits.
     pub sha256: String,
-    /// Where its bytes are.
+    /// Where its bytes are: `blob:` and the hash where the event store keeps them, or wherever the tool says.
     pub uri: String,
+}
+
+impl FileOutput {
+    /// Describes a file whose bytes the event store keeps under their hash.
+    pub fn kept(name: impl Into<String>, media_type: impl Into<String>, size: u64, sha256: impl Into<String>) -> Self {
+        let sha256 = sha256.into();
+        Self { name: name.into(), media_type: media_type.into(), size, uri: format!("blob:{sha256}"), sha256 }
+    }
+
+    /// Returns the hash under which the event store keeps the bytes; none where they are elsewhere.
+    #[must_use]
+    pub fn blob(&self) -> Option<&str> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        // A browser's `blob:https://…` is another thing.
+        self.uri.strip_prefix("blob:").filter(|hash| hash.len() == 64 && hash.bytes().all(is_digit))
+    }
 }
 
 /// Data for a user interface.

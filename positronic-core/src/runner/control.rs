@@ -11,9 +11,9 @@ use super::commit::{Extras, append_of, follow};
 use super::signals::{SignalError, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState};
-use crate::projection::Prompts;
+use crate::projection::{Prompts, RunFile, files};
 use crate::record::{Actor, Event, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp};
-use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError};
+use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError, swept_before};
 
 /// Decides, delivers and looks, in any run of a store.
 ///
@@ -222,6 +222,58 @@ impl Control {
             return Err(StoreError::Failed { message: "a log begins with the start of its run".to_owned() });
         }
         self.store.append(run, append_of(run, &none, &state, None, events, Extras::default())).await
+    }
+
+    /// Returns the bytes of a file of a run, by their SHA-256 in hexadecimal digits; none where the store does not keep
+    /// them.
+    ///
+    /// ```
+    /// # use positronic_core::runner::Control;
+    /// # use positronic_core::record::RunId;
+    /// # async fn example(control: Control, run: RunId) -> Result<(), positronic_core::store::StoreError> {
+    /// for file in control.files(&run).await? {
+    ///     if let Some(bytes) = control.blob(&file.file.sha256).await? {
+    ///         println!("{} has {} bytes", file.file.name, bytes.len());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`] when they have another hash by now, or as the store fails.
+    pub async fn blob(&self, sha256: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.blob(sha256).await
+    }
+
+    /// Keeps bytes that an event is to refer to within an hour, as those of a run that is taken in, and returns their
+    /// SHA-256.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::TooLarge`], or as the store fails.
+    pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<String, StoreError> {
+        self.store.put_blob(bytes, self.clock.now()).await
+    }
+
+    /// Lists the files of a run in the order in which its tools made them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::events`].
+    pub async fn files(&self, run: &RunId) -> Result<Vec<RunFile>, StoreError> {
+        Ok(files(self.events(run, Seq(0)).await?.iter().map(|event| &**event)))
+    }
+
+    /// Removes the bytes of files to which no run refers any more, and that nobody has kept within the last hour. Returns
+    /// how many files that were.
+    ///
+    /// # Errors
+    ///
+    /// As the store fails.
+    pub async fn sweep(&self) -> Result<usize, StoreError> {
+        self.store.sweep_blobs(swept_before(self.clock.now())).await
     }
 
     /// Returns the state of a run as of now.

@@ -365,7 +365,7 @@ impl Control {
     }
 
     /// Removes those of these runs that are over and that no run that stays needs: a run whose prompts are the history of
-    /// another one stays with it. Answers with those that were removed.
+    /// another one stays with it. Files to which no run refers any more go as well. Answers with the runs that were removed.
     ///
     /// # Errors
     ///
@@ -373,6 +373,7 @@ impl Control {
     pub async fn prune(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
         let removable = self.removable(runs).await?;
         self.store().remove(&removable).await?;
+        self.sweep().await?;
         Ok(removable)
     }
 

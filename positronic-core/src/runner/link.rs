@@ -7,11 +7,14 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::commit::PAUSES;
 use super::flight::{Report, Reports};
 use super::shared::Shared;
+use super::worker::sleep;
 use crate::error::{Error, Result};
 use crate::plan::{Link, Plan};
 use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput};
+use crate::store::StoreError;
 
 /// How many files and widgets a call may show: each is an event, and none is recorded before the tool lets others work.
 const OUTPUTS: usize = 1000;
@@ -73,6 +76,24 @@ impl Link for RunLink {
         }
         _ = self.reports.send(Box::new(Report::Output { path: path.clone(), id: id.clone(), output }));
         Ok(id)
+    }
+
+    fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>> {
+        let shared = self.shared.upgrade();
+        Box::pin(async move {
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so no file is kept any more"))?;
+            let (now, mut pauses) = (shared.now(), PAUSES.iter());
+            // As patient as an append, which would fail next.
+            loop {
+                match shared.runner.store.put_blob(bytes.clone(), now).await {
+                    Err(StoreError::Failed { message }) => match pauses.next() {
+                        Some(pause) => sleep(*pause).await,
+                        None => return Err(Error::new(format!("the file could not be kept: {message}"))),
+                    },
+                    kept => return kept.map_err(|error| Error::new(format!("the file could not be kept: {error}"))),
+                }
+            }
+        })
     }
 
     fn progress(&self, path: &Path, text: String) {
@@ -160,6 +181,10 @@ impl Link for Quiet {
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
         _ = output;
         Ok(path.public_id())
+    }
+
+    fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
+        Self::refused()
     }
 
     fn progress(&self, _: &Path, _: String) {}

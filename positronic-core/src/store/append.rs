@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::record::{Body, Epoch, Event, Pending, RunSummary, Seq, SignalId};
+use crate::record::{Body, Epoch, Event, Pending, RunSummary, Seq, SideOutput, SignalId};
 
-/// An atomic append.
+/// An atomic append. The files that its events record are known from then on as this run's, and stay as long as it does.
 #[derive(Debug, Clone)]
 pub struct Append {
     /// The number that the first of the events has.
@@ -40,6 +40,14 @@ impl Append {
             Ok(line.into_boxed_str())
         };
         self.events.iter().map(line).collect()
+    }
+
+    /// Returns the hashes of the files that the events record and that the store keeps.
+    pub(super) fn blobs(&self) -> impl Iterator<Item = &str> {
+        self.events.iter().filter_map(|event| match &event.body {
+            Body::LoopOutput { output: SideOutput::File(file), .. } => file.blob(),
+            _ => None,
+        })
     }
 
     /// Returns the newest attachment that the events open, if they open one.

@@ -34,6 +34,26 @@ pub enum StoreError {
         /// The run.
         run: RunId,
     },
+    /// A file has more bytes than a store keeps.
+    #[error(
+        "a file of {size} bytes is too large to be kept with the runs: at most {most} bytes are; put it elsewhere, and record where"
+    )]
+    TooLarge {
+        /// How many it has.
+        size: u64,
+        /// How many it may have.
+        most: u64,
+    },
+    /// The bytes that are kept under a hash have another one.
+    #[error(
+        "the bytes kept as `{sha256}` are damaged: their hash is `{found}`; restore the store from a backup, or take the run in from an export"
+    )]
+    Damaged {
+        /// The hash under which they are kept.
+        sha256: String,
+        /// The hash that they have.
+        found: String,
+    },
     /// The store cannot be used at all, until somebody does something about it.
     #[error("{message}")]
     Unusable {

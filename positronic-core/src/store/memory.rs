@@ -1,11 +1,11 @@
 //! A store in memory: for tests, and for runs that need not outlive their process.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
     Answer, Append, EventStore, Found, Holder, Letter, Lies, Mail, PendingFilter, Posted, RunFilter, Snapshot,
-    StoreError, Waiter, Watcher, watchers::Watchers,
+    StoreError, Waiter, Watcher, blob, watchers::Watchers,
 };
 use crate::record::{Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
 
@@ -27,6 +27,8 @@ struct Workers {
 struct Contents {
     runs: BTreeMap<RunId, Kept>,
     mail: BTreeMap<SignalId, (Mail, Option<(RunId, Seq)>)>,
+    /// The bytes of files by their hash, and when they were kept last.
+    blobs: BTreeMap<String, (Timestamp, Vec<u8>)>,
     watchers: Watchers,
 }
 
@@ -45,6 +47,8 @@ struct Kept {
     /// What waits, and since when.
     pending: Vec<(Timestamp, Pending)>,
     snapshot: Option<Snapshot>,
+    /// The hashes of its files.
+    blobs: BTreeSet<String>,
 }
 
 impl Kept {
@@ -112,6 +116,7 @@ impl MemoryStore {
                 summary: append.index.summary.clone(),
                 pending: Vec::new(),
                 snapshot: None,
+                blobs: BTreeSet::new(),
             });
             kept.take(append, lines);
             let next = kept.next();
@@ -148,6 +153,7 @@ impl Kept {
         if let Some(epoch) = append.claims() {
             self.epoch = self.epoch.max(epoch);
         }
+        self.blobs.extend(append.blobs().map(str::to_owned));
         if let Some(pending) = append.index.pending {
             let at = append.index.summary.at;
             let before = std::mem::take(&mut self.pending);
@@ -280,6 +286,27 @@ impl EventStore for MemoryStore {
             contents.mail.remove(mail);
         }
         ready(Ok(()))
+    }
+
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+        ready(blob::name(&bytes).inspect(|name| {
+            let mut contents = self.contents();
+            let kept = contents.blobs.entry(name.clone()).or_insert_with(|| (at, bytes));
+            kept.0 = kept.0.max(at);
+        }))
+    }
+
+    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+        let kept = self.contents().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
+        ready(kept.map(|bytes| blob::sound(sha256, bytes)).transpose())
+    }
+
+    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+        let mut contents = self.contents();
+        let Contents { runs, blobs, .. } = &mut *contents;
+        let count = blobs.len();
+        blobs.retain(|name, (at, _)| *at >= before || runs.values().any(|kept| kept.blobs.contains(name)));
+        ready(Ok(count - blobs.len()))
     }
 
     fn hold(&self) -> Answer<'_, Holder> {

@@ -5,10 +5,11 @@
 //! attachment, so that a worker that lost its run cannot write any more; a signal carries none.
 //!
 //! Beside the logs a store keeps what follows from them, written in the same transaction: a row about each run and an
-//! entry for everything that waits for somebody, so that lists never load a log. Two things do not follow from a log:
-//! the mailbox, where a webhook stays until somebody waits for it, and which workers are alive.
+//! entry for everything that waits for somebody, so that lists never load a log. Three things do not follow from a log:
+//! the mailbox, where a webhook stays until somebody waits for it, the bytes of files, and which workers are alive.
 
 mod append;
+mod blob;
 mod error;
 mod mail;
 mod memory;
@@ -24,6 +25,7 @@ use futures::future::BoxFuture;
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
 
 pub use append::{Append, Index, Snapshot};
+pub use blob::{BLOB_GRACE, LARGEST_BLOB, swept_before};
 pub use error::StoreError;
 pub use mail::{Letter, Lies, Mail, Posted};
 pub use memory::MemoryStore;
@@ -77,6 +79,9 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// #   }
 /// #   fn mailbox(&self) -> Answer<'_, Vec<Letter>> { self.0.mailbox() }
 /// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> { self.0.discard(mail) }
+/// #   fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> { self.0.put_blob(bytes, at) }
+/// #   fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> { self.0.blob(sha256) }
+/// #   fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> { self.0.sweep_blobs(before) }
 /// #   fn hold(&self) -> Answer<'_, Holder> { self.0.hold() }
 /// #   fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> { self.0.is_alive(holder) }
 /// }
@@ -144,7 +149,8 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only those of the store itself.
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>>;
 
-    /// Removes runs with all that belongs to them, and returns how many there were; a run that is not over stays.
+    /// Removes runs with all that belongs to them, and returns how many there were; a run that is not over stays. The
+    /// bytes of their files, to which other runs may refer, go when they are swept.
     ///
     /// # Errors
     ///
@@ -181,6 +187,29 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only those of the store itself.
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()>;
+
+    /// Keeps bytes that no run refers to yet, and returns their SHA-256, as 64 hexadecimal digits in lower case. The same
+    /// bytes again are the same, and kept as of `at` then.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::TooLarge`] when they are more than [`LARGEST_BLOB`].
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String>;
+
+    /// Returns the bytes with a SHA-256; none where they are not kept.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`] when they have another hash now.
+    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>>;
+
+    /// Removes the bytes to which no run refers and that were kept last before a moment, and returns how many files that
+    /// were; see [`swept_before`].
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize>;
 
     /// Makes a worker known as alive until what it returns is dropped, or its process ends, however it ends. The name it
     /// gets is not given again.

@@ -50,7 +50,7 @@ impl<S: EventStore> FaultyStore<S> {
         Self { inner, plan: Arc::new(plan), reads: Arc::new(|_| None) }
     }
 
-    /// Makes what only reads fail, too: `reads` is asked with the name of the method, as in `"mail"`.
+    /// Makes what only reads fail, too, and what keeps a file: `reads` is asked with the name of the method, as in `"mail"`.
     #[must_use]
     pub fn reading(self, reads: impl Fn(&'static str) -> Option<StoreError> + Send + Sync + 'static) -> Self {
         Self { reads: Arc::new(reads), ..self }
@@ -127,6 +127,18 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
         self.inner.discard(mail)
+    }
+
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+        self.read_or("put_blob", || self.inner.put_blob(bytes, at))
+    }
+
+    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+        self.read_or("blob", || self.inner.blob(sha256))
+    }
+
+    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+        self.inner.sweep_blobs(before)
     }
 
     fn hold(&self) -> Answer<'_, Holder> {

@@ -20,6 +20,7 @@ mod crash;
 mod due;
 mod events;
 mod exits;
+mod files;
 mod first;
 mod layers;
 mod limits;

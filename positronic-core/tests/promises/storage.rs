@@ -103,6 +103,18 @@ impl<S: EventStore> EventStore for Counting<S> {
         self.0.discard(mail)
     }
 
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+        self.0.put_blob(bytes, at)
+    }
+
+    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+        self.0.blob(sha256)
+    }
+
+    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+        self.0.sweep_blobs(before)
+    }
+
     fn hold(&self) -> Answer<'_, Holder> {
         self.0.hold()
     }

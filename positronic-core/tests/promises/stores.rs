@@ -128,6 +128,18 @@ impl EventStore for OnDisk {
         still(self.store.discard(mail))
     }
 
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+        still(self.store.put_blob(bytes, at))
+    }
+
+    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+        still(self.store.blob(sha256))
+    }
+
+    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+        still(self.store.sweep_blobs(before))
+    }
+
     fn hold(&self) -> Answer<'_, Holder> {
         still(self.store.hold())
     }

@@ -91,6 +91,10 @@ impl Link for NoRun {
         Ok(path.output_id(0))
     }
 
+    fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
+        Box::pin(std::future::pending())
+    }
+
     fn progress(&self, _: &Path, _: String) {}
 
     fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {

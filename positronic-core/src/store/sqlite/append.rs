@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
 use super::group::Unit;
-use super::mailbox;
 use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
+use super::{blobs, mailbox};
 use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
 use crate::store::{Append, Snapshot, StoreError};
 
@@ -22,6 +22,7 @@ pub(super) struct Encoded {
     summary: String,
     pending: Option<Vec<Entry>>,
     takes: Vec<SignalId>,
+    blobs: Vec<String>,
     snapshot: Option<Snapshot>,
 }
 
@@ -46,6 +47,7 @@ impl Encoded {
             expected: append.expected,
             epoch: append.epoch,
             claims: append.claims(),
+            blobs: append.blobs().map(str::to_owned).collect(),
             lines,
             summary: encode(&append.index.summary)?,
             pending: pending.map(|pending| pending.iter().map(Entry::new).collect()).transpose()?,
@@ -156,6 +158,9 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     }
     for mail in &append.takes {
         take(db, mail, &append.run, first)?;
+    }
+    for name in &append.blobs {
+        blobs::refer(db, key, name)?;
     }
     if let Some(snapshot) = &append.snapshot {
         let sql = "INSERT OR REPLACE INTO snapshots (run, next, version, content) VALUES (?1, ?2, ?3, ?4)";

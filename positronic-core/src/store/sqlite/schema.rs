@@ -89,6 +89,13 @@ CREATE INDEX mail_by_expiry ON mail (expires);
 -- Changes are counted on from here, where the rows that had the last ones are removed.
 CREATE TABLE counter (change INTEGER NOT NULL) STRICT;
 INSERT INTO counter VALUES (0);
+", "
+-- The bytes of files, each content once; at says when they were kept last.
+CREATE TABLE blobs (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
+
+-- Which runs refer to them, by the runs' keys.
+CREATE TABLE blob_refs (sha256 TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (sha256, run)) STRICT, WITHOUT ROWID;
+CREATE INDEX blob_refs_of_run ON blob_refs (run);
 "];
 
 /// Finds out whose file this is, and says whether it is new.

@@ -20,6 +20,7 @@
     reason = "a case fails as a test does"
 )]
 
+mod files;
 mod lists;
 mod log;
 mod mailbox;
@@ -27,6 +28,7 @@ mod sample;
 mod watching;
 mod workers;
 
+pub use files::*;
 pub use lists::*;
 pub use log::*;
 pub use mailbox::*;
@@ -63,6 +65,11 @@ macro_rules! store_suite {
             of_many_that_take_a_mail_one_has_it,
             mail_is_thrown_away,
             mail_is_listed,
+            bytes_are_kept_under_their_hash,
+            a_file_that_is_too_large_is_refused,
+            what_no_run_refers_to_is_swept,
+            a_file_goes_with_its_last_run,
+            an_append_that_is_refused_refers_to_nothing,
             a_worker_is_alive_while_it_holds,
             a_watcher_is_told_of_appends,
             a_watcher_is_told_of_a_run_to_come,

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::record::{Body, Epoch, Event, Path, Pending, RunId, RunSummary, Seq, SignalId, Status, Timestamp, Usage};
+use crate::record::{
+    Body, Epoch, Event, FileOutput, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status, Timestamp,
+    Usage, sha256,
+};
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError};
 
 /// Makes an event that says a text.
@@ -70,6 +73,18 @@ impl Sample {
         self.append.index.summary.at = event.at;
         self.append.index.summary.next = Seq(seq + 1);
         self.append.events.push(event);
+        self
+    }
+
+    /// Adds an event that records a file whose bytes the store keeps.
+    #[must_use]
+    pub fn saves(mut self, name: &str, bytes: &[u8]) -> Self {
+        self = self.says("");
+        let event = self.append.events.pop().unwrap();
+        let path = Path::root().stage("Work").call(0, 0);
+        let file = FileOutput::kept(name, "text/plain", bytes.len() as u64, sha256(bytes));
+        let body = Body::LoopOutput { id: path.public_id(), output: SideOutput::File(file) };
+        self.append.events.push(Arc::new(Event { path, body, ..(*event).clone() }));
         self
     }
 

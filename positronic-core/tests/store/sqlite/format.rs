@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use positronic_core::record::{
-    Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timestamp, WaitSpec,
+    Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timestamp, WaitSpec, sha256,
 };
 use positronic_core::store::{EventStore as _, Mail, PendingFilter, RunFilter, SqliteStore};
 use positronic_core::testing::store_suite::Sample;
@@ -14,6 +14,8 @@ use super::{lines, quick};
 
 /// A store as the release with format 1 wrote it.
 const FORMAT_1: &str = include_str!("format_1.sql");
+/// The same with format 2, and a file in it.
+const FORMAT_2: &str = include_str!("format_2.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -30,7 +32,7 @@ fn a_new_file_says_what_it_is() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(1)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(2)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
@@ -39,8 +41,26 @@ fn a_new_file_says_what_it_is() {
 #[tokio::test]
 async fn a_file_of_format_1_is_read() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("runs.db");
-    Connection::open(&path).unwrap().execute_batch(FORMAT_1).unwrap();
+    let store = opened(FORMAT_1, folder.path()).await;
+
+    // What the format lacks works from then on.
+    let name = store.put_blob(b"new".to_vec(), Timestamp(1)).await.unwrap();
+    assert_eq!(store.blob(&name).await, Ok(Some(b"new".to_vec())));
+}
+
+#[tokio::test]
+async fn a_file_of_format_2_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(FORMAT_2, folder.path()).await;
+
+    assert_eq!(store.sweep_blobs(Timestamp(i64::MAX)).await, Ok(0));
+    assert_eq!(store.blob(&sha256(b"a file")).await, Ok(Some(b"a file".to_vec())));
+}
+
+/// Opens a store of some format, and finds what each of them holds.
+async fn opened(fixture: &str, folder: &std::path::Path) -> SqliteStore {
+    let path = folder.join("runs.db");
+    Connection::open(&path).unwrap().execute_batch(fixture).unwrap();
 
     let store = quick(&path);
 
@@ -50,7 +70,7 @@ async fn a_file_of_format_1_is_read() {
         [("run-2", Status::Waiting), ("run-1", Status::Completed)]
     );
     assert_eq!(
-        lines(&store, &RunId::from("run-1")).await,
+        lines(&store, &RunId::from("run-1")).await[..2],
         [
             r#"{"seq":0,"at":1000000,"type":"BRAIN_COMPLETE","result":"one"}"#,
             r#"{"seq":1,"at":1000001,"epoch":1,"type":"RUN_CLAIMED","holder":"somebody"}"#,
@@ -63,6 +83,7 @@ async fn a_file_of_format_1_is_read() {
     assert_eq!(waits[0].pending.call.as_str(), "Loop/0.1");
     assert_eq!(store.snapshot(&RunId::from("run-1")).await.unwrap().unwrap().content, "a snapshot");
     assert_eq!(store.mail("slack", "another", Timestamp(0)).await.unwrap().unwrap().payload, "a payload");
+    store
 }
 
 /// The fixture is the schema of this release, until the format changes.
@@ -77,7 +98,7 @@ fn a_new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_1).unwrap();
+    fixture.execute_batch(FORMAT_2).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
@@ -93,7 +114,7 @@ async fn print_the_fixture() {
     fixture(&store).await;
     drop(store);
     let dump = std::process::Command::new("sqlite3").arg(&path).arg(".dump").output().unwrap();
-    println!("PRAGMA application_id = {};\nPRAGMA user_version = 1;", i32::from_be_bytes(*b"Posi"));
+    println!("PRAGMA application_id = {};\nPRAGMA user_version = 2;", i32::from_be_bytes(*b"Posi"));
     println!("{}", String::from_utf8(dump.stdout).unwrap());
 }
 
@@ -129,6 +150,8 @@ async fn fixture(store: &SqliteStore) {
         store.post(&mail).await.unwrap();
     }
     let run = Sample::new("run-1").says("one").claimed(1).takes(&SignalId::from("mail-1")).snapshot(2, "a snapshot");
+    store.put_blob(b"a file".to_vec(), Timestamp(1)).await.unwrap();
+    let run = run.saves("a.txt", b"a file");
     _ = run.row(|row| row.status = Status::Completed).appended(store).await;
     let run = Sample::new("run-2").says("one").row(|row| {
         row.status = Status::Waiting;

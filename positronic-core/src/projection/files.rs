@@ -1,0 +1,39 @@
+//! The files of a run.
+
+use std::collections::HashMap;
+
+use crate::record::{Body, Event, FileOutput, Path, SideOutput, Timestamp};
+
+/// A file that a tool of a run made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFile {
+    /// The call that made it.
+    pub call: Path,
+    /// The tool.
+    pub tool: String,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// The file.
+    pub file: FileOutput,
+}
+
+/// Lists the files that the events of a run record, in order.
+pub fn files<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<RunFile> {
+    let mut tools: HashMap<&Path, &str> = HashMap::new();
+    let mut files = Vec::new();
+    for event in events {
+        match &event.body {
+            Body::LoopToolCall(call) => {
+                tools.insert(&event.path, &call.tool);
+            }
+            Body::LoopOutput { output: SideOutput::File(file), .. } => files.push(RunFile {
+                call: event.path.clone(),
+                tool: tools.get(&event.path).copied().unwrap_or_default().to_owned(),
+                at: event.at,
+                file: file.clone(),
+            }),
+            _ => {}
+        }
+    }
+    files
+}
