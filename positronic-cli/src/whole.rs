@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Writes a file in place of the one that is perhaps there.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = name.to_owned();
     beside.push(format!(".{}.new", std::process::id()));
@@ -13,7 +13,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let beside = path.with_file_name(beside);
     let written = File::create_new(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
+        file.write_all(content.as_ref())?;
         file.sync_all()?;
         fs::rename(&beside, &path)
     });

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    ApproveArgs, CancelArgs, DiffArgs, EventsArgs, ExportArgs, ForkArgs, ImportArgs, InboxArgs, ListArgs, NewArgs,
-    PruneArgs, RejectArgs, RunArgs, RunByArgs, RunsArgs, SendArgs, ShowArgs, StateArgs, WatchArgs, WorkArgs,
+    ApproveArgs, CancelArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, ListArgs,
+    NewArgs, PruneArgs, RejectArgs, RunArgs, RunByArgs, RunsArgs, SendArgs, ShowArgs, StateArgs, WatchArgs, WorkArgs,
 };
 use crate::failure::EXIT_CODES;
 
@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// Lists a run's events
     Events(EventsArgs),
+    /// Lists a run's files, or writes them into a folder
+    Files(FilesArgs),
     /// Lets calls run that wait for a person's approval
     Approve(ApproveArgs),
     /// Refuses calls that wait for a person's approval
@@ -93,7 +95,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Takes a run in from a file
     Import(ImportArgs),
-    /// Removes runs that are over
+    /// Removes runs that are over, and files that no run has any more
     Prune(PruneArgs),
 }
 

@@ -9,6 +9,7 @@ mod values;
 pub(crate) use brains::{ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
 pub(crate) use command::{Cli, Color, Command, Where};
 pub(crate) use runs::{
-    DiffArgs, EventsArgs, ExportArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RunsArgs, StateArgs, WatchArgs,
+    DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RunsArgs, StateArgs,
+    WatchArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};

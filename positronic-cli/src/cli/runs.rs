@@ -180,6 +180,23 @@ pub(crate) struct ExportArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct FilesArgs {
+    /// The run
+    pub(crate) run: String,
+    /// Only files of these names
+    pub(crate) names: Vec<String>,
+    /// Writes the files into this folder, which is made where there is none
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
+    /// Replaces files that are there
+    #[arg(long, requires = "save")]
+    pub(crate) force: bool,
+    /// Writes JSON, a line a file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The file that `export` has written; `-` for stdin
     pub(crate) file: PathBuf,

@@ -1,15 +1,22 @@
 //! `positronic export` and `import`: a run as one file of JSON lines.
 //!
 //! The first line is the header, `{"positronic_run": 1, "run": …, "brain": …, "events": …}`; each further line is an
-//! event as the log has it. The header says how many there are, so that a file that was cut is told from a whole one.
+//! event as the log has it. After them come the run's files, `{"blob": <sha256>, "bytes": <base64>}` a line. The header says
+//! how many there are of each, so that a file that was cut is told from a whole one. Format 2 is that with files; a run
+//! without any is written in format 1, which older releases read.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use positronic_core::machine::RunState;
-use positronic_core::record::{Event, EventError, RunId, Seq};
+use positronic_core::projection::{RunFile, files};
+use positronic_core::record::{Event, EventError, RunId, Seq, sha256};
+use positronic_core::runner::Control;
 use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,8 +33,9 @@ use crate::names::sound;
 use crate::ui::Ui;
 use crate::whole::replace;
 
-/// The version of the file's format.
-const VERSION: u32 = 1;
+/// The version of the file's format, without and with files.
+const PLAIN: u32 = 1;
+const WITH_FILES: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
@@ -35,6 +43,28 @@ struct Header {
     run: RunId,
     brain: String,
     events: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    blobs: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The bytes of a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Blob {
+    blob: String,
+    bytes: String,
+}
+
+/// What an exported run is made of.
+struct Exported {
+    header: Header,
+    log: Vec<Arc<Event>>,
+    blobs: Vec<Vec<u8>>,
 }
 
 pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -43,20 +73,32 @@ pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Err(Failure::Exists { file: file.clone() });
     }
     let kept = Kept::look(ui)?;
-    let (row, log) = block_on(async {
+    let (row, log, kept_files) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let log = kept.control().events(&row.run, Seq(0)).await?;
-        Ok::<_, Failure>((row, log))
+        let files = blobs(&kept.control(), &log).await?;
+        Ok::<_, Failure>((row, log, files))
     })?;
-    let events = u64::try_from(log.len()).unwrap_or(u64::MAX);
-    let header = Header { positronic_run: VERSION, run: row.run, brain: row.brain.to_string(), events };
+    let (blobs, left_out) = kept_files;
+    let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let positronic_run = if blobs.is_empty() { PLAIN } else { WITH_FILES };
+    let (events, files) = (count(log.len()), count(blobs.len()));
+    let header = Header { positronic_run, run: row.run, brain: row.brain.to_string(), events, blobs: files };
     let unreadable = |error: &dyn std::fmt::Display| Failure::store(error);
     let mut text = serde_json::to_string(&header).map_err(|error| unreadable(&error))?;
     for event in &log {
         text.push('\n');
         text.push_str(&event.to_json().map_err(|error| unreadable(&error))?);
     }
+    for (sha256, bytes) in &blobs {
+        let blob = Blob { blob: sha256.clone(), bytes: BASE64.encode(bytes) };
+        text.push('\n');
+        text.push_str(&serde_json::to_string(&blob).map_err(|error| unreadable(&error))?);
+    }
     text.push('\n');
+    for reason in left_out {
+        ui.notice(&format!("a file is left out: {reason}"))?;
+    }
     let Some(file) = to_file else {
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
@@ -71,9 +113,13 @@ pub(crate) fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         false => (args.file.as_path(), fs::read(&args.file)),
     };
     let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be read", source })?;
-    let (header, log) = read(file, &bytes)?;
+    let Exported { header, log, blobs } = read(file, &bytes)?;
     let kept = Kept::open(ui)?;
     block_on(async {
+        // The bytes first, so that no run names what is not there.
+        for bytes in blobs {
+            kept.control().put_blob(bytes).await?;
+        }
         kept.control().import(&header.run, &log).await.map_err(|error| match error {
             StoreError::Conflict { .. } => Failure::Refused {
                 message: format!("{} has the run {} already", kept.place, header.run),
@@ -91,17 +137,34 @@ fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads the bytes of the files that a log names, each once, and says why some cannot be read.
+async fn blobs(control: &Control, log: &[Arc<Event>]) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>), StoreError> {
+    let (mut blobs, mut left_out, mut known) = (Vec::new(), Vec::new(), HashSet::new());
+    for RunFile { file, .. } in files(log.iter().map(|event| &**event)) {
+        let Some(sha256) = file.blob().filter(|sha256| known.insert((*sha256).to_owned())) else { continue };
+        match control.blob(sha256).await {
+            Ok(Some(bytes)) => blobs.push((sha256.to_owned(), bytes)),
+            Ok(None) => left_out.push(format!("the bytes of `{}` are not in the store", file.name)),
+            Err(error @ StoreError::Damaged { .. }) => left_out.push(format!("`{}`: {error}", file.name)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((blobs, left_out))
+}
+
 fn told(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, Failure> {
     if json {
-        ui.json_line(&json!({"run": header.run, "brain": header.brain, "events": header.events}))?;
+        let Header { run, brain, events, blobs, .. } = header;
+        ui.json_line(&json!({"run": run, "brain": brain, "events": events, "files": blobs}))?;
     } else {
-        ui.tell(&format!("{done}, {}", many(header.events, "event")))?;
+        let files = if header.blobs > 0 { format!(", {}", many(header.blobs, "file")) } else { String::new() };
+        ui.tell(&format!("{done}, {}{files}", many(header.events, "event")))?;
     }
     Ok(Exit::Done)
 }
 
 /// Reads a file, and folds what it holds, so that the line that is wrong can be named.
-fn read(file: &Path, bytes: &[u8]) -> Result<(Header, Vec<Arc<Event>>), Failure> {
+fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
     let broken = |line: usize, reason: String| Failure::Import { path: file.to_owned(), line, reason };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
@@ -113,14 +176,21 @@ fn read(file: &Path, bytes: &[u8]) -> Result<(Header, Vec<Arc<Event>>), Failure>
         let form = r#"{"positronic_run": 1, "run": …, "brain": …, "events": …}"#;
         broken(1, format!("it is no header of an exported run, which reads {form}"))
     })?;
-    if header.positronic_run > VERSION {
+    if header.positronic_run > WITH_FILES {
         let version = header.positronic_run;
-        return Err(broken(1, format!("a newer release wrote it (format {version}); this one reads format {VERSION}")));
+        return Err(broken(
+            1,
+            format!("a newer release wrote it (format {version}); this one reads up to {WITH_FILES}"),
+        ));
     }
     sound("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
-    let (mut state, mut log, mut last) = (RunState::default(), Vec::new(), 1);
+    let (mut state, mut log, mut last, mut blobs) = (RunState::default(), Vec::new(), 1, Vec::new());
     for (index, line) in lines {
         last = index + 1;
+        if u64::try_from(log.len()).ok() == Some(header.events) && header.blobs > 0 {
+            blobs.push(blob(line).map_err(|reason| broken(last, reason))?);
+            continue;
+        }
         let event = Event::from_json(line).map_err(|error| broken(last, no_event(line, &error)))?;
         state.apply(&event).map_err(|error| broken(last, error.to_string()))?;
         log.push(Arc::new(event));
@@ -129,12 +199,27 @@ fn read(file: &Path, bytes: &[u8]) -> Result<(Header, Vec<Arc<Event>>), Failure>
         let reason = format!("the file ends after {} of {}", log.len(), many(header.events, "event"));
         return Err(broken(last, reason));
     }
+    if u64::try_from(blobs.len()).ok() != Some(header.blobs) {
+        let reason = format!("the file ends after {} of {}", blobs.len(), many(header.blobs, "file"));
+        return Err(broken(last, reason));
+    }
     let brain = state.root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
     if brain != header.brain {
         let reason = format!("the header says the brain `{}`, and the events say `{brain}`", header.brain);
         return Err(broken(1, reason));
     }
-    Ok((header, log))
+    Ok(Exported { header, log, blobs })
+}
+
+/// Reads the bytes of a file, which have to be those that were written.
+fn blob(line: &str) -> Result<Vec<u8>, String> {
+    let Blob { blob, bytes } =
+        serde_json::from_str(line).map_err(|_| r#"it is no file, which reads {"blob": …, "bytes": …}"#.to_owned())?;
+    let bytes = BASE64.decode(bytes).map_err(|error| format!("the bytes of a file are no base64: {error}"))?;
+    match sha256(&bytes) {
+        hash if hash == blob => Ok(bytes),
+        hash => Err(format!("a file is damaged: its hash is `{hash}`, and it says `{}`", shorten(&blob, 64, true))),
+    }
 }
 
 /// Says why a line is no event.

@@ -3,6 +3,7 @@
 mod diff;
 mod events;
 mod file;
+mod files;
 mod fork;
 mod inbox;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod work;
 pub(crate) use diff::diff;
 pub(crate) use events::events;
 pub(crate) use file::{export, import};
+pub(crate) use files::files;
 pub(crate) use fork::fork;
 pub(crate) use inbox::inbox;
 pub(crate) use list::list;

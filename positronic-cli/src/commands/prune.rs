@@ -1,4 +1,4 @@
-//! `positronic prune`: removes runs that are over.
+//! `positronic prune`: removes runs that are over, and files that no run has any more.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::known(ui)?;
     let now = SystemClock.now();
     let filter = RunFilter { status, before: Some(earlier(now, args.before)), ..RunFilter::default() };
-    let (rows, short, removed, needed) = block_on(async {
+    let (rows, short, removed, needed, files) = block_on(async {
         let control = kept.control();
         let mut rows = control.store().runs(&filter).await?;
         // A run whose prompts are the history of one that stays, stays with it.
@@ -31,12 +31,15 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let needed = rows.len() - removable.len();
         rows.retain(|row| removable.contains(&row.run));
         let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
-        let removed = if args.dry_run { 0 } else { control.store().remove(&removable).await? };
-        Ok::<_, StoreError>((rows, short, removed, needed))
+        let (removed, files) = match args.dry_run {
+            true => (0, 0),
+            false => (control.store().remove(&removable).await?, control.sweep().await?),
+        };
+        Ok::<_, StoreError>((rows, short, removed, needed, files))
     })?;
     if args.json {
         let runs: Vec<_> = rows.iter().map(|row| &row.run).collect();
-        ui.json_line(&json!({"removed": removed, "dry_run": args.dry_run, "runs": runs}))?;
+        ui.json_line(&json!({"removed": removed, "files": files, "dry_run": args.dry_run, "runs": runs}))?;
         return Ok(Exit::Done);
     }
     let count = |runs| many(u64::try_from(runs).unwrap_or(u64::MAX), "run");
@@ -51,7 +54,10 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.notice(&if args.dry_run {
         format!("{} would be removed", count(rows.len()))
     } else {
-        format!("removed {}", count(removed))
+        let files = u64::try_from(files).unwrap_or(u64::MAX);
+        let files =
+            if files > 0 { format!(" and {} that no run has any more", many(files, "file")) } else { String::new() };
+        format!("removed {}{files}", count(removed))
     })?;
     Ok(Exit::Done)
 }

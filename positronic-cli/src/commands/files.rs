@@ -1,0 +1,268 @@
+//! `positronic files`: what the tools of a run have made, listed or written into a folder.
+//!
+//! Names come from tools, and so perhaps from a model: no file is written outside of the folder, whatever it is called.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use positronic_core::projection::RunFile;
+use positronic_core::runner::Control;
+use positronic_core::store::StoreError;
+use serde_json::{Value, json};
+
+use super::block_on;
+use crate::cli::FilesArgs;
+use crate::display::figures::{many, size};
+use crate::display::text::{one_line, shorten, width};
+use crate::failure::{Exit, Failure};
+use crate::find::find;
+use crate::kept::Kept;
+use crate::suggest::{did_you_mean, nearest};
+use crate::ui::Ui;
+use crate::whole::replace;
+
+/// How many bytes a file's name may have; most file systems take 255.
+const LONGEST: usize = 200;
+/// How much of a hash the list shows.
+const HASH: usize = 12;
+
+pub(crate) fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    let (control, mut files) = block_on(async {
+        let row = find(&kept, &args.run, ui).await?;
+        let control = kept.control();
+        let files = control.files(&row.run).await?;
+        Ok::<_, Failure>((control, files))
+    })?;
+    if let Some(unknown) = args.names.iter().find(|name| !files.iter().any(|file| file.file.name == **name)) {
+        let known: Vec<_> = files.iter().map(|file| file.file.name.as_str()).collect();
+        let hint = did_you_mean(&nearest(unknown, known))
+            .unwrap_or_else(|| format!("`{}` lists them", ui.command(&["files", &args.run])));
+        return Err(Failure::Misused { message: format!("the run has no file `{unknown}`"), hint });
+    }
+    files.retain(|file| args.names.is_empty() || args.names.contains(&file.file.name));
+    match &args.save {
+        Some(folder) => save(&control, &files, folder, args, ui),
+        None => list(&files, args, ui),
+    }
+}
+
+fn document(file: &RunFile) -> Value {
+    let RunFile { call, tool, at, file } = file;
+    json!({
+        "name": file.name,
+        "media_type": file.media_type,
+        "size": file.size,
+        "sha256": file.sha256,
+        "uri": file.uri,
+        "tool": tool,
+        "call": call,
+        "at": at,
+    })
+}
+
+fn list(files: &[RunFile], args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    if args.json {
+        for file in files {
+            ui.json_line(&document(file))?;
+        }
+        return Ok(Exit::Done);
+    }
+    if files.is_empty() {
+        ui.notice("the run has no files")?;
+        return Ok(Exit::Done);
+    }
+    ui.tell(&table(files, ui.columns(), ui.settings.unicode))?;
+    Ok(Exit::Done)
+}
+
+fn table(files: &[RunFile], columns: usize, unicode: bool) -> String {
+    let mut cells = vec![["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"].map(str::to_owned)];
+    cells.extend(files.iter().map(|RunFile { tool, file, .. }| {
+        [
+            one_line(&file.name, unicode),
+            one_line(&file.media_type, unicode),
+            size(file.size),
+            one_line(file.sha256.get(..HASH).unwrap_or(&file.sha256), unicode),
+            one_line(tool, unicode),
+        ]
+    }));
+    let mut widths = [0; 5];
+    for row in &cells {
+        for (widest, cell) in widths.iter_mut().zip(row) {
+            *widest = width(cell).max(*widest);
+        }
+    }
+    let line = |row: &[String; 5]| {
+        let cell = |(cell, widest): (&String, &usize)| format!("{cell}{}  ", " ".repeat(widest - width(cell)));
+        let line: String = row.iter().zip(&widths).map(cell).collect();
+        shorten(line.trim_end(), columns, unicode)
+    };
+    cells.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A file that is to be written.
+struct Saved<'a> {
+    file: &'a RunFile,
+    path: PathBuf,
+}
+
+fn save(control: &Control, files: &[RunFile], folder: &Path, args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let (here, elsewhere): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.file.blob().is_some());
+    let saved = placed(&here, folder);
+    if let Some(there) = saved.iter().find(|saved| !args.force && saved.path.symlink_metadata().is_ok()) {
+        return Err(Failure::Exists { file: there.path.clone() });
+    }
+    let failed = |path: &Path, doing| {
+        let path = path.to_owned();
+        move |source| Failure::File { path, doing, source }
+    };
+    fs::create_dir_all(folder).map_err(failed(folder, "cannot be made"))?;
+    let (mut written, mut missing) = (0, Vec::new());
+    for Saved { file, path } in &saved {
+        // One after the other, so that not all of them are in memory.
+        let bytes = match block_on(async { Ok::<_, Failure>(control.blob(&file.file.sha256).await) })? {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => {
+                missing.push(format!("the bytes of `{}` are not in the store", file.file.name));
+                continue;
+            }
+            Err(error @ StoreError::Damaged { .. }) => {
+                missing.push(format!("`{}` cannot be written: {error}", file.file.name));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // What is replaced is the link, not what it names, which may be anywhere.
+        if path.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
+            fs::remove_file(path).map_err(failed(path, "cannot be replaced"))?;
+        }
+        replace(path, bytes).map_err(failed(path, "cannot be written"))?;
+        written += 1;
+        if args.json {
+            let mut document = document(file);
+            if let Some(fields) = document.as_object_mut() {
+                fields.insert("path".to_owned(), json!(path));
+            }
+            ui.json_line(&document)?;
+        } else {
+            ui.tell(&format!(
+                "{}  {}",
+                one_line(&path.display().to_string(), ui.settings.unicode),
+                size(file.file.size)
+            ))?;
+        }
+    }
+    for file in elsewhere {
+        ui.notice(&one_line(
+            &format!("`{}` is kept elsewhere: {}", file.file.name, file.file.uri),
+            ui.settings.unicode,
+        ))?;
+    }
+    if missing.is_empty() {
+        ui.notice(&format!("wrote {} into {}", many(written, "file"), folder.display()))?;
+        return Ok(Exit::Done);
+    }
+    Err(Failure::store(missing.join("; ")))
+}
+
+/// Gives each file a path in the folder of its own. The same content under the same name is one file.
+fn placed<'a>(files: &[&'a RunFile], folder: &Path) -> Vec<Saved<'a>> {
+    let (mut taken, mut known): (HashSet<String>, HashMap<(&str, &str), ()>) = (HashSet::new(), HashMap::new());
+    let mut saved = Vec::new();
+    for file in files {
+        if known.insert((&file.file.name, &file.file.sha256), ()).is_some() {
+            continue;
+        }
+        let name = sound(&file.file.name);
+        let mut own = name.clone();
+        // Some file systems do not tell large letters from small ones.
+        for number in 2.. {
+            if taken.insert(own.to_lowercase()) {
+                break;
+            }
+            own = numbered(&name, number);
+        }
+        saved.push(Saved { file, path: folder.join(own) });
+    }
+    saved
+}
+
+fn numbered(name: &str, number: u32) -> String {
+    match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
+        Some((stem, ending)) => format!("{stem}-{number}.{ending}"),
+        None => format!("{name}-{number}"),
+    }
+}
+
+/// Makes a name that stays in its folder, on every system.
+fn sound(name: &str) -> String {
+    let harmless = |letter: char| match letter {
+        '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' => '_',
+        letter if letter.is_control() => '_',
+        letter => letter,
+    };
+    let name: String = name.chars().map(harmless).collect();
+    let name = name.trim_matches([' ', '.']);
+    let (stem, ending) = name.rsplit_once('.').map_or((name, ""), |(stem, ending)| (stem, ending));
+    let reserved = ["con", "prn", "aux", "nul"].contains(&stem.to_lowercase().as_str())
+        || stem.len() == 4 && ["com", "lpt"].contains(&stem.get(..3).unwrap_or_default().to_lowercase().as_str());
+    let mut sound = match (stem, reserved) {
+        ("", _) => "file".to_owned(),
+        (stem, true) => format!("_{stem}"),
+        (stem, false) => stem.to_owned(),
+    };
+    let ending: String = ending.chars().take(16).collect();
+    let most = LONGEST - ending.len().min(LONGEST / 2);
+    while sound.len() > most {
+        sound.pop();
+    }
+    if ending.is_empty() { sound } else { format!("{sound}.{ending}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::record::{FileOutput, Path as Place, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_name_stays_in_its_folder() {
+        let strange = [
+            ("report.txt", "report.txt"),
+            ("../../etc/passwd", "_.._etc_passwd"),
+            ("/etc/passwd", "_etc_passwd"),
+            ("..\\..\\boot.ini", "_.._boot.ini"),
+            ("C:\\x", "C__x"),
+            ("..", "file"),
+            ("", "file"),
+            (".bashrc", "bashrc"),
+            ("a\u{1b}[2Jb\n.txt", "a_[2Jb_.txt"),
+            ("con.txt", "_con.txt"),
+            ("LPT1", "_LPT1"),
+            ("größe 1.csv", "größe 1.csv"),
+        ];
+        for (name, own) in strange {
+            assert_eq!(sound(name), own, "{name:?}");
+        }
+        let long = sound(&format!("{}.{}", "ü".repeat(500), "x".repeat(500)));
+        assert!(long.len() <= 255 && long.ends_with(".xxxxxxxxxxxxxxxx"), "{long}");
+    }
+
+    #[test]
+    fn files_of_one_name_get_numbers_and_the_same_file_is_one() {
+        let file = |name: &str, sha256: &str| RunFile {
+            call: Place::root(),
+            tool: "save".to_owned(),
+            at: Timestamp(0),
+            file: FileOutput::kept(name, "text/plain", 1, sha256),
+        };
+        let files = [file("a.txt", "1"), file("A.txt", "2"), file("a.txt", "1"), file("a.txt", "3"), file("b", "1")];
+        let all: Vec<_> = files.iter().collect();
+
+        let names: Vec<_> = placed(&all, Path::new("out")).into_iter().map(|saved| saved.path).collect();
+
+        assert_eq!(names, ["out/a.txt", "out/A-2.txt", "out/a-3.txt", "out/b"].map(PathBuf::from));
+    }
+}
