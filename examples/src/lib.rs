@@ -8,10 +8,13 @@
 //! [`modes`] lets a loop work in one way at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
 //! shows the documents that fit what the user says, and [`memory`] remembers over all runs what that was.
 //!
+//! [`analyst`] has all of the agent loop's design in one brain, and `docs/langgraph.md` compares it with a graph.
+//!
 //! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
 //! where no model is configured. The tests of this crate show how each is tested.
 
 pub mod acme;
+pub mod analyst;
 pub mod blueprints;
 pub mod compaction;
 pub mod delegate;

@@ -6,7 +6,9 @@ use positronic_cli::Project;
 use positronic_core::plugins::MemoryFacts;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{blueprints, compaction, delegate, memory, minimal, modes, nested, release, skills, support};
+use positronic_examples::{
+    analyst, blueprints, compaction, delegate, memory, minimal, modes, nested, release, skills, support,
+};
 
 fn main() -> ExitCode {
     Project::new()
@@ -30,5 +32,7 @@ fn main() -> ExitCode {
         .cassette(blueprints::TITLE, blueprints::CASSETTE)
         .brain(memory::baker(MemoryFacts::default()))
         .cassette(memory::TITLE, memory::CASSETTE)
+        .brain(analyst::analyst())
+        .cassette(analyst::TITLE, analyst::CASSETTE)
         .main()
 }

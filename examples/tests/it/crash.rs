@@ -6,7 +6,9 @@ use positronic_core::record::Body;
 use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
-use positronic_examples::{blueprints, compaction, delegate, memory, minimal, modes, nested, release, skills, support};
+use positronic_examples::{
+    analyst, blueprints, compaction, delegate, memory, minimal, modes, nested, release, skills, support,
+};
 use serde::Serialize;
 
 use crate::harness::boundaries::{Ledger, Tale, answers_as_in, as_in, interrupted};
@@ -56,6 +58,7 @@ async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
     every_death(minimal::CASSETTE, minimal::minimal, ()).await;
     every_death(release::CASSETTE, release::release, ()).await;
     every_death(skills::CASSETTE, skills::assistant, ()).await;
+    every_death(analyst::CASSETTE, analyst::analyst, ()).await;
     every_death(modes::CASSETTE, modes::helpdesk, modes::Problem::default()).await;
     every_death(compaction::CASSETTE, compaction::proofreader, ()).await;
     every_death(blueprints::CASSETTE, blueprints::planner, ()).await;

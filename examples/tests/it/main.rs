@@ -1,6 +1,7 @@
 //! Each example as a test: its bundled cassette, and its other ways with a scripted model.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
+mod analyst;
 mod blueprints;
 mod compaction;
 mod crash;

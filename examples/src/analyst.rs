@@ -1,0 +1,181 @@
+//! One agent with everything that the agent loop's design compares with a graph: tools that come and go, a chart that only
+//! people see, a file of which the model reads one line, an approval, and context from a plugin.
+//!
+//! An analyst answers a question about sales. It has the figures at hand; drawing and mailing are skills that it activates
+//! when it needs them. What leaves the house is approved by a person. [`Desk`] is a plugin as an application writes one:
+//! it adds a piece of context that follows from what has happened so far, and keeps its own state.
+//!
+//! `docs/langgraph.md` puts the graph that the design draws for the same agent beside it.
+
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, Tool};
+use positronic_core::plugins::Skills;
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Analyst";
+
+/// What is said where no model is configured; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/analyst.jsonl");
+
+/// Where mail stays in the house.
+const HOUSE: &str = "@example.com";
+
+/// What the analyst has done.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// The reports that were written, by the names of their files.
+    pub reports: Vec<String>,
+    /// The addresses to which one was sent.
+    pub sent: Vec<String>,
+}
+
+/// What is asked of the figures.
+#[derive(Deserialize, JsonSchema)]
+struct Query {
+    /// The year
+    year: u16,
+}
+
+/// A quarter's sales.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+struct Quarter {
+    /// Such as `Q1`
+    quarter: String,
+    /// Thousands of euros
+    sales: u32,
+}
+
+/// A chart.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Chart {
+    /// What it shows
+    title: String,
+    /// The bars, from left to right
+    bars: Vec<Quarter>,
+}
+
+/// A report.
+#[derive(Deserialize, JsonSchema)]
+struct Report {
+    /// The file's name, which ends in `.md`
+    name: String,
+    /// The report, as Markdown
+    text: String,
+}
+
+/// A mail with a report.
+#[derive(Deserialize, JsonSchema)]
+struct Mail {
+    /// The address
+    to: String,
+    /// The report's name
+    report: String,
+}
+
+type WorkTool = Tool<(), Work, ()>;
+
+fn query() -> WorkTool {
+    WorkTool::new("sales.query", |t| {
+        t.description("Returns the sales of a year by quarter").read_only().execute(async |Query { year }, _| {
+            let sales = match year {
+                2025 => [410, 395, 520, 610],
+                2026 => [430, 470, 640, 702],
+                _ => return Err(Error::new(format!("there are no figures of {year}, only of 2025 and 2026"))),
+            };
+            let quarters = (1..).zip(sales);
+            Ok(quarters.map(|(n, sales)| Quarter { quarter: format!("Q{n}"), sales }).collect::<Vec<_>>())
+        })
+    })
+}
+
+fn draw() -> WorkTool {
+    WorkTool::new("chart.draw", |t| {
+        t.description("Shows the user a bar chart").idempotent().execute(async |chart: Chart, cx| {
+            cx.display_widget("bar_chart", &chart, in_words(&chart))?;
+            Ok("the user sees it")
+        })
+    })
+}
+
+fn in_words(Chart { title, bars }: &Chart) -> String {
+    let bars: Vec<_> = bars.iter().map(|Quarter { quarter, sales }| format!("{quarter} {sales}")).collect();
+    format!("{title}: {}", bars.join(", "))
+}
+
+fn write() -> WorkTool {
+    WorkTool::new("report.write", |t| {
+        t.description("Writes a report into a file").idempotent().execute(async |Report { name, text }, cx| {
+            let file = cx.save_file(&name, "text/markdown", text).await?;
+            Ok(cx
+                .result(format!("{name} has {} bytes", file.size))
+                .update(move |work: &mut Work| work.reports.push(name)))
+        })
+    })
+}
+
+fn send() -> WorkTool {
+    WorkTool::new("mail.send", |t| {
+        t.description("Sends a report by mail")
+            .approval(|mail: &Mail, _| {
+                (!mail.to.ends_with(HOUSE)).then(|| format!("{} leaves the house, to {}", mail.report, mail.to))
+            })
+            .execute(async |Mail { to, report }, cx| {
+                if !cx.state.reports.contains(&report) {
+                    return Err(Error::new(format!("there is no report {report}; write it first")));
+                }
+                Ok(cx.result("sent").update(move |work: &mut Work| work.sent.push(to)))
+            })
+    })
+}
+
+/// Tells the model what lies on the desk, and how often it has been asked.
+#[derive(Debug)]
+pub struct Desk;
+
+/// What [`Desk`] keeps.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    /// How often the model was asked.
+    pub rounds: u32,
+}
+
+impl PluginState for Asked {
+    const NAME: &'static str = "desk";
+}
+
+impl<O: Options, V: Services> Plugin<O, Work, V> for Desk {
+    type State = Asked;
+
+    fn initial(&self) -> Asked {
+        Asked::default()
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, Work, V, Asked>) -> Result<()> {
+        cx.state.rounds += 1;
+        let reports = &cx.brain.reports;
+        let lies = if reports.is_empty() { "no report yet".to_owned() } else { reports.join(", ") };
+        cx.context("desk", format!("On the desk: {lies}."));
+        Ok(())
+    }
+}
+
+/// Makes the brain.
+pub fn analyst() -> Brain<(), Work> {
+    let skills = Skills::new()
+        .skill("figures", "Look up sales", [query()])
+        .skill("charts", "Show charts", [draw()])
+        .skill("reports", "Write reports and send them", [write(), send()])
+        .active(["figures"]);
+    brain(TITLE)
+        .description("Answers a question about sales with a chart, and sends a report that somebody has approved")
+        .state(Work::default())
+        .r#loop("Answer", move |cx| {
+            cx.system("You are an analyst. Look figures up before you name any.")
+                .input("How did 2026 go? Show me, and send a report to Ada, ada@example.org.")
+                .plugin(skills.clone())
+                .plugin(Desk)
+                .max_iterations(12)
+        })
+}
