@@ -29,6 +29,10 @@ struct Record {
     compacted: bool,
     /// The messages of the conversation before it.
     history: Arc<[Message]>,
+    /// Where it was compacted: the messages that stand for everything before `from`.
+    standing: Vec<Message>,
+    /// The first output that is sent as it is.
+    from: usize,
 }
 
 impl Prompts {
@@ -89,9 +93,9 @@ impl Prompts {
     #[must_use]
     pub fn transcript_by(&self, path: &Path, project: impl FnOnce(&[Output]) -> Option<Vec<Message>>) -> Transcript {
         let Some(record) = self.records.get(path) else { return Transcript::default() };
-        let sent = record.prompt.output.get(..record.projected).unwrap_or_default();
+        let sent = record.prompt.output.get(record.from..record.projected).unwrap_or_default();
         match project(sent) {
-            Some(messages) => Transcript::new(record.history.iter().cloned().chain(record.opening()).chain(messages)),
+            Some(messages) => Transcript::new(record.before().chain(messages)),
             None => record.transcript.clone(),
         }
     }
@@ -150,6 +154,8 @@ impl Record {
             asking: false,
             compacted: false,
             history,
+            standing: Vec::new(),
+            from: 0,
             prompt: Prompt {
                 id: path.public_id(),
                 path,
@@ -167,6 +173,12 @@ impl Record {
 
     fn opening(&self) -> impl Iterator<Item = Message> + use<> {
         self.prompt.input.clone().into_iter().map(|text| Message::User { text })
+    }
+
+    /// Returns the messages that stand before those of the outputs.
+    fn before(&self) -> impl Iterator<Item = Message> {
+        let whole = (!self.compacted).then(|| self.history.iter().cloned().chain(self.opening()));
+        self.standing.iter().cloned().chain(whole.into_iter().flatten())
     }
 
     fn next_messages(&self) -> Vec<Message> {
@@ -292,22 +304,42 @@ impl Record {
 
     /// Whoever has asked for it has read what was gained since the last round, so that counts, too.
     fn compact(&mut self, keep: u64, summary: Option<&str>) {
+        let next = self.next_messages();
+        let before: Vec<_> = self.before().collect();
         self.compacted = summary.is_some();
-        let messages = match summary {
+        match summary {
             Some(summary) => {
-                let mut older = self.next_messages();
                 let keep = usize::try_from(keep).unwrap_or(usize::MAX);
-                let mut cut = older.len().saturating_sub(keep);
-                while cut > 0 && matches!(older.get(cut), Some(Message::Tool { .. })) {
+                let mut cut = next.len().saturating_sub(keep);
+                while cut > 0 && matches!(next.get(cut), Some(Message::Tool { .. })) {
                     cut -= 1;
                 }
-                let kept = older.split_off(cut);
-                [vec![Message::User { text: summary.to_owned() }], kept].concat()
+                let (summary, kept) = (Message::User { text: summary.to_owned() }, next.get(cut..).unwrap_or_default());
+                if cut > before.len() {
+                    self.from = self.latest(kept.len());
+                }
+                let stays = before.get(cut..).unwrap_or_default();
+                self.standing = [std::slice::from_ref(&summary), stays].concat();
+                self.transcript = Transcript::new([&[summary], kept].concat());
             }
-            None => self.history.iter().cloned().chain(self.opening()).chain(messages(&self.prompt.output)).collect(),
-        };
-        self.transcript = Transcript::new(messages);
+            None => {
+                (self.standing, self.from) = (Vec::new(), 0);
+                self.transcript = Transcript::new(self.before().chain(messages(&self.prompt.output)));
+            }
+        }
         self.projected = self.prompt.output.len();
+    }
+
+    /// Finds the output with which the latest messages begin.
+    fn latest(&self, kept: usize) -> usize {
+        let output = &self.prompt.output;
+        let begins = |index: &usize| {
+            let kind = output.get(*index).map(|output| &output.kind);
+            matches!(kind, Some(OutputKind::Text { .. } | OutputKind::Message { .. }))
+        };
+        let is_enough = |index: &usize| messages(output.get(*index..).unwrap_or_default()).len() >= kept;
+        let begin = (self.from..output.len()).rev().filter(begins).find(is_enough);
+        begin.filter(|_| kept > 0).unwrap_or(output.len())
     }
 }
 

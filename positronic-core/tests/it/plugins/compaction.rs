@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Runnable as _, Services, State};
-use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
-use positronic_core::record::{Message, ModelError, ModelErrorKind, ModelRequest, SignalKind, Usage};
+use positronic_core::projection::{messages, request_for};
+use positronic_core::record::{
+    Body, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, SignalKind, Usage,
+};
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,6 +104,76 @@ async fn older_rounds_stand_as_one_message_and_the_next_summary_takes_the_first_
     assert_eq!(events_named(&story, "LOOP_COMPACTED"), ["Read", "Read"]);
     assert_eq!(calls(&story, "Read").len(), 7, "the record is whole");
     assert!(!story.transcript().contains("Summary"), "{}", story.transcript());
+}
+
+/// A model that reads the results of tools in its own way.
+#[derive(Debug)]
+struct Own(ScriptedModel);
+
+impl Model for Own {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> futures::future::BoxFuture<'a, std::result::Result<ModelResponse, ModelError>> {
+        self.0.call(request, deltas)
+    }
+
+    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
+        let mut own = messages(outputs);
+        for message in &mut own {
+            if let Message::Tool { text, .. } = message {
+                text.insert_str(0, "own: ");
+            }
+        }
+        Some(own)
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        self.0.wire(request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_rounds() {
+    let answers =
+        [read(1), read(2), read(3), read(4), Reply::text("Two pages are read."), whole(true), read(5), done()];
+    let model = Arc::new(Own(ScriptedModel::new(answers)));
+    let test = positronic_core::testing::Test::new(Arc::clone(&model));
+
+    let story = test.run(&reader(small()()), ()).await;
+
+    let requests = model.0.requests();
+    insta::assert_snapshot!(said(&requests[5]), @r"
+    user: Summary of the conversation before this point: |  | Two pages are read.
+    assistant: 1
+    tool: own: this is page 3
+    assistant: 1
+    tool: own: this is page 4
+    ");
+    insta::assert_snapshot!(said(&requests[6]), @r"
+    user: Read the book.
+    assistant: 1
+    tool: own: this is page 1
+    assistant: 1
+    tool: own: this is page 2
+    assistant: 1
+    tool: own: this is page 3
+    assistant: 1
+    tool: own: this is page 4
+    assistant: 1
+    tool: own: it is so
+    ");
+    let log = || story.log().iter().map(|event| &**event);
+    let asked = log().filter(|event| matches!(event.body, Body::LoopModelCall { question: None, .. }));
+    for (asked, sent) in asked.zip(requests.iter().filter(|request| !request.tools.tools().is_empty())) {
+        let rebuilt = request_for(log(), asked.seq, Vec::new(), |outputs| model.project(outputs)).unwrap();
+        assert_eq!(model.wire(&rebuilt), model.wire(sent));
+    }
 }
 
 #[tokio::test(start_paused = true)]
