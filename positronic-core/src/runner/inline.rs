@@ -33,7 +33,8 @@ impl Worker {
         self.append(drafts).await
     }
 
-    fn is_due(&self, effect: &Effect) -> bool {
+    /// Says whether an effect is still asked for.
+    pub(super) fn is_due(&self, effect: &Effect) -> bool {
         let state = self.shared.state();
         next(&state, self.shared.now().max(state.at)).effects.contains(effect)
     }

@@ -191,6 +191,7 @@ impl Worker {
     /// Begins effects that can begin together: first the events that follow from the state and the intents, in one
     /// append; then what is in flight from then on; then what is done at once.
     async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
+        let decided = self.shared.state().next;
         let now = self.announce(&self.shared.state(), &mut effects);
         if !now.drafts.is_empty() {
             if !self.append(now).await? {
@@ -200,7 +201,9 @@ impl Worker {
             self.fly_announced();
         }
         for effect in effects {
-            if !self.perform(effect).await? {
+            // What follows from the appends since then may have ended what this one is about.
+            let stale = self.shared.state().next != decided && !self.is_due(&effect);
+            if stale || !self.perform(effect).await? {
                 return Ok(());
             }
         }
