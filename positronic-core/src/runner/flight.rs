@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use super::plugged::{Round, around, looked_at};
 use super::shared::Shared;
@@ -23,14 +23,18 @@ use crate::record::{
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
 pub(super) type Reports = mpsc::UnboundedSender<Box<Report>>;
 
+/// The right to ask or to compute next, where that is done one after the other. It goes with the report, so that it is
+/// kept until the worker is done, also where whoever asked has given up.
+pub(super) type Turn = OwnedMutexGuard<()>;
+
 /// What comes back to the worker.
 pub(super) enum Report {
     /// A tool made a file or a widget.
     Output { path: Path, id: PublicId, output: SideOutput },
-    /// A step asks a model.
-    Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
+    /// A step asks a model, or, in turn, a plugin that prepares a round.
+    Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value that is never to be computed again.
-    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<()> },
+    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Arc<Value>>, turn: Turn },
     /// A step's question failed and is asked again.
     Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.
@@ -55,7 +59,13 @@ pub(super) enum Outcome {
     Step { result: Result<Value>, took: u64 },
     Answer { result: Result<Answer, ModelError>, attempt: u32, took: u64 },
     Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
-    Question { result: Result<ModelResponse, ModelError>, reply: oneshot::Sender<Result<ModelResponse>>, took: u64 },
+    Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Asker },
+}
+
+/// Who waits for the answer to a question.
+pub(super) struct Asker {
+    pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
+    pub(super) turn: Option<Turn>,
 }
 
 /// A model's answer with its calls judged.

@@ -117,12 +117,12 @@ impl Link for RunLink {
         let turn = matches!(path.last(), Some(Segment::Round(_))).then(|| self.turn(&path, "model"));
         let reports = self.reports.clone();
         Box::pin(async move {
-            let _turn = match &turn {
-                Some(turn) => Some(turn.lock().await),
+            let turn = match turn {
+                Some(turn) => Some(turn.lock_owned().await),
                 None => None,
             };
             let gone = || Error::new("the run has ended, so the model is not asked");
-            reports.send(Box::new(Report::Question { path, question, reply })).map_err(|_| gone())?;
+            reports.send(Box::new(Report::Question { path, question, reply, turn })).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }
@@ -136,17 +136,15 @@ impl Link for RunLink {
         Box::pin(async move {
             let gone = || Error::new("the run has ended, so nothing is recorded any more");
             // One after the other, so that a name that is asked for twice at once is computed once.
-            let turn = self.turn(path, name);
-            let _turn = turn.lock().await;
+            let turn = self.turn(path, name).lock_owned().await;
             if let Some(known) = self.shared.upgrade().ok_or_else(gone)?.state().value(path, name) {
                 return Ok(known);
             }
             let value = Arc::new(work.await?);
             let (reply, kept) = oneshot::channel();
-            let report = Report::Value { path: path.clone(), name: name.to_owned(), value: Arc::clone(&value), reply };
+            let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
             self.reports.send(Box::new(report)).map_err(|_| gone())?;
-            kept.await.map_err(|_| gone())?;
-            Ok(value)
+            kept.await.map_err(|_| gone())
         })
     }
 

@@ -94,6 +94,10 @@ impl Worker {
         }
         let appended = self.append(drafts).await?;
         if appended {
+            // Nothing is asked in this round any more.
+            let asks = path.round(round);
+            self.answered.remove(&asks);
+            self.link.forget(&asks);
             self.frames.set_loop(path, Arc::new(plan));
         }
         Ok(appended)

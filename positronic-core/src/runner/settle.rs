@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::flight::{Answer, Judged, Outcome, Report, ask, caught_now, took};
+use super::flight::{Answer, Asker, Judged, Outcome, Report, Turn, ask, caught_now, took};
 use super::home::{Changes, plugin_steps};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before, question_hash};
+use crate::machine::{LoopFrame, LoopPhase, REPLY, Stage, denial, denied_before, question_hash};
 use crate::plan::{Document, PlannedWait, ToolReply};
 use crate::projection::question_request;
 use crate::record::{
@@ -32,7 +32,7 @@ impl Worker {
             Outcome::Prepared { result, round, read } => {
                 return self.settle_prepared(path, result, round, read).await;
             }
-            Outcome::Question { result, reply, took } => return self.settle_question(path, result, reply, took).await,
+            Outcome::Question { result, took, asker } => return self.settle_question(path, result, asker, took).await,
         };
         let waits = drafts.iter().any(|draft| matches!(draft.body, Body::LoopWait { .. }));
         self.mail_unread |= waits;
@@ -211,19 +211,27 @@ impl Worker {
         spec
     }
 
-    /// Records a value that a step or a tool has computed once.
+    /// Records a value that a step or a tool has computed once, and answers with it; with the one that was recorded
+    /// before, where a try that was given up has computed it, too.
     pub(super) async fn keep_value(
         &mut self,
         path: &Path,
         name: String,
         value: Arc<Value>,
-        reply: oneshot::Sender<()>,
+        reply: oneshot::Sender<Arc<Value>>,
     ) -> Result<(), Stop> {
-        let drafts = vec![Draft::new(path.clone(), Body::ValueRecorded { name, value })];
-        if self.append_outcome(path, drafts).await? {
-            // Whoever gave up waiting does not want to know.
-            _ = reply.send(());
-        }
+        let known = self.shared.state().value(path, &name);
+        let kept = if let Some(known) = known {
+            known
+        } else {
+            let drafts = vec![Draft::new(path.clone(), Body::ValueRecorded { name, value: Arc::clone(&value) })];
+            if !self.append_outcome(path, drafts).await? {
+                return Ok(());
+            }
+            value
+        };
+        // Whoever gave up waiting does not want to know.
+        _ = reply.send(kept);
         Ok(())
     }
 
@@ -233,8 +241,14 @@ impl Worker {
         &mut self,
         asks: Path,
         question: Question,
-        reply: oneshot::Sender<Result<ModelResponse>>,
+        mut reply: oneshot::Sender<Result<ModelResponse>>,
+        turn: Option<Turn>,
     ) -> Result<(), Stop> {
+        if !self.may_ask(&asks) {
+            _ = reply
+                .send(Err(Error::new("a plugin asks a model while it prepares a round, and this round has begun")));
+            return Ok(());
+        }
         let hash = question_hash(&question);
         let asked = match self.shared.state().owner(&asks).map(|brain| &brain.stage) {
             Some(Stage::Step(frame)) => frame.asked.clone(),
@@ -277,28 +291,48 @@ impl Worker {
             let started = shared.now();
             let retry = shared.runner.retry;
             let mut request = request;
-            let result = loop {
-                let result = ask(&shared, &*model, &request, after).await;
-                let Err(error) = &result else { break result };
-                let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
-                let Some(pause) = pause else { break result };
-                let (attempt, due) = (request.attempt, shared.now().after(pause));
-                // The worker is gone when the run was stopped; then nobody wants to know.
-                let retry = Report::Retry { path: path.clone(), attempt, error: error.clone(), due };
-                _ = reports.send(Box::new(retry));
-                tokio::time::sleep(pause).await;
-                request.attempt += 1;
+            let asking = async {
+                loop {
+                    let result = ask(&shared, &*model, &request, after).await;
+                    let Err(error) = &result else { break result };
+                    let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
+                    let Some(pause) = pause else { break result };
+                    let (attempt, due) = (request.attempt, shared.now().after(pause));
+                    // The worker is gone when the run was stopped; then nobody wants to know.
+                    let retry = Report::Retry { path: path.clone(), attempt, error: error.clone(), due };
+                    _ = reports.send(Box::new(retry));
+                    tokio::time::sleep(pause).await;
+                    request.attempt += 1;
+                }
             };
-            Outcome::Question { result, reply, took: took(&shared, started) }
+            let result = if turn.is_some() {
+                tokio::select! {
+                    result = asking => result,
+                    // The next question of the round waits for this one.
+                    () = reply.closed() => Err(ModelError::new(ModelErrorKind::BadRequest, "nobody waits for the answer")),
+                }
+            } else {
+                asking.await
+            };
+            Outcome::Question { result, took: took(&shared, started), asker: Asker { reply, turn } }
         });
         Ok(())
+    }
+
+    /// Says whether a question can be asked now: a step's at any time, a plugin's until its round begins.
+    fn may_ask(&self, asks: &Path) -> bool {
+        let Some(Segment::Round(round)) = asks.last() else { return true };
+        self.shared
+            .state()
+            .looped(asks)
+            .is_some_and(|frame| frame.round == round && matches!(frame.phase, LoopPhase::Prepare))
     }
 
     async fn settle_question(
         &mut self,
         path: &Path,
         result: Result<ModelResponse, ModelError>,
-        reply: oneshot::Sender<Result<ModelResponse>>,
+        Asker { reply, turn }: Asker,
         duration: u64,
     ) -> Result<(), Stop> {
         let answer = match result {
@@ -312,6 +346,7 @@ impl Worker {
         };
         // A step that gave up waiting does not want the answer any more.
         _ = reply.send(answer);
+        drop(turn);
         Ok(())
     }
 }

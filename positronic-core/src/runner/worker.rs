@@ -315,8 +315,11 @@ impl Worker {
                 let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, output })];
                 self.append_outcome(&path, drafts).await?;
             }
-            Report::Question { path, question, reply } => self.question(path, question, reply).await?,
-            Report::Value { path, name, value, reply } => self.keep_value(&path, name, value, reply).await?,
+            Report::Question { path, question, reply, turn } => self.question(path, question, reply, turn).await?,
+            Report::Value { path, name, value, reply, turn } => {
+                self.keep_value(&path, name, value, reply).await?;
+                drop(turn);
+            }
             Report::Retry { path, attempt, error, due } => {
                 let drafts = vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
                 self.append_outcome(&path, drafts).await?;
