@@ -22,7 +22,7 @@ mod summary;
 mod usage;
 
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
-pub use canonical::{Change, ChangeError, ContentHash, canonical, hash_json, hash_text, sha256};
+pub use canonical::{Change, ChangeError, ContentHash, canonical, check_depth, hash_json, hash_text, sha256};
 pub use event::{Draft, Event, EventError, FORMAT_VERSION};
 pub use event_body::{
     Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,

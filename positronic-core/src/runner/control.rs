@@ -12,7 +12,7 @@ use super::signals::{SignalError, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState};
 use crate::projection::{Prompts, RunFile, files};
-use crate::record::{Actor, Event, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp};
+use crate::record::{Actor, Event, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp, check_depth};
 use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError, swept_before};
 
 /// Decides, delivers and looks, in any run of a store.
@@ -144,6 +144,10 @@ impl Control {
         payload: Value,
         actor: Actor,
     ) -> Result<Delivered, SignalError> {
+        check_depth(&payload).map_err(|reason| {
+            let what = format!("the payload of the webhook `{webhook}` cannot be kept");
+            Refusal::Misfit { what, reason }
+        })?;
         let at = self.clock.now();
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         let mail = Mail { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };

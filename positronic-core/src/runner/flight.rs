@@ -17,7 +17,7 @@ use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::record::{
     Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall, PublicId,
-    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet,
+    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -229,6 +229,11 @@ pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
+/// Refuses what no log can hold.
+pub(super) fn shallow(what: &str, value: &Value) -> Result<()> {
+    check_depth(value).map_err(|deep| Error::new(format!("{what} cannot be recorded: {deep}")))
+}
+
 pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Error::new(match said {
@@ -298,11 +303,14 @@ async fn judge(calls: &[ProposedCall], request: &ModelRequest, plan: Option<&Loo
 async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>, scope: Scope) -> Judged {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let (arguments, broken) = match serde_json::from_str::<Value>(text) {
-        Ok(mut json) => {
-            json.sort_all_objects();
-            (json, None)
-        }
-        Err(error) => (Value::String(call.arguments.clone()), Some(error)),
+        Ok(mut json) => match check_depth(&json) {
+            Ok(()) => {
+                json.sort_all_objects();
+                (json, None)
+            }
+            Err(deep) => (Value::String(call.arguments.clone()), Some(format!("cannot be taken: {deep}"))),
+        },
+        Err(error) => (Value::String(call.arguments.clone()), Some(format!("are no JSON: {error}"))),
     };
     let mut made = ToolCall {
         tool: call.name.clone(),
@@ -321,7 +329,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
     };
     made.tool = tool.decl.id.as_str().to_owned();
     if let Some(error) = broken {
-        return Judged { call: made, refused: Some(format!("the arguments are no JSON: {error}")) };
+        return Judged { call: made, refused: Some(format!("the arguments {error}")) };
     }
     if let Err(reason) = tool.schema.check(&made.arguments) {
         return Judged { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };

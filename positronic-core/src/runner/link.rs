@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::commit::PAUSES;
-use super::flight::{Report, Reports};
+use super::flight::{Report, Reports, shallow};
 use super::shared::Shared;
 use super::worker::sleep;
 use crate::error::{Error, Result};
@@ -58,6 +58,11 @@ impl RunLink {
 
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
+        match &output {
+            SideOutput::Widget(widget) => shallow("the widget's data", &widget.data)?,
+            SideOutput::Custom(custom) => shallow("the output's data", &custom.data)?,
+            SideOutput::File(_) => {}
+        }
         let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
             shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
         });
@@ -141,6 +146,7 @@ impl Link for RunLink {
                 return Ok(known);
             }
             let value = Arc::new(work.await?);
+            shallow(&format!("the value `{name}`"), &value)?;
             let (reply, kept) = oneshot::channel();
             let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
             self.reports.send(Box::new(report)).map_err(|_| gone())?;

@@ -19,7 +19,7 @@ use crate::machine::{IllegalEvent, RunState};
 use crate::plan::Plan;
 use crate::projection::Prompts;
 use crate::record::{
-    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start,
+    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start, check_depth,
 };
 use crate::store::{RunFilter, StoreError};
 
@@ -103,8 +103,9 @@ impl Runner {
         start: Start,
         plugins: PluginStates,
     ) -> Result<Run<Value>, StartError> {
-        let options = (plan.read_options)(&options)
-            .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
+        let misfit = |reason| StartError::Options { brain: plan.title.clone(), reason };
+        check_depth(&options).map_err(misfit)?;
+        let options = (plan.read_options)(&options).map_err(|error| misfit(error.to_string()))?;
         let run = match &start.id {
             Some(id) => RunId::new(id.as_str()),
             None => self.ids.run(),

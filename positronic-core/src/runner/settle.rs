@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::flight::{Answer, Asker, Judged, Outcome, Report, Turn, ask, caught_now, took};
+use super::flight::{Answer, Asker, Judged, Outcome, Report, Turn, ask, caught_now, shallow, took};
 use super::home::{Changes, plugin_steps};
 use super::shared::Stop;
 use super::worker::Worker;
@@ -57,7 +57,7 @@ impl Worker {
             Stage::Step(step) => step.attempt,
             _ => 0,
         };
-        let error = match result {
+        let error = match result.and_then(|next| shallow("the next state", &next).map(|()| next)) {
             Ok(next) => {
                 let change = Change::between(&brain.state, &next);
                 return vec![Draft::new(path.clone(), Body::StepComplete { change, duration })];
@@ -140,7 +140,9 @@ impl Worker {
     fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<Draft> {
         let called = self.shared.state().call(path).map(|call| (call.tool.clone(), call.flags));
         let Some(((tool, flags), states)) = called.zip(self.states(path)) else { return Vec::new() };
-        let reply = match result {
+        let shallow =
+            |reply: ToolReply| shallow("the tool did its work, but what it returned", &reply.output).map(|()| reply);
+        let reply = match result.and_then(shallow) {
             Ok(reply) => reply,
             Err(error) => return vec![self.failed_tool(path, &tool, flags, attempt, &error, duration)],
         };
