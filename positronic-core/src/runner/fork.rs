@@ -66,8 +66,9 @@ pub enum ForkError {
 
 impl Control {
     /// Makes a new run whose log begins as another one's, up to and with event `at`; the original is untouched. Nothing
-    /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that belongs to one
-    /// append with those after it is made after the last of them.
+    /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that cannot stand without
+    /// those after it, as an answer without its calls, is made after the last of them; what only began in the same append
+    /// is left out.
     ///
     /// # Errors
     ///
