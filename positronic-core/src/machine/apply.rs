@@ -195,6 +195,7 @@ impl RunState {
             | Body::LoopBrainStart { .. }
             | Body::LoopBrainComplete { .. }
             | Body::LoopOutput { .. }
+            | Body::LoopTrigger { .. }
             | Body::LoopApprovalRequested { .. }
             | Body::LoopApprovalDecided { .. }
             | Body::LoopApprovalWithdrawn { .. }

@@ -241,7 +241,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     let call = frame.call_mut(round, index).ok_or("there is no such call in the current round")?;
     match (&event.body, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
-        (EventBody::LoopPluginChanged { .. }, _) => {}
+        (EventBody::LoopPluginChanged { .. } | EventBody::LoopTrigger { .. }, _) => {}
         (EventBody::LoopOutput { .. }, _) => call.outputs += 1,
         (EventBody::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
             if *intent == Intent::Running || *attempt != call.attempt {

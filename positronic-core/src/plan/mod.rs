@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::record::{
     BrainStart, ContentHash, ContextItem, Gate, Limits, LoopOutcome, PluginStates, Settings, Shape, StageKind,
-    StageShape, ToolDecl, ToolId,
+    StageShape, ToolDecl, ToolId, TriggerChange,
 };
 use crate::tools::Schema;
 
@@ -199,6 +199,8 @@ pub struct ToolReply {
     pub plugin_updates: Vec<(Home, Update)>,
     /// What the call waits for before it has its result.
     pub waits: Vec<PlannedWait>,
+    /// The triggers that it sets and takes back, in order.
+    pub triggers: Vec<TriggerChange>,
 }
 
 /// Something a call waits for, before it is known when its time is up.

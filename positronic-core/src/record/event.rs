@@ -204,6 +204,7 @@ impl Body {
             Self::LoopBrainStart { .. } => "LOOP_BRAIN_START",
             Self::LoopBrainComplete { .. } => "LOOP_BRAIN_COMPLETE",
             Self::LoopOutput { .. } => "LOOP_OUTPUT",
+            Self::LoopTrigger { .. } => "LOOP_TRIGGER",
             Self::LoopApprovalRequested { .. } => "LOOP_APPROVAL_REQUESTED",
             Self::LoopApprovalDecided { .. } => "LOOP_APPROVAL_DECIDED",
             Self::LoopApprovalWithdrawn { .. } => "LOOP_APPROVAL_WITHDRAWN",

@@ -16,6 +16,7 @@ use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
 use super::shape::Shape;
 use super::signal::{Actor, Start, is_unknown};
+use super::trigger::TriggerChange;
 use super::usage::{ModelError, ModelFacts, Part, Usage};
 
 /// What happened.
@@ -46,6 +47,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_BRAIN_START` | call | a brain called as a tool begins | `title, options` |
 /// | `LOOP_BRAIN_COMPLETE` | call | it ended, also in failure | `result` or `error` |
 /// | `LOOP_OUTPUT` | call | a tool shows something beside its result | `id`, `file`, `widget` or `custom` |
+/// | `LOOP_TRIGGER` | call | a tool sets a trigger, or takes one back | `change` |
 /// | `LOOP_APPROVAL_REQUESTED` | call | a person is asked | `reason, expires, editable, arguments_hash` |
 /// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
 /// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
@@ -265,6 +267,11 @@ pub enum Body {
         /// What it shows.
         #[serde(flatten)]
         output: SideOutput,
+    },
+    /// A tool sets a trigger, or takes one back; its result follows.
+    LoopTrigger {
+        /// What it does.
+        change: TriggerChange,
     },
     /// A person is asked whether a call may run.
     LoopApprovalRequested {

@@ -19,6 +19,7 @@ mod result;
 mod shape;
 mod signal;
 mod summary;
+mod trigger;
 mod usage;
 
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
@@ -28,7 +29,7 @@ pub use event_body::{
     Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,
     ToolEntry,
 };
-pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp};
+pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use path::{Path, PathError, Segment};
@@ -43,4 +44,5 @@ pub use result::{LoopOutcome, ToolResult};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};
 pub use summary::{Claim, Pending, PendingKind, RunSummary, Status};
+pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use usage::{Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall, Usage};

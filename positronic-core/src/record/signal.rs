@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::ids::{RunId, SignalId};
 use super::path::Path;
+use super::trigger::Fired;
 
 /// Who sent something, and how it came. Every part may be unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
@@ -46,6 +47,9 @@ pub struct Start {
     /// What opens the first loop of the run's brain that has no input of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Opening>,
+    /// The trigger that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired: Option<Fired>,
     /// The run and the event number it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, super::ids::Seq)>,

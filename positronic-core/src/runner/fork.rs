@@ -172,8 +172,11 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. } => {
             matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before)
         }
-        Body::LoopModelResult { .. } | Body::LoopWait { .. } => of_a_plugin(before),
-        Body::LoopToolResult { .. } => matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before),
+        Body::LoopModelResult { .. } => of_a_plugin(before),
+        Body::LoopWait { .. } | Body::LoopTrigger { .. } => sets_a_trigger(before) || of_a_plugin(before),
+        Body::LoopToolResult { .. } => {
+            matches!(before.body, Body::LoopBrainComplete { .. }) || sets_a_trigger(before) || of_a_plugin(before)
+        }
         Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }),
         Body::BrainStart(_) => matches!(before.body, Body::LoopBrainStart { .. }),
         Body::LoopComplete { .. } => matches!(before.body, Body::LoopToolResult { .. }),
@@ -186,6 +189,11 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
 /// Says whether a plugin speaks: what it speaks about follows in the same append.
 const fn of_a_plugin(event: &Event) -> bool {
     matches!(event.body, Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. })
+}
+
+/// Says whether a call sets a trigger or takes one back: its result follows in the same append.
+const fn sets_a_trigger(event: &Event) -> bool {
+    matches!(event.body, Body::LoopTrigger { .. })
 }
 
 fn not_open(log: &[Arc<Event>], call: &Path) -> String {

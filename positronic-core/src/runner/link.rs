@@ -13,8 +13,11 @@ use super::shared::Shared;
 use super::worker::sleep;
 use crate::error::{Error, Result};
 use crate::plan::{Link, Plan};
-use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput};
-use crate::store::StoreError;
+use crate::record::{
+    Delta, DeltaKind, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput, Timer,
+    Timestamp,
+};
+use crate::store::{StoreError, TimerFilter};
 
 /// How many files and widgets a call may show: each is an event, and none is recorded before the tool lets others work.
 const OUTPUTS: usize = 1000;
@@ -99,6 +102,24 @@ impl Link for RunLink {
                 }
             }
         })
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.upgrade().map(|shared| shared.now()).unwrap_or_default()
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        let shared = self.shared.upgrade();
+        Box::pin(async move {
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so it has no triggers any more"))?;
+            let filter = TimerFilter::of(&shared.run, &shared.state().start);
+            let timers = shared.runner.store.timers(&filter).await;
+            timers.map_err(|error| Error::new(format!("the triggers cannot be listed: {error}")))
+        })
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        self.shared.upgrade().and_then(|shared| shared.state().start.fired.clone())
     }
 
     fn progress(&self, path: &Path, text: String) {
@@ -189,6 +210,18 @@ impl Link for Quiet {
 
     fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
         Self::refused()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        self.0.triggers()
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        self.0.fired()
     }
 
     fn progress(&self, _: &Path, _: String) {}

@@ -38,6 +38,7 @@ mod setbacks;
 mod settle;
 mod shared;
 mod signals;
+mod triggers;
 mod worker;
 
 use std::fmt;
@@ -59,12 +60,15 @@ use setbacks::Setbacks;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
-pub use conversation::{Busy, Conversation, ConversationError, ConversationSummary};
+pub use conversation::{Conversation, ConversationError, ConversationSummary};
 pub use due::Due;
 pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
 pub use open::{ResumeError, Service};
 pub use signals::SignalError;
+pub use triggers::FireError;
+
+pub use crate::record::Busy;
 
 /// Runs brains.
 ///

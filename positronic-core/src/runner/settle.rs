@@ -156,7 +156,7 @@ impl Worker {
             Ok(changes) => (changes, None),
             Err(error) => (Changes::default(), Some(error)),
         };
-        let change = changes.change;
+        let (change, done) = (changes.change, failed.is_none());
         let body = match failed {
             Some(error) => Body::LoopToolResult {
                 result: ToolResult::error(format!(
@@ -175,6 +175,10 @@ impl Worker {
             }
         };
         let mut drafts = changes.drafts;
+        if done {
+            let set = |change| Draft::new(path.clone(), Body::LoopTrigger { change });
+            drafts.extend(reply.triggers.into_iter().map(set));
+        }
         drafts.push(Draft::new(path.clone(), body));
         drafts
     }

@@ -34,6 +34,11 @@ fn examples() -> Vec<Value> {
             "options": {"x": 1}, "state": [1.5], "plugins": {"todo": {"version": 1, "state": {}}, "notes": {"state": []}},
             "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
         }),
+        json!({
+            "type": "BRAIN_START", "title": "Fired", "fingerprint": hash, "stages": [], "start": {
+                "fired": {"trigger": {"id": "t-1", "what": "water", "due": 9, "every": 5}, "origin": "run-0"}
+            }
+        }),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": []}),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": [{"name": "A", "kind": "step"}], "change": patch}),
         json!({"type": "BRAIN_COMPLETE", "result": null}),
@@ -107,6 +112,11 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_OUTPUT", "id": "0123456789abc", "widget": {
             "kind": "chart", "data": [1], "fallback": "a chart", "replaces": "abc0123456789"
         }}),
+        json!({"type": "LOOP_TRIGGER", "change": {"set": {"id": "t-1", "what": "water", "due": 9}}}),
+        json!({"type": "LOOP_TRIGGER", "change": {"set": {
+            "id": "t-1", "what": "water", "due": 9, "every": 5, "busy": "cancel"
+        }}}),
+        json!({"type": "LOOP_TRIGGER", "change": {"deleted": "t-1"}}),
         json!({"type": "LOOP_APPROVAL_REQUESTED", "reason": "sure?", "editable": true, "arguments_hash": hash}),
         json!({"type": "LOOP_APPROVAL_REQUESTED", "reason": "sure?", "expires": 9, "editable": false, "arguments_hash": hash}),
         json!({"type": "LOOP_APPROVAL_DECIDED", "decision": "approved", "signal": "s5"}),

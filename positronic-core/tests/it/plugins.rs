@@ -5,6 +5,7 @@ mod compaction;
 mod memory;
 mod modes;
 mod skills;
+mod triggers;
 
 use positronic_core::dsl::{
     CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, Provides, RequestEdit, Services,
