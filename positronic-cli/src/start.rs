@@ -60,6 +60,7 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
         Command::Inbox(args) => commands::inbox(args, ui),
         Command::Watch(args) => commands::watch(args, ui),
         Command::Events(args) => commands::events(args, ui),
+        Command::Triggers(args) => commands::triggers(args, ui),
         Command::Files(args) => commands::files(args, ui),
         Command::Approve(args) => commands::approve(args, ui),
         Command::Reject(args) => commands::reject(args, ui),

@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     ApproveArgs, CancelArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, ListArgs,
-    NewArgs, PruneArgs, RejectArgs, RunArgs, RunByArgs, RunsArgs, SendArgs, ShowArgs, StateArgs, WatchArgs, WorkArgs,
+    NewArgs, PruneArgs, RejectArgs, RunArgs, RunByArgs, RunsArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs,
+    WatchArgs, WorkArgs,
 };
 use crate::failure::EXIT_CODES;
 
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Runs(RunsArgs),
     /// Lists what waits for a person, over all runs, the oldest first
     Inbox(InboxArgs),
+    /// Lists what starts a prompt at its time, or takes it back
+    Triggers(TriggersArgs),
     /// Shows a run while it goes on elsewhere
     Watch(WatchArgs),
     /// Lists a run's events

@@ -10,6 +10,6 @@ pub(crate) use brains::{ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArg
 pub(crate) use command::{Cli, Color, Command, Where};
 pub(crate) use runs::{
     DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RunsArgs, StateArgs,
-    WatchArgs,
+    TriggersArgs, WatchArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};

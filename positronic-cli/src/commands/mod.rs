@@ -4,6 +4,7 @@ mod diff;
 mod events;
 mod file;
 mod files;
+mod firing;
 mod fork;
 mod inbox;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod signal;
 mod state;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod watch;
 mod work;
 
@@ -43,5 +45,6 @@ pub(crate) use show::show;
 pub(crate) use show_run::show_run;
 pub(crate) use signal::{approve, cancel, pause, reject, resume};
 pub(crate) use state::state;
+pub(crate) use triggers::triggers;
 pub(crate) use watch::watch;
 pub(crate) use work::work;

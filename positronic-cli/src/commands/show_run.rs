@@ -113,6 +113,11 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
     if costs.total().calls > 0 {
         lines.push(told(costs));
     }
+    if let Some(Body::BrainStart(begin)) = known.log.first().map(|event| &event.body)
+        && let Some(fired) = begin.start.as_ref().and_then(|start| start.fired.as_ref())
+    {
+        lines.push(format!("the trigger {} has started it: {}", fired.trigger.id, fired.trigger.what));
+    }
     if let Some((run, seq)) = &row.forked_from {
         lines.push(format!("forked from {run} after event {seq}"));
     }

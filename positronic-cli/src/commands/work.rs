@@ -25,7 +25,7 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     let Some(written) = &args.run else { return serve(project, args, ui) };
     let kept = Kept::known(ui)?;
     let row = block_on(find(&kept, written, ui))?;
-    let models = models(project, &args.model, &row, ui)?;
+    let models = models(project, &args.model, &row.brain, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
@@ -77,9 +77,9 @@ async fn open_round(kept: &Kept, row: &RunSummary) -> Result<Option<Seq>, Failur
     Ok(first.checked_sub(1).and_then(|before| log.get(before)).map(|event| event.seq))
 }
 
-/// Chooses the models for a run.
-pub(super) fn models(project: &Project, model: &ModelArgs, row: &RunSummary, ui: &Ui) -> Result<Models, Failure> {
-    let entry = project.titled(&row.brain)?;
+/// Chooses the models for the runs of a brain.
+pub(super) fn models(project: &Project, model: &ModelArgs, brain: &str, ui: &Ui) -> Result<Models, Failure> {
+    let entry = project.titled(brain)?;
     let wanted = Wanted { model, record: None };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
     choose(project, entry, wanted, &Value::Null, playing, &ui.settings)
