@@ -6,7 +6,8 @@
 //!
 //! Of the plugins that come with the library, [`skills`] gives tools in sets that the model takes and lays down,
 //! [`modes`] lets a loop work in one way at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
-//! shows the documents that fit what the user says, and [`memory`] remembers over all runs what that was.
+//! shows the documents that fit what the user says, [`memory`] remembers over all runs what that was, and
+//! [`triggers`] starts a prompt at its time.
 //!
 //! [`analyst`] has all of the agent loop's design in one brain, and `docs/langgraph.md` compares it with a graph.
 //!
@@ -25,3 +26,4 @@ pub mod nested;
 pub mod release;
 pub mod skills;
 pub mod support;
+pub mod triggers;

@@ -20,3 +20,4 @@ mod skills;
 mod support;
 #[cfg(unix)]
 mod terminal;
+mod triggers;
