@@ -17,6 +17,7 @@
 //! `session` (one run at the terminal), `answers` (who is asked when a run waits), [`display`] (what a person sees of a
 //! run), `lists` (many runs), `failure` (errors as prose, exit codes), `settings` (the environment).
 
+mod amounts;
 mod answers;
 mod cargo;
 mod cli;

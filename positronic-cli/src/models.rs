@@ -9,13 +9,14 @@ use positronic_core::model::cassette::{Cassette, CassetteError, Header};
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
-use positronic_core::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, Tier};
+use positronic_core::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier};
 use positronic_core::runner::Runner;
 use serde_json::Value;
 
 use crate::cli::ModelArgs;
 use crate::failure::Failure;
 use crate::kept::{Kept, Store};
+use crate::prices::given;
 use crate::project::{Entry, Project};
 use crate::settings::Settings;
 
@@ -33,6 +34,8 @@ pub(crate) struct Models {
     /// The cassette that is played or recorded.
     pub(crate) tape: Tape,
     pub(crate) notice: Option<String>,
+    /// What they cost, where a person has said it.
+    pub(crate) prices: Option<PriceTable>,
 }
 
 /// A cassette's part in a run.
@@ -98,7 +101,7 @@ pub(crate) struct Wanted<'a> {
 impl Models {
     /// Makes the runner that works with these models in a store, and knows all of the project's brains.
     pub(crate) fn runner(&self, project: &Project, kept: &Kept) -> Runner {
-        let builder = Runner::builder().model(self.normal.clone());
+        let builder = Runner::builder().model(self.normal.clone()).prices(self.prices.clone());
         let runner = match (&self.high, &kept.store) {
             (Some(high), Store::Memory(store)) => builder.high(high.clone()).store(store.clone()).build(),
             (Some(high), Store::File(store)) => builder.high(high.clone()).store(store.clone()).build(),
@@ -110,7 +113,7 @@ impl Models {
 
     /// Returns models for a runner that only looks.
     pub(crate) fn none() -> Self {
-        Self { normal: SharedModel(Arc::new(NoModel)), high: None, tape: Tape::None, notice: None }
+        Self { normal: SharedModel(Arc::new(NoModel)), high: None, tape: Tape::None, notice: None, prices: None }
     }
 }
 
@@ -155,9 +158,22 @@ pub(crate) fn choose(
     playing: Option<Playing>,
     settings: &Settings,
 ) -> Result<Models, Failure> {
-    if let Some(playing) = playing {
-        return Ok(play(playing));
-    }
+    let prices = given(wanted.model.prices.as_deref(), settings)?;
+    let models = match playing {
+        Some(playing) => play(playing),
+        None => asked(project, entry, wanted, options, settings)?,
+    };
+    Ok(Models { prices, ..models })
+}
+
+/// Chooses models that are asked: the project's own, or the endpoint.
+fn asked(
+    project: &Project,
+    entry: &Entry,
+    wanted: Wanted<'_>,
+    options: &Value,
+    settings: &Settings,
+) -> Result<Models, Failure> {
     let name = &wanted.model.model;
     let own =
         |tier: Tier| project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model));
@@ -171,7 +187,7 @@ pub(crate) fn choose(
     };
     match wanted.record {
         Some(path) => Ok(recording(normal, high, path, options, settings)),
-        None => Ok(Models { normal: SharedModel(normal), high: high.map(SharedModel), tape: Tape::None, notice: None }),
+        None => Ok(Models { normal: SharedModel(normal), high: high.map(SharedModel), ..Models::none() }),
     }
 }
 
@@ -180,7 +196,7 @@ fn play(Playing { cassette, what, advice }: Playing) -> Models {
     let notice = format!("{what}{note}{advice}");
     let cassette = Arc::new(cassette);
     let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
-    Models { normal, high: None, tape: Tape::Plays(cassette), notice: Some(notice) }
+    Models { normal, tape: Tape::Plays(cassette), notice: Some(notice), ..Models::none() }
 }
 
 fn recording(
@@ -200,7 +216,7 @@ fn recording(
     let cassette = Arc::new(Cassette::record(both).hide(settings.api_key.clone()).describe(header));
     let notice = format!("recording to {}", path.display());
     let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
-    Models { normal, high: None, tape: Tape::Records(cassette), notice: Some(notice) }
+    Models { normal, tape: Tape::Records(cassette), notice: Some(notice), ..Models::none() }
 }
 
 /// Answers each request with the model of its tier, under the name of the normal one.

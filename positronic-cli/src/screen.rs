@@ -29,6 +29,7 @@ impl<'a> Screen<'a> {
         let result_lines = if ui.settings.stdout_is_terminal && !json { 0 } else { Style::default().result_lines };
         let style = Style { result_lines, ..ui.style() };
         let live = ui.settings.stderr_is_terminal && !ui.settings.dumb && !plain;
+        let prices = ui.prices.clone();
         let reporter = if json && both {
             Reporter::Silent(View::new())
         } else if live {
@@ -36,6 +37,11 @@ impl<'a> Screen<'a> {
             Reporter::Live(Live::new(&mut *ui.err, style, columns, rows))
         } else {
             Reporter::Plain(Plain::new(&mut *ui.err, style))
+        };
+        let reporter = match (reporter, prices) {
+            (Reporter::Live(live), Some(prices)) => Reporter::Live(live.priced(prices)),
+            (Reporter::Plain(plain), Some(prices)) => Reporter::Plain(plain.priced(prices)),
+            (reporter, _) => reporter,
         };
         Self { reporter, json: json.then_some(&mut *ui.out) }
     }

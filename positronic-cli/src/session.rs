@@ -129,7 +129,13 @@ fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
             Body::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => {
                 Some(format!("it was rejected{}", by(actor)))
             }
-            Body::LoopApprovalExpired {} => Some("nobody decided in time".to_owned()),
+            Body::BudgetDecided { decision: Decision::Approved, actor, .. } => {
+                Some(format!("more was granted{}", by(actor)))
+            }
+            Body::BudgetDecided { decision: Decision::Rejected, actor, .. } => {
+                Some(format!("more was refused{}", by(actor)))
+            }
+            Body::LoopApprovalExpired {} | Body::BudgetExpired {} => Some("nobody decided in time".to_owned()),
             Body::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
             Body::BrainCancelled { actor, .. } => Some(format!("the run was cancelled{}", by(actor))),
             _ => None,

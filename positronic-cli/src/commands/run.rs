@@ -13,6 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
 use crate::options::parse;
+use crate::prices::prices;
 use crate::project::{Entry, Project};
 use crate::rewind::rewind;
 use crate::session::{Role, Sitting, session};
@@ -33,9 +34,11 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
+    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
-    let start = Start { id, user: args.user.clone(), actor: actor.clone(), ..Start::default() };
+    let budget = args.budget.budget();
+    let start = Start { id, user: args.user.clone(), actor: actor.clone(), budget, ..Start::default() };
     let sitting = Sitting {
         tape: &models.tape,
         played: !args.ask,

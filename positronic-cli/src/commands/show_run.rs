@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use positronic_core::machine::{RunState, Why, why};
 use positronic_core::projection::Costs;
-use positronic_core::record::{Body, Event, RunSummary, Seq, Status, Timestamp};
+use positronic_core::record::{Body, Event, PriceTable, RunSummary, Seq, Status, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{PendingFilter, Waiter};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::{Short, find};
 use crate::kept::Kept;
 use crate::lists::{answers, entry};
-use crate::prices::{told, total};
+use crate::prices::told;
 use crate::ui::Ui;
 
 /// What is known of a run.
@@ -33,7 +33,7 @@ struct Known {
 }
 
 pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let prices = crate::prices::prices(args.prices.as_deref(), ui)?;
+    let prices = crate::prices::prices(args.prices.as_deref(), &ui.settings)?;
     let kept = Kept::look(ui)?;
     let known = block_on(async { known(&kept, &args.what, ui).await })?;
     let now = SystemClock.now();
@@ -45,7 +45,7 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             "run": known.row,
             "why": why(&state(&known)?),
             "worker": known.worker,
-            "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
+            "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "counted": costs.counted(), "calls": costs.calls},
             "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
         });
         ui.document(&document)?;
@@ -54,7 +54,7 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let style =
         Style { width: ui.columns(), colour: ui.out_colour(), unicode: ui.settings.unicode, ..Style::default() };
     let why = why(&state(&known)?);
-    let text = head(&known, why.as_ref(), &costs, now, &style, ui) + &tree(&known, &costs, now, &style);
+    let text = head(&known, why.as_ref(), &costs, now, &style, ui) + &tree(&known, prices, now, &style);
     // The tree is harmless already, and may be coloured.
     ui.frame(&text)?;
     Ok(Exit::Done)
@@ -135,12 +135,11 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
     text
 }
 
-fn tree(known: &Known, costs: &Costs, now: Timestamp, style: &Style) -> String {
-    let mut view = View::new();
+fn tree(known: &Known, prices: PriceTable, now: Timestamp, style: &Style) -> String {
+    let mut view = View::new().priced(prices);
     for event in &known.log {
         view.fold(event);
     }
-    view.cost = Some(total(costs));
     if !view.is_ended() {
         view.tick(now);
     }

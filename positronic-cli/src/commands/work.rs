@@ -15,6 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
 use crate::models::{Models, Tape, Wanted, cassette, choose};
+use crate::prices::prices;
 use crate::project::Project;
 use crate::rewind::rewind;
 use crate::session::{Role, Sitting, session};
@@ -29,6 +30,7 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
+    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let sitting = Sitting {
         tape: &models.tape,

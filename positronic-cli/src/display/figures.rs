@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::record::{LimitKind, Usage};
+use positronic_core::record::{LimitKind, Money, Usage};
 
 /// Writes a duration: `120 ms`, `1.2 s`, `2 min 5 s`, `1 h 2 min`.
 pub(crate) fn duration(duration: Duration) -> String {
@@ -53,7 +53,8 @@ pub(crate) fn many(number: u64, one: &str) -> String {
 pub(crate) fn amount(kind: LimitKind, limit: u64) -> String {
     match kind {
         LimitKind::Tokens => many(limit, "token"),
-        LimitKind::Money => format!("{} of money", count(limit)),
+        LimitKind::Money => format!("{} of money", Money::of_nanos(limit)),
+        LimitKind::Rounds => many(limit, "round"),
         LimitKind::Time => duration(Duration::from_micros(limit)),
     }
 }

@@ -6,13 +6,14 @@
 //! are counted anew.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
 use crossterm::queue;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
 };
-use positronic_core::record::{Delta, Event, Timestamp};
+use positronic_core::record::{Delta, Event, PriceTable, Timestamp};
 
 use super::frame::fit;
 use super::layout::{Block, Scrolled, blocks};
@@ -46,6 +47,13 @@ impl<W: Write> Live<W> {
         };
         live.set_size(columns, rows);
         live
+    }
+
+    /// Reckons what models cost with these prices.
+    #[must_use]
+    pub fn priced(mut self, prices: PriceTable) -> Self {
+        self.view.prices = Some(Arc::new(prices));
+        self
     }
 
     /// Returns the view.

@@ -37,7 +37,7 @@ impl Pen<'_> {
             facts.push(tokens(&view.usage));
         }
         if view.answers > 0 {
-            facts.push(view.cost.clone().unwrap_or_else(|| "cost unknown".to_owned()));
+            facts.push(view.cost());
         }
         let mut lines = self.packed((tone, sign), word, &facts);
         match &view.end {

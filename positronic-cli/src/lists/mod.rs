@@ -7,4 +7,4 @@ mod waiting;
 mod tests;
 
 pub(crate) use table::table;
-pub(crate) use waiting::{answers, entry, question};
+pub(crate) use waiting::{RUN, answers, entry, question};

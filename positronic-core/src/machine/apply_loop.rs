@@ -98,8 +98,9 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             }
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
-        EventBody::LoopLimit { kind, .. } => {
+        EventBody::LoopLimit { kind, of, .. } => {
             all_done(frame)?;
+            frame.ended_by.clone_from(of);
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
         }
         EventBody::LoopCompacted { .. } => {

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::record::{
-    BrainStart, ContentHash, ContextItem, Gate, Limits, LoopOutcome, PluginStates, Settings, Shape, StageKind,
+    BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, PluginStates, Settings, Shape, StageKind,
     StageShape, ToolDecl, ToolId, TriggerChange,
 };
 use crate::tools::Schema;
@@ -52,6 +52,8 @@ pub struct Plan {
     pub public: Option<StateFn>,
     /// Makes the services of this brain from those of the brain around it.
     pub provide: Option<Provide>,
+    /// What it and all below it may use.
+    pub budget: Option<Budget>,
     /// Makes a state of this version from one of an earlier version.
     pub migrations: BTreeMap<u32, MigrateFn>,
 }
@@ -251,6 +253,7 @@ impl Plan {
             options,
             state: Value::clone(&self.initial),
             plugins: PluginStates::default(),
+            budget: self.budget.clone(),
             start: None,
         }
     }

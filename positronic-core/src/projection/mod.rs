@@ -2,8 +2,9 @@
 //!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
 //! from a record what a model reads; [`request_at`] rebuilds a request that was sent; [`diff`] compares two runs;
-//! [`Costs`] says what a run used and cost; [`files`] lists what files its tools made.
+//! [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`] lists what files its tools made.
 
+mod bill;
 mod cost;
 mod diff;
 mod files;
@@ -12,7 +13,8 @@ mod prompts;
 mod requests;
 mod transcript;
 
-pub use cost::{CallCost, Cost, Costs, Spent};
+pub use bill::Bill;
+pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 pub use diff::{Parted, Parting, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use messages::{messages, prompts_to_messages, result_text};

@@ -3,6 +3,7 @@
 //! Nothing here does anything. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
 //! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) keeps them.
 
+mod budget;
 mod call;
 mod canonical;
 mod event;
@@ -22,6 +23,8 @@ mod summary;
 mod trigger;
 mod usage;
 
+pub(crate) use budget::micros;
+pub use budget::{AskMore, Budget, More};
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, canonical, check_depth, hash_json, hash_text, sha256};
 pub use event::{Draft, Event, EventError, FORMAT_VERSION};
@@ -35,7 +38,7 @@ pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGua
 pub use path::{Path, PathError, Segment};
 pub(crate) use path::{parent_of, segments_of};
 pub use plugin::{PluginChange, PluginDocument, PluginStates};
-pub use price::{Money, MoneyError, Price, PriceTable};
+pub use price::{Charge, Money, MoneyError, Price, PriceTable};
 pub use prompt::{
     CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
 };

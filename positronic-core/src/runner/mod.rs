@@ -13,6 +13,7 @@
 //! work: that is what the task of each run in `attend` does.
 
 mod attend;
+mod bill;
 mod claim;
 mod clock;
 mod commit;
@@ -51,7 +52,7 @@ use tokio::sync::OnceCell;
 use crate::dsl::Runnable;
 use crate::model::{Model, RetryPolicy};
 use crate::plan::{Plan, encode};
-use crate::record::{RunId, Start, Tier};
+use crate::record::{PriceTable, RunId, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use feed::Feeds;
@@ -93,6 +94,10 @@ pub struct Runner {
     /// The model for loops that ask for [`Tier::High`]; the other one where it is not given.
     #[builder(default, setter(transform = |model: impl Model| Some(Arc::new(model) as Arc<dyn Model>)))]
     high: Option<Arc<dyn Model>>,
+    /// What models cost: each answer is reckoned with it when it comes, for limits of money and for the log. Without it no
+    /// cost is known; the table that is bundled is not taken by itself.
+    #[builder(default, setter(transform = |prices: impl Into<Option<PriceTable>>| prices.into().map(Arc::new)))]
+    prices: Option<Arc<PriceTable>>,
     /// Where the logs live; in memory where nothing is said.
     #[builder(
         default = Arc::new(MemoryStore::new()),

@@ -12,12 +12,12 @@ use super::home::{Changes, plugin_steps};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::{LoopFrame, LoopPhase, REPLY, Stage, denial, denied_before, question_hash};
+use crate::machine::{LoopFrame, LoopPhase, REPLY, Stage, Verdict, denial, denied_before, may_ask, question_hash};
 use crate::plan::{Document, PlannedWait, ToolReply};
 use crate::projection::question_request;
 use crate::record::{
-    Body, CallFlags, Change, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelResponse, Part, Path,
-    Question, Segment, ToolCall, ToolResult, WaitSpec,
+    Body, CallFlags, Change, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part,
+    Path, Question, Segment, ToolCall, ToolResult, WaitSpec,
 };
 
 /// How often a step is tried again that failed transiently.
@@ -104,6 +104,7 @@ impl Worker {
 
     fn answered_drafts(&self, path: &Path, answer: Answer, duration: u64) -> Vec<Draft> {
         let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls, plugins, failed } = answer;
+        let facts = self.charged(facts);
         let looped = path.parent().unwrap_or_default();
         let round = match path.last() {
             Some(Segment::Round(round)) => round,
@@ -250,7 +251,7 @@ impl Worker {
         mut reply: oneshot::Sender<Result<ModelResponse>>,
         turn: Option<Turn>,
     ) -> Result<(), Stop> {
-        if !self.may_ask(&asks) {
+        if !self.is_in_time(&asks) {
             _ = reply
                 .send(Err(Error::new("a plugin asks a model while it prepares a round, and this round has begun")));
             return Ok(());
@@ -282,6 +283,15 @@ impl Worker {
         if let Some((_, parts)) = known {
             _ = reply.send(Ok(ModelResponse { parts: parts.to_vec(), ..ModelResponse::default() }));
             return Ok(());
+        }
+        let verdict = may_ask(&self.shared.state(), &asks);
+        match verdict {
+            Verdict::Allowed => {}
+            Verdict::Held => return self.hold(asks).await,
+            Verdict::Refused(reason) => {
+                _ = reply.send(Err(Error::new(reason)));
+                return Ok(());
+            }
         }
         let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
         let request = question_request(path.clone(), 0, &question);
@@ -326,12 +336,35 @@ impl Worker {
     }
 
     /// Says whether a question can be asked now: a step's at any time, a plugin's until its round begins.
-    fn may_ask(&self, asks: &Path) -> bool {
+    fn is_in_time(&self, asks: &Path) -> bool {
         let Some(Segment::Round(round)) = asks.last() else { return true };
         self.shared
             .state()
             .looped(asks)
             .is_some_and(|frame| frame.round == round && matches!(frame.phase, LoopPhase::Prepare))
+    }
+
+    /// Stops whoever asks a model that a limit does not allow: a step, which runs again once there is more, or a round that
+    /// is being prepared, which the limit ends or has prepared anew.
+    async fn hold(&mut self, asks: Path) -> Result<(), Stop> {
+        let flight = match asks.last() {
+            Some(Segment::Round(_)) => asks.parent().unwrap_or_default(),
+            _ => {
+                self.append_outcome(&asks, vec![Draft::new(asks.clone(), Body::StepHeld {})]).await?;
+                asks.clone()
+            }
+        };
+        self.drop_flight(&flight);
+        self.answered.remove(&asks);
+        Ok(())
+    }
+
+    /// Adds what an answer cost, unless its provider has said that.
+    fn charged(&self, mut facts: ModelFacts) -> ModelFacts {
+        if facts.cost.is_none() {
+            facts.cost = self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(&facts)).map(Box::new);
+        }
+        facts
     }
 
     async fn settle_question(
@@ -343,7 +376,7 @@ impl Worker {
     ) -> Result<(), Stop> {
         let answer = match result {
             Ok(response) => {
-                let (parts, facts) = (response.parts.as_slice().into(), response.facts.clone());
+                let (parts, facts) = (response.parts.as_slice().into(), self.charged(response.facts.clone()));
                 let body = Body::LoopModelResult { parts, facts, duration };
                 self.append_outcome(path, vec![Draft::new(path.clone(), body)]).await?;
                 Ok(response)

@@ -105,10 +105,13 @@ async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> 
 
 /// Makes the refusal of a decision say what was decided, also when the batch of the call, or the run, is over.
 async fn told(store: &dyn EventStore, run: &RunId, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
-    let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. }) = &signal.kind else {
+    let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. }) =
+        &signal.kind
+    else {
         return Ok(refusal);
     };
-    if !matches!(refusal, Refusal::Decided { .. } | Refusal::NoSuchCall { .. } | Refusal::Ended) {
+    use Refusal::{Decided, Ended, NoSuchCall, NotAsked};
+    if !matches!(refusal, Decided { .. } | NoSuchCall { .. } | NotAsked { .. } | Ended) {
         return Ok(refusal);
     }
     let log = store.read(run, Seq(0), usize::MAX).await?;

@@ -261,6 +261,14 @@ impl Worker {
         self.flights.insert(path, Flight { task: task.abort_handle(), awaited });
     }
 
+    /// Stops what is in flight at a path; nobody wants its outcome.
+    pub(super) fn drop_flight(&mut self, path: &Path) {
+        if let Some(flight) = self.flights.remove(path) {
+            flight.task.abort();
+        }
+        self.link.forget(path);
+    }
+
     /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
     /// came for as long as the worker lingers.
     async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
@@ -290,10 +298,12 @@ impl Worker {
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
+        // What was settled at once may have stopped the last one that was waited for.
         if at_once {
-            return self.settle(report).await;
+            self.settle(report).await?;
+        } else {
+            self.held.push(report);
         }
-        self.held.push(report);
         let done = |held: &[Report], path: &Path| {
             held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
         };

@@ -77,7 +77,7 @@ impl RunSummary {
 pub struct PendingFilter {
     /// They are of this run.
     pub run: Option<RunId>,
-    /// They wait for a person: an approval, or an answer of a person.
+    /// They wait for a person: an approval, more than a limit allows, or an answer of a person.
     #[builder(setter(!strip_option))]
     pub person: bool,
     /// They wait for a webhook with this name and identifier.
@@ -92,11 +92,11 @@ impl PendingFilter {
     pub fn passes(&self, waiter: &Waiter) -> bool {
         let kind = &waiter.pending.kind;
         let for_person = match kind {
-            PendingKind::Approval { .. } => true,
+            PendingKind::Approval { .. } | PendingKind::More { .. } => true,
             PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
         };
         let for_webhook = |name: &str, identifier: &str| match kind {
-            PendingKind::Approval { .. } => false,
+            PendingKind::Approval { .. } | PendingKind::More { .. } => false,
             PendingKind::Answer { waits } => {
                 waits.iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
             }

@@ -23,6 +23,10 @@ fn examples() -> Vec<Value> {
     let limits = json!({
         "max_iterations": null, "max_tokens": 9, "max_time": 8, "on_limit": "error", "parallel": 2, "policy": "strict"
     });
+    let asking = json!({"max_iterations": 50, "max_money": "2.5", "ask": {"valid_for": 7}});
+    let budget = json!({
+        "max_rounds": 1, "max_tokens": 2, "max_money": "0.5", "max_time": 4, "on_limit": "exit", "ask": {}
+    });
     vec![
         json!({"type": "RUN_CLAIMED", "holder": "w1"}),
         json!({"type": "RUN_CLAIMED", "holder": "w1", "trace": "00-…"}),
@@ -38,6 +42,10 @@ fn examples() -> Vec<Value> {
             "type": "BRAIN_START", "title": "Fired", "fingerprint": hash, "stages": [], "start": {
                 "fired": {"trigger": {"id": "t-1", "what": "water", "due": 9, "every": 5}, "origin": "run-0"}
             }
+        }),
+        json!({
+            "type": "BRAIN_START", "title": "Thrifty", "fingerprint": hash, "stages": [], "budget": budget,
+            "start": {"budget": {"max_tokens": 9}}
         }),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": []}),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": [{"name": "A", "kind": "step"}], "change": patch}),
@@ -55,9 +63,11 @@ fn examples() -> Vec<Value> {
         json!({"type": "STEP_COMPLETE", "duration": 5}),
         json!({"type": "STEP_COMPLETE", "change": {"state": null}, "duration": 5}),
         json!({"type": "STEP_RETRY", "attempt": 0, "message": "down", "due": 9}),
+        json!({"type": "STEP_HELD"}),
         json!({"type": "VALUE_RECORDED", "name": "receipt", "value": {"id": 7}}),
         json!({"type": "LOOP_START", "limits": {"max_iterations": 50}}),
         json!({"type": "LOOP_START", "input": "hi", "message_id": "m1", "limits": limits}),
+        json!({"type": "LOOP_START", "limits": asking}),
         json!({"type": "LOOP_ITERATION"}),
         json!({
             "type": "LOOP_ITERATION", "system": {"hash": hash, "body": "Be kind."},
@@ -75,6 +85,11 @@ fn examples() -> Vec<Value> {
             "question": {"system": "Be brief.", "text": "Who?", "settings": {"max_output_tokens": 3}}
         }),
         json!({"type": "LOOP_MODEL_RESULT", "parts": [], "facts": {"finish": "stop", "usage": {}}, "duration": 1}),
+        json!({
+            "type": "LOOP_MODEL_RESULT", "parts": [], "facts": {
+                "finish": "stop", "usage": {}, "cost": {"amount": "0.002", "currency": "USD", "as_of": "2026-01-01"}
+            }, "duration": 1
+        }),
         json!({
             "type": "LOOP_MODEL_RESULT",
             "parts": [
@@ -144,6 +159,16 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_EXIT", "call": "Chat/0.1", "tool": "finish"}),
         json!({"type": "LOOP_MAX_ITERATIONS", "limit": 50}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
+        json!({"type": "LOOP_LIMIT", "kind": "rounds", "limit": 9, "used": 9, "of": "Chat/0.0"}),
+        json!({"type": "LOOP_LIMIT", "kind": "money", "limit": 9, "used": 0, "unpriced": "p/m"}),
+        json!({"type": "BUDGET_REQUESTED", "kind": "tokens", "limit": 9, "used": 10}),
+        json!({"type": "BUDGET_REQUESTED", "kind": "time", "limit": 9, "used": 10, "expires": 99}),
+        json!({"type": "BUDGET_DECIDED", "decision": "rejected", "signal": "s8"}),
+        json!({
+            "type": "BUDGET_DECIDED", "decision": "approved",
+            "more": {"rounds": 1, "tokens": 2, "money": "3", "time": 4}, "reason": "go", "signal": "s9", "actor": actor
+        }),
+        json!({"type": "BUDGET_EXPIRED"}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": patch["patch"]}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "version": 1, "state": {"n": 1}}),
         json!({"type": "LOOP_PLUGIN_FAILED", "plugin": "todo", "message": "no"}),

@@ -25,7 +25,7 @@ fn exiting(config: ShopLoop) -> ShopLoop {
 
 fn limit_of(story: &Story) -> (String, LimitKind, u64, u64) {
     let found = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopLimit { kind, limit, used } => Some((event.path.to_string(), *kind, *limit, *used)),
+        Body::LoopLimit { kind, limit, used, .. } => Some((event.path.to_string(), *kind, *limit, *used)),
         _ => None,
     });
     found.expect("a limit ended a loop")

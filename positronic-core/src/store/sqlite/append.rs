@@ -63,7 +63,7 @@ impl Encoded {
 impl Entry {
     fn new(pending: &Pending) -> Result<Self, StoreError> {
         let (person, waits) = match &pending.kind {
-            PendingKind::Approval { .. } => (true, Vec::new()),
+            PendingKind::Approval { .. } | PendingKind::More { .. } => (true, Vec::new()),
             PendingKind::Answer { waits } => (
                 waits.iter().any(|wait| wait.person),
                 waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
