@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use positronic_core::record::{LimitKind, Money, More};
 
-use crate::display::figures::amount;
+use crate::display::figures::used_of;
 
 /// Reads an amount: `20000` of tokens, `10` rounds, `2.50` of money, `90s`, `10m` or `2h` of active time.
 ///
@@ -57,7 +57,7 @@ pub(crate) fn same_again(kind: LimitKind, limit: u64, used: u64) -> String {
 
 /// Says what is asked for.
 pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64) -> String {
-    format!("asks for more {}: used {} of {}", kind.noun(), amount(kind, used), amount(kind, limit))
+    format!("asks for more {}: used {}", kind.noun(), used_of(kind, used, limit))
 }
 
 #[cfg(test)]

@@ -117,7 +117,8 @@ pub(crate) struct BudgetArgs {
     /// How long it may be active, such as 10m; time spent waiting for people does not count
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) max_time: Option<Duration>,
-    /// What using it up does; what the brain says, else fail, where nothing is said
+    /// What using it up does: fails the run, ends the loop that is open and goes on, or asks a person for more; what the brain
+    /// says, else fail, where nothing is said
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) at_limit: Option<AtLimit>,
 }
@@ -125,11 +126,8 @@ pub(crate) struct BudgetArgs {
 /// What using up a budget does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AtLimit {
-    /// Fails the run
     Fail,
-    /// Ends the loop that is open, and goes on with what comes after it
     End,
-    /// Asks a person for more, who refuses or grants it
     Ask,
 }
 
@@ -182,11 +180,11 @@ pub(crate) struct RunArgs {
     /// Whom the run belongs to
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
-    #[command(flatten)]
-    pub(crate) budget: BudgetArgs,
     /// Keeps the run in memory alone, so that it ends with this command
     #[arg(long, conflicts_with = "id")]
     pub(crate) memory: bool,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
 }
 
 #[derive(Debug, Args)]

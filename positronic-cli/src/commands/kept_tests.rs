@@ -16,16 +16,16 @@ use crate::project::Project;
 use crate::settings::Settings;
 
 /// A folder with a store.
-struct Desk {
+pub(super) struct Desk {
     folder: TempDir,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
@@ -34,7 +34,7 @@ impl Desk {
         Settings { store, user: Some("ann".into()), ..Settings::default() }
     }
 
-    fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
+    pub(super) fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
         let mut outcome = call_with(project, arguments, self.settings());
         let folder = self.folder.path().to_str().unwrap();
         for text in [&mut outcome.out, &mut outcome.err] {
@@ -44,13 +44,13 @@ impl Desk {
     }
 
     /// Calls a command that needs no brain, and expects it to succeed.
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(super) fn json(&self, arguments: &[&str]) -> Value {
         let outcome = self.call(&Project::new(), &[arguments, &["--json"]].concat());
         assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.err);
         serde_json::from_str(if outcome.out.is_empty() { "null" } else { &outcome.out }).unwrap()
     }
 
-    fn refused(&self, arguments: &[&str]) -> String {
+    pub(super) fn refused(&self, arguments: &[&str]) -> String {
         let outcome = self.call(&Project::new(), arguments);
         assert_eq!(outcome.out, "");
         format!("{}\n{}", outcome.code, outcome.err)

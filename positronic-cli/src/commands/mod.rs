@@ -1,5 +1,7 @@
 //! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::ui::Ui) and returns how it ended.
 
+#[cfg(test)]
+mod budget_tests;
 mod diff;
 mod events;
 mod file;

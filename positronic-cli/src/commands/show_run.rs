@@ -41,13 +41,16 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.json {
         let id = known.row.run.as_str();
         let waiting = |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, ui)});
-        let document = json!({
+        let mut document = json!({
             "run": known.row,
             "why": why(&state(&known)?),
             "worker": known.worker,
-            "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "counted": costs.counted(), "calls": costs.calls},
+            "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
             "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
         });
+        if let (Some(counted), Some(cost)) = (costs.counted(), document.get_mut("cost")) {
+            cost["counted"] = json!(counted);
+        }
         ui.document(&document)?;
         return Ok(Exit::Done);
     }

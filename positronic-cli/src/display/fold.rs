@@ -6,7 +6,7 @@ use positronic_core::record::{
 };
 use serde_json::Value;
 
-use super::figures::{amount, many};
+use super::figures::{amount, many, used_of};
 use super::text::arguments;
 use super::view::{Asking, CallNode, End, Flow, NodeKind, Phase, ROOT, StageNode, Status, View};
 
@@ -81,7 +81,7 @@ impl View {
             Body::LoopLimit { kind, limit, used, of, .. } => {
                 let whose =
                     of.as_ref().map_or("", |of| if of.is_root() { " of the run" } else { " of a brain around" });
-                self.note(path, format!("used {} of {}{whose}", amount(*kind, *used), amount(*kind, *limit)), true);
+                self.note(path, format!("used {}{whose}", used_of(*kind, *used, *limit)), true);
                 self.limited(path, amount(*kind, *limit));
             }
             Body::BudgetRequested { kind, limit, used, .. } => {

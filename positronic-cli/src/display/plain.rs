@@ -8,7 +8,7 @@ use positronic_core::record::{
     Speaker, ToolResult, Usage,
 };
 
-use super::figures::{amount, duration, many, seconds, size, tokens};
+use super::figures::{duration, many, seconds, size, tokens, used_of};
 use super::fold::{by, granted};
 use super::style::Style;
 use super::text::{arguments, one_line, shorten, value_line};
@@ -149,7 +149,7 @@ impl<W: Write> Plain<W> {
                 format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
             }
             Body::LoopLimit { kind, limit, used, .. } => {
-                format!("stopped by a limit: {} of {} used", amount(*kind, *used), amount(*kind, *limit))
+                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit))
             }
             Body::BudgetRequested { kind, limit, used, .. } => crate::amounts::asks(*kind, *limit, *used),
             Body::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {

@@ -176,6 +176,8 @@ struct World {
     ledger: Ledger,
     sent: Arc<Mutex<Vec<ModelRequest>>>,
     people: Mutex<People>,
+    /// How often people were asked for more.
+    asked: AtomicU64,
 }
 
 /// What people have sent, and what they were told.
@@ -392,6 +394,8 @@ impl World {
             let first = wires.entry(request.path.to_string()).or_insert_with(|| wire.clone());
             assert_eq!(*first, wire, "promise 5: {} is sent again as it was", request.path);
         }
+        let asks = |event: &&Arc<Event>| matches!(event.body, Body::BudgetRequested { .. });
+        self.asked.fetch_add(log.iter().filter(asks).count() as u64, Ordering::SeqCst);
         self.check_calls(&log);
         self.check_signals(&log);
     }
@@ -451,14 +455,17 @@ impl World {
 #[test]
 fn promise_14_whatever_happens_in_whatever_order_and_wherever_processes_die() {
     let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    let asked = std::cell::Cell::new(0);
     TestRunner::new(config)
         .run(&scripts(), |script| {
             let lives = script.lives.len();
             let (store, ledger, sent) = (MemoryStore::new(), Ledger::default(), Arc::default());
-            let world = World { script, store, ledger, sent, people: Mutex::default() };
+            let world = World { script, store, ledger, sent, people: Mutex::default(), asked: AtomicU64::new(0) };
             let ended = (0..=lives).any(|life| world.live(life));
             assert!(ended, "the last life is long enough");
+            asked.set(asked.get() + world.asked.load(Ordering::SeqCst));
             Ok(())
         })
         .unwrap();
+    assert!(asked.get() > 50, "people were asked for more {} times", asked.get());
 }
