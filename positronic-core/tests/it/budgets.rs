@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, Body, Decision, EndReason, LimitKind, LoopOutcome, Money, More, Path, Pending, PendingKind, Signal,
-    SignalId, SignalKind, Start, Status, ToolResult, Usage,
+    Actor, Body, Decision, EndReason, LimitKind, LoopOutcome, ModelError, ModelErrorKind, Money, More, Path, Pending,
+    PendingKind, Signal, SignalId, SignalKind, Start, Status, ToolResult, Usage,
 };
 use positronic_core::runner::{Run, Settled, SignalError};
 use positronic_core::testing::Story;
@@ -644,4 +645,131 @@ async fn what_an_answer_cost_is_in_the_log_and_nobody_needs_the_table_again() {
     assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(&run.state()).unwrap());
     assert_eq!(replayed.root.unwrap().spent.known.to_string(), "0.000025");
     assert_eq!(events_named(&story, "LOOP_LIMIT"), ["Work"]);
+}
+
+/// A plugin that asks a model in every round.
+struct Asker;
+
+#[derive(Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct Heard {
+    answers: Vec<String>,
+}
+
+impl PluginState for Heard {
+    const NAME: &'static str = "asker";
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Asker {
+    type State = Heard;
+
+    fn initial(&self) -> Heard {
+        Heard::default()
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Heard>) -> Result<()> {
+        for question in ["one", "two"] {
+            let heard = cx.model().ask(question).await?;
+            cx.state.answers.push(heard);
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_plugin_is_held_until_there_is_more_and_is_not_asked_twice() {
+    let brain = brain("Asking").r#loop("Work", |cx| cx.system("").plugin(Asker).max_tokens(10).ask_for_more());
+    let used = |text: &str| Reply::text(text).usage(tokens(10));
+    let play = Play::new(["1", "2", "Done."].map(used));
+    let run = play.start(brain, ()).await;
+
+    assert_eq!(waits(&run).await, ["Work"]);
+    assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 10, 10));
+    run.grant(&path("Work"), More::tokens(5), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work"], "both are answered, and the round itself may not ask");
+    run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+
+    let story = play.story(&run).await;
+    assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Answered));
+    assert_eq!(events_named(&story, "LOOP_MODEL_RESULT").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_has_what_was_granted_by_then_and_is_asked_for_the_rest() {
+    let (play, run) = asking(&Journal::default()).await;
+    let control = play.test.runner().control();
+    let before = run.state().next.0 - 2;
+    run.grant(&path("Work"), More::tokens(20), "ann").await.unwrap();
+    waits(&run).await;
+    let after = run.state().next.0 - 1;
+
+    let states = futures::future::join_all([before, after].map(async |at| {
+        let fork = control.fork(run.id(), positronic_core::record::Seq(at), Default::default()).await.unwrap();
+        control.state(&fork).await.unwrap()
+    }));
+    let allowed = states.await.into_iter().map(|state| state.looped(&path("Work")).unwrap().allowance.more.tokens);
+
+    assert_eq!(allowed.collect::<Vec<_>>(), [0, 20]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_inside_that_is_put_off_waits_with_the_run_while_more_is_asked_for() {
+    let journal = Journal::default();
+    let deep =
+        || brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("")));
+    let outer = brain("Outer")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", deep(), |b| b).max_tokens(20).ask_for_more())
+        .bind(journal.clone());
+    let busy = || Reply::error(ModelError::new(ModelErrorKind::Server, "busy")).after(Duration::from_millis(900));
+    let model = ScriptedModel::from_fn(move |request| match (request.path.as_str(), request.attempt) {
+        ("Work/0", _) => Reply::calls([("inner", json!({})), ("inner", json!({}))]).usage(tokens(10)),
+        ("Work/0.0/Deep/0", 0) => busy(),
+        ("Work/0.1/Deep/0", _) => batch([("safe", "deep")]).usage(tokens(10)).after(Duration::from_secs(1)),
+        _ => done().usage(tokens(1)),
+    });
+    let play = Play::of(model, false);
+    let run = play.start(outer, ()).await;
+
+    assert_eq!(waits(&run).await, ["Work"]);
+    assert_eq!(run.status(), Status::Waiting);
+    run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+
+    let story = play.story(&run).await;
+    assert!(results(&story, "Work").iter().all(ToolResult::is_success));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_held_holds_up_nothing_that_runs_beside_it() {
+    for lockstep in [true, false] {
+        let journal = Journal::default();
+        let inner = || {
+            brain("Inner").services::<Journal>().step("Ask", async |cx| {
+                let first = cx.model().ask("one").await?;
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                Ok(first + &cx.model().ask("two").await?)
+            })
+        };
+        let outer = brain("Outer")
+            .services::<Journal>()
+            .state(Board::default())
+            .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", inner(), |b| b).max_tokens(20).ask_for_more())
+            .bind(journal.clone());
+        let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
+            "Work/0" => {
+                Reply::calls([("safe", json!({"id": "beside", "takes": 1000})), ("inner", json!({}))]).usage(tokens(10))
+            }
+            "Work/0.1/Ask/0" | "Work/0.1/Ask/1" => Reply::text("!").usage(tokens(10)),
+            _ => done().usage(tokens(1)),
+        });
+        let play = Play::of(model, lockstep);
+        let run = play.start(outer, ()).await;
+
+        assert_eq!(waits(&run).await, ["Work"]);
+        assert_eq!(journal.take(), ["beside", "beside-"]);
+        run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+
+        let story = play.story(&run).await;
+        assert_eq!(results(&story, "Work")[1], ToolResult::success(json!("!!")));
+    }
 }

@@ -13,6 +13,7 @@ mod approvals;
 mod asks;
 mod batches;
 mod bfcl;
+mod budget_events;
 mod budgets;
 mod cancel;
 mod conversations;
