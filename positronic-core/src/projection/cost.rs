@@ -9,10 +9,13 @@ use crate::record::{Body, Charge, Event, Money, Path, PriceTable, Seq, Usage};
 ///
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
-/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer | yes, and nothing else is |
+/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer; `facts.cost`: what they cost when it came | yes, and nothing else is |
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
-/// | `LOOP_LIMIT` | a loop | `used`: tokens or time, against the limit | no, it is a sum |
+/// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: rounds, tokens, money or time, against the limit | no, it is a sum |
 /// | `LOOP_MODEL_RETRY` | a round, a question | none: no provider says what a failed answer used | no |
+///
+/// Amounts are by the table that is given; what limits of money have counted is [`Costs::counted`]. Where each number is found,
+/// from one answer to a conversation, stands with [`Bill`](super::Bill).
 ///
 /// So a bill can be higher: by answers that broke off, and by calls that were sent again after a crash. A fork's log begins with a
 /// copy of another run's, whose answers are counted in both. Answers of a cassette are priced as if they had been asked for, where
