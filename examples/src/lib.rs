@@ -19,6 +19,7 @@ pub mod analyst;
 pub mod blueprints;
 pub mod compaction;
 pub mod delegate;
+pub mod kitchen;
 pub mod memory;
 pub mod minimal;
 pub mod modes;

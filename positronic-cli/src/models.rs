@@ -84,6 +84,11 @@ pub(crate) struct Playing {
 }
 
 impl Playing {
+    /// Returns what the recorded run was asked to do, in a sentence.
+    pub(crate) fn goal(&self) -> Option<String> {
+        self.cassette.header().goal.as_ref()?.as_str().map(str::to_owned)
+    }
+
     /// Returns the options that the recorded run was started with.
     pub(crate) const fn options(&self) -> Option<&Value> {
         self.cassette.header().options.as_ref()

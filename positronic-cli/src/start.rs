@@ -47,6 +47,7 @@ pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui)
         Command::List(args) => commands::list(project, args, ui),
         Command::Show(args) => commands::show(project, args, ui),
         Command::Run(args) => commands::run(project, args, ui),
+        Command::Chat(args) => commands::chat(project, args, ui),
         Command::Work(args) => commands::work(project, args, ui),
         Command::Fork(args) => commands::fork(Some(project), args, ui),
         other => without_brains(other, ui),
@@ -56,6 +57,7 @@ pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui)
 fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
     match command {
         Command::New(args) => commands::new(args, ui),
+        Command::Conversations(args) => commands::conversations(args, ui),
         Command::Runs(args) => commands::runs(args, ui),
         Command::Inbox(args) => commands::inbox(args, ui),
         Command::Watch(args) => commands::watch(args, ui),
@@ -73,9 +75,12 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
         Command::Export(args) => commands::export(args, ui),
         Command::Import(args) => commands::import(args, ui),
         Command::Prune(args) => commands::prune(args, ui),
-        Command::List(_) | Command::Show(_) | Command::Run(_) | Command::Work(_) | Command::Fork(_) => {
-            Err(Failure::NoProject { from: std::env::current_dir()? })
-        }
+        Command::List(_)
+        | Command::Show(_)
+        | Command::Run(_)
+        | Command::Chat(_)
+        | Command::Work(_)
+        | Command::Fork(_) => Err(Failure::NoProject { from: std::env::current_dir()? }),
     }
 }
 

@@ -53,6 +53,20 @@ impl Ui {
         }
     }
 
+    /// Makes one that writes nothing, to put commands into words with.
+    pub(crate) fn silent(&self) -> Self {
+        Self {
+            input: Box::new(io::empty()),
+            out: Box::new(io::sink()),
+            err: Box::new(io::sink()),
+            settings: self.settings.clone(),
+            color: self.color,
+            program: self.program.clone(),
+            place: self.place.clone(),
+            prices: None,
+        }
+    }
+
     /// Goes on without a word once nobody reads what is written: work is not given up because a pager was closed.
     pub(crate) fn goes_on_unread(&mut self) {
         for (writer, terminal) in

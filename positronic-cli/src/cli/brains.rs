@@ -52,7 +52,7 @@ pub(crate) struct ShowArgs {
 }
 
 /// What `run --help` says about the environment.
-const ENVIRONMENT: &str = "\
+pub(super) const ENVIRONMENT: &str = "\
 Environment:
   OPENAI_API_KEY    the key of the endpoint
   OPENAI_BASE_URL   the endpoint, up to and including the version; OpenAI's own where it is not set

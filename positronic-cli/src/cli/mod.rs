@@ -4,6 +4,7 @@ mod brains;
 mod command;
 mod runs;
 mod signals;
+mod talks;
 mod values;
 
 pub(crate) use brains::{ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
@@ -13,3 +14,7 @@ pub(crate) use runs::{
     TriggersArgs, WatchArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
+pub(crate) use talks::{
+    ChatArgs, ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs,
+    Format,
+};

@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod budget_tests;
+mod chat;
+mod conversations;
 mod diff;
 mod events;
 mod file;
@@ -30,6 +32,8 @@ mod triggers;
 mod watch;
 mod work;
 
+pub(crate) use chat::chat;
+pub(crate) use conversations::{conversations, form, refuse_known, write};
 pub(crate) use diff::diff;
 pub(crate) use events::events;
 pub(crate) use file::{export, import};
@@ -38,8 +42,9 @@ pub(crate) use fork::fork;
 pub(crate) use inbox::inbox;
 pub(crate) use list::list;
 pub(crate) use new::new;
+pub(crate) use outcome::{ended, left_by};
 pub(crate) use prune::prune;
-pub(crate) use run::run;
+pub(crate) use run::{refused as started, run};
 pub(crate) use runs::runs;
 use runtime::block_on;
 pub(crate) use send::send;

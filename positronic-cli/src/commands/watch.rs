@@ -29,6 +29,7 @@ pub(crate) fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         role: Role::Watches { until_waiting: args.until_waiting },
         plain: args.plain,
         json: args.json,
+        several: false,
     };
     // It looks and does nothing, so it needs no brain and no model.
     let runner = Models::none().runner(&Project::new(), &kept);

@@ -41,6 +41,7 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
         role: Role::Works,
         plain: args.plain,
         json: args.json,
+        several: false,
     };
     let runner = models.runner(project, &kept);
     let watch = ui.command(&["watch", row.run.as_str()]);

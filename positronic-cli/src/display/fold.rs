@@ -35,9 +35,12 @@ impl View {
                 let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
-            Body::LoopStart { input, limits, .. } => {
+            Body::LoopStart { input, limits, hidden, .. } => {
                 let stage = self.around(path);
                 self.begin(stage);
+                if *hidden {
+                    self.hidden.insert(stage);
+                }
                 if let Some(stage) = self.stage_mut(stage) {
                     stage.max_rounds = limits.max_iterations;
                 }
@@ -265,6 +268,7 @@ impl View {
     fn brain_start(&mut self, path: &Path, start: &BrainStart) {
         let id = self.around(path);
         self.begin(id);
+        self.opened |= start.start.as_ref().is_some_and(|start| start.message.is_some());
         if let Some(node) = self.nodes.get_mut(id) {
             match &mut node.kind {
                 NodeKind::Root { title, options } => {
@@ -393,7 +397,8 @@ impl View {
         }
     }
 
-    fn note(&mut self, path: &Path, text: String, warn: bool) {
+    /// Adds a remark at a place.
+    pub(crate) fn note(&mut self, path: &Path, text: String, warn: bool) {
         self.add(self.around(path), path, Status::Done, NodeKind::Note { text, warn });
     }
 }

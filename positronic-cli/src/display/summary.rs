@@ -73,7 +73,7 @@ impl Pen<'_> {
         lines
     }
 
-    fn result(&self, result: &Value) -> Vec<Line> {
+    pub(super) fn result(&self, result: &Value) -> Vec<Line> {
         let limit = self.style.result_lines;
         if limit == 0 || result.is_null() {
             return Vec::new();

@@ -4,7 +4,7 @@
 //! passes). It decides nothing and draws nothing; [`layout`](super::layout) turns it into lines. The same events
 //! always give the same view, live or in replay.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use positronic_core::projection::{CallCost, Cost, Spent};
@@ -37,6 +37,10 @@ pub struct View {
     pub(crate) spent: Spent,
     pub(crate) paused: bool,
     pub(crate) end: Option<End>,
+    /// The loops whose records people are not shown.
+    pub(crate) hidden: HashSet<NodeId>,
+    /// Whether the run was begun with a message.
+    pub(crate) opened: bool,
 }
 
 /// One node of the tree.
@@ -210,6 +214,8 @@ impl View {
             spent: Spent::default(),
             paused: false,
             end: None,
+            hidden: HashSet::new(),
+            opened: false,
         }
     }
 
