@@ -3,6 +3,8 @@
 
 mod analyst;
 mod blueprints;
+#[cfg(unix)]
+mod chat;
 mod compaction;
 mod crash;
 mod delegate;
@@ -10,6 +12,7 @@ mod durable;
 #[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;
+mod kitchen;
 mod memory;
 mod minimal;
 mod modes;

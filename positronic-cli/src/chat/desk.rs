@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use positronic_core::plan::Plan;
-use positronic_core::record::{Actor, FileOutput, PriceTable, RunSummary, Timestamp};
+use positronic_core::record::{Actor, FileOutput, PriceTable, RunId, RunSummary, Timestamp};
 use positronic_core::runner::{Busy, Control, Conversation, ConversationError, ResumeError, Run, Runner};
 use positronic_core::store::{PendingFilter, Waiter};
 use serde_json::Value;
@@ -61,12 +61,12 @@ impl Desk {
     }
 
     /// Goes on with a run that is not over, or looks at it where another worker has it or its brain is not here.
-    pub(super) async fn take_up(&self, runner: &Runner, row: &RunSummary) -> Result<Run<Value>, Failure> {
-        match runner.resume(&row.run).await {
+    pub(super) async fn take_up(&self, runner: &Runner, run: &RunId) -> Result<Run<Value>, Failure> {
+        match runner.resume(run).await {
             Ok(run) => Ok(run),
             Err(ResumeError::Store(error)) => Err(error.into()),
             Err(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::NoBrain { .. }) => {
-                Ok(runner.open(&row.run).await?)
+                Ok(runner.open(run).await?)
             }
             Err(error) => Err(Failure::Refused { message: error.to_string(), hints: Vec::new() }),
         }

@@ -333,8 +333,8 @@ mod tests {
 
         assert_eq!(typed(&mut editor, &[control('w'), alt(KeyCode::Char('b'))]), "one |two ");
         assert_eq!(typed(&mut editor, &[control('k'), control('a'), control('y')]), "two |one ");
-        assert_eq!(typed(&mut editor, &[alt(KeyCode::Char('d'))]), "two |");
-        assert_eq!(typed(&mut editor, &[control('u')]), "|");
+        assert_eq!(typed(&mut editor, &[alt(KeyCode::Char('d'))]), "two | ");
+        assert_eq!(typed(&mut editor, &[control('u'), control('d')]), "|");
         assert_eq!(typed(&mut editor, &[key(KeyCode::Char('ü')), key(KeyCode::Left), key(KeyCode::Delete)]), "|");
         assert_eq!(editor.key(control('d')), Step::Leave);
     }

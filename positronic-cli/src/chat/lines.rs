@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use positronic_core::projection::Prompts;
-use positronic_core::record::{Body, Event, Opening, Path, RunId, Seq};
+use positronic_core::record::{Body, Event, Opening, Path, RunId, Seq, Status};
 use positronic_core::runner::{Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -45,6 +45,14 @@ pub(crate) fn lines(
     let by_hand = ui.settings.stdin_is_terminal;
     let mut reader = Reader::new(std::mem::replace(&mut ui.input, Box::new(std::io::empty())));
     let mut interrupts = runtime.block_on(async { interrupts() });
+    let before = runtime.block_on(desk.last())?.filter(|last| last.status == Status::Running);
+    if let Some(row) = before {
+        // What is decided is answered before somebody says more; what waits is answered behind what is said.
+        let exit = answered(runtime, desk, runner, tape, manner, Words::Before(row.run), ui)?;
+        if matches!(exit, Exit::Interrupted | Exit::Told) {
+            return Ok(exit);
+        }
+    }
     loop {
         if by_hand {
             ui.lines("> ")?;
@@ -74,7 +82,7 @@ pub(crate) fn lines(
                 }
             },
         };
-        let exit = said(runtime, desk, runner, tape, manner, text, ui)?;
+        let exit = answered(runtime, desk, runner, tape, manner, Words::Now(text), ui)?;
         // What was told while the run went on was for the run.
         while interrupts.try_recv().is_ok() {}
         if exit != Exit::Done {
@@ -101,19 +109,26 @@ async fn carried_out(desk: &mut Desk, slash: Slash, argument: &str, ui: &mut Ui)
     Ok(None)
 }
 
-/// Says a message, shows the progress, and writes the answer.
-fn said(
+/// What is answered.
+enum Words {
+    /// What is said now.
+    Now(String),
+    /// What was said before, in a run that is not over.
+    Before(RunId),
+}
+
+/// Shows the progress of an answer, and writes it.
+fn answered(
     runtime: &Runtime,
     desk: &Desk,
     runner: &Runner,
     tape: &Tape,
     manner: Manner,
-    text: String,
+    words: Words,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let known = runtime.block_on(known(desk))?;
-    let id = UuidIds.signal().to_string();
-    let opening = Opening { text, id: Some(id.clone()) };
+    let id = matches!(words, Words::Now(_)).then(|| UuidIds.signal().to_string());
     let sitting = Sitting {
         tape,
         played: false,
@@ -124,9 +139,13 @@ fn said(
         json: manner.json,
         several: true,
     };
-    let begin = async |runner: Runner| {
-        let (plan, options) = (Arc::clone(&desk.plan), desk.options.clone());
-        desk.conversation(&runner).send_plan(plan, options, opening).await.map_err(untaken)
+    let begin = async |runner: Runner| match words {
+        Words::Before(run) => desk.take_up(&runner, &run).await,
+        Words::Now(text) => {
+            let (plan, options) = (Arc::clone(&desk.plan), desk.options.clone());
+            let opening = Opening { text, id: id.clone() };
+            desk.conversation(&runner).send_plan(plan, options, opening).await.map_err(untaken)
+        }
     };
     let (run, ending) = runtime.block_on(session(runner, begin, &sitting, ui))?;
     let log = runtime.block_on(desk.control().events(&run, Seq(0)))?;
@@ -150,7 +169,7 @@ fn said(
             if !manner.json && answer.is_empty() && result != Value::Null {
                 ui.document(&result)?;
             }
-            if !log.iter().any(|event| is_heard(event, &id)) {
+            if id.is_some_and(|id| !log.iter().any(|event| is_heard(event, &id))) {
                 ui.notice(
                     "the brain did not take the message: its loop begins with an input of its own, or it has none",
                 )?;

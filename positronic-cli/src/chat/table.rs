@@ -200,8 +200,11 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
                 }
                 _ = ticks.tick() => {
                     turns = turns.wrapping_add(1);
-                    if turns.is_multiple_of(LOOK) {
-                        self.look_around().await?;
+                    if turns.is_multiple_of(LOOK)
+                        && let Err(failure) = self.look_around().await
+                    {
+                        // It is tried again, and what is on the screen stays.
+                        self.hint = Some(failure.to_string());
                     }
                     self.repaint()?;
                     if let Some(told) = self.ask_what_waits().await? {
@@ -380,7 +383,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         let known = self.known.as_ref();
         let newer = runs.iter().take_while(|row| Some(&row.run) != known).last();
         if let Some(row) = newer {
-            let run = self.desk.take_up(&self.runner, row).await?;
+            let run = self.desk.take_up(&self.runner, &row.run).await?;
             self.adopt(run).await?;
         }
         Ok(())

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod budget_tests;
 mod chat;
+#[cfg(test)]
+mod chat_tests;
 mod conversations;
 mod diff;
 mod events;

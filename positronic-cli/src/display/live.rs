@@ -235,7 +235,8 @@ impl<W: Write> Live<W> {
         self.style.height = whole.height.map(|height| height.saturating_sub(self.foot.lines.len()).max(1));
         let height = self.style.height.unwrap_or(usize::MAX);
         if whole.stream_lines == usize::MAX {
-            self.style.stream_lines = height.saturating_sub(2).max(1);
+            // A message that is said meanwhile is to be seen, too.
+            self.style.stream_lines = height.saturating_sub(5).max(1);
         }
         let mut gone = Vec::new();
         let left = self.scroll_while(&mut gone, |lines| lines > height);

@@ -171,3 +171,103 @@ impl<'a> Talk<'a> {
 fn is_message(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Message { engine: false, .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::record::{Body, DeltaKind};
+    use serde_json::{Value, json};
+
+    use super::super::stories::{Beat, Story};
+    use super::*;
+
+    fn seen(story: &Story, all: bool) -> String {
+        let mut view = View::new();
+        for beat in &story.beats {
+            match beat {
+                Beat::Event(event) => view.fold(event),
+                Beat::Delta(delta) => view.delta(delta),
+            }
+        }
+        shown(&view, &Style { width: 40, ..Style::default() }, all)
+    }
+
+    fn brain(stages: &[(&str, StageKind)]) -> Story {
+        Story::default().brain("", "Helper", Value::Null, stages)
+    }
+
+    fn hidden(story: Story, at: &str) -> Story {
+        let limits = positronic_core::record::Limits::default();
+        story.event(at, Body::LoopStart { input: None, message_id: None, hidden: true, limits })
+    }
+
+    #[test]
+    fn what_the_system_begins_is_marked_and_what_people_are_not_shown_is_left_out() {
+        let story = brain(&[("Load", StageKind::Step), ("Talk", StageKind::Loop), ("Note", StageKind::Loop)])
+            .step("Load", 40)
+            .loop_start("Talk", None)
+            .ask("Talk/0")
+            .answer("Talk/0", "Remember to check the forecast.", 0)
+            .loop_complete("Talk", LoopOutcome::Answered);
+        let story = hidden(story, "Note").ask("Note/0").answer("Note/0", "Reminded.", 0);
+        let story = story.loop_complete("Note", LoopOutcome::Answered).complete("", json!({"notes": 1}));
+
+        insta::assert_snapshot!(seen(&story, false), @r"
+
+        › begun by the system
+
+        Remember to check the forecast.
+        ");
+        assert!(seen(&story, true).ends_with("› people are not shown what follows\n\nReminded.\n"));
+    }
+
+    #[test]
+    fn an_answer_streams_while_tools_run_and_a_message_comes_in() {
+        let story = brain(&[("Talk", StageKind::Loop)])
+            .loop_start("Talk", Some("Where is it?"))
+            .ask("Talk/0")
+            .answer("Talk/0", "I look.", 1)
+            .call("Talk/0.0", "find", json!({"order": 17}))
+            .run("Talk/0.0")
+            .ok("Talk/0.0", 1_400, json!("in Bern"));
+        let message = Body::LoopMessage {
+            text: "Quick, please.".to_owned(),
+            message_id: None,
+            from: positronic_core::record::Speaker::Person,
+            signal: None,
+            actor: positronic_core::record::Actor::default(),
+        };
+        let thinking = story.event("Talk", message).ask("Talk/1");
+
+        insta::assert_snapshot!(seen(&thinking, false), @r"
+
+        › Where is it?
+
+        I look.
+
+        ✓ find order=17  1.4 s
+          → in Bern
+
+        › Quick, please.
+
+        ⠸ thinks, 0 s
+        ");
+        let streaming = thinking.delta("Talk/1", DeltaKind::Text, "It is ").delta("Talk/1", DeltaKind::Text, "in Be");
+        assert!(seen(&streaming, false).ends_with("› Quick, please.\n\nIt is in Be\n"), "{}", seen(&streaming, false));
+    }
+
+    #[test]
+    fn how_it_ended_is_said_once_and_a_result_only_where_nothing_was_said() {
+        let failed = seen(&super::super::stories::failed(), false);
+        assert_eq!(failed.matches("✗ too many requests (429), tried 4 times").count(), 1, "{failed}");
+        let silent = brain(&[("Count", StageKind::Step)]).step("Count", 5).complete("", json!({"sum": 3}));
+
+        insta::assert_snapshot!(seen(&silent, false), @r#"
+
+          {
+            "sum": 3
+          }
+        "#);
+        let cancelled = seen(&super::super::stories::cancelled(), false);
+        assert_eq!(cancelled.matches("■ cancelled").count(), 1, "{cancelled}");
+    }
+}
