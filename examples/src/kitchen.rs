@@ -1,8 +1,8 @@
 //! A brain to talk with: it knows the larder, suggests a dinner, and orders what is missing once somebody approves.
 //!
 //! Its loop has no input of its own, so it takes what is said to it: `chat kitchen` begins a conversation, and each message is a
-//! run with those before as its history. `menu` shows a widget, which the command line shows by its fallback, and `order` asks a
-//! person when it costs more than ten euros.
+//! run with those before as its history. `menu` shows a widget, which the command line shows by its fallback, and saves the
+//! recipe as a file. `order` asks a person when it costs more than ten euros.
 
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
@@ -57,6 +57,8 @@ pub fn kitchen() -> Brain<(), Dinner> {
                         let buy = if menu.missing.is_empty() { "nothing".to_owned() } else { menu.missing.join(", ") };
                         let fallback = format!("{}, {} minutes; to buy: {buy}", menu.dish, menu.minutes);
                         cx.display_widget("menu", &menu, fallback)?;
+                        let recipe = format!("# {}\n\n{} minutes. To buy: {buy}.\n", menu.dish, menu.minutes);
+                        cx.save_file("recipe.md", "text/markdown", recipe).await?;
                         Ok("shown")
                     })
                 })

@@ -79,6 +79,14 @@ impl Seat {
     }
 }
 
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // It holds its own terminal open, so it would not notice that nobody is there any more.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
 fn asked(desk: &Desk) -> Seat {
     let mut seat = Seat::at(desk, &["run", "release", "--ask", "--id", "v1"]);
     seat.sees("May deploy run?");

@@ -31,8 +31,8 @@ pub(crate) struct Desk {
     pub(crate) user: Option<String>,
     pub(crate) actor: Actor,
     pub(crate) busy: Busy,
-    /// The folder around those of the conversations' files.
-    pub(crate) around: PathBuf,
+    /// The folder around those of the conversations' files; none where they are not to be saved.
+    pub(crate) around: Option<PathBuf>,
     pub(crate) prices: PriceTable,
     /// Writes nothing, and knows how this program is called.
     pub(crate) words: Ui,
@@ -150,13 +150,18 @@ impl Desk {
     pub(super) async fn files(&self, unicode: bool) -> Result<String, Failure> {
         let files = self.recorded().await?.files();
         if files.is_empty() {
-            return Ok(format!("there are no files yet; they are saved in {}", kept::told(self.folder().path())));
+            return Ok(match self.folder() {
+                Some(folder) => format!("there are no files yet; they are saved in {}", kept::told(folder.path())),
+                None => "there are no files yet; --files DIR saves them".to_owned(),
+            });
         }
         let mut text = String::new();
         for file in &files {
-            let place = match self.save(file).await? {
-                Some(path) => kept::told(&path),
-                None => file.uri.clone(),
+            // One that cannot be saved does not hide the others.
+            let place = match self.save(file).await {
+                Ok(Some(path)) => kept::told(&path),
+                Ok(None) => file.uri.clone(),
+                Err(failure) => failure.to_string(),
             };
             let what = format!("{} ({}, {})", file.name, file.media_type, size(file.size));
             _ = writeln!(text, "{}  {}", one_line(&what, unicode), one_line(&place, unicode));
@@ -166,22 +171,18 @@ impl Desk {
 
     /// Saves a file, where its bytes are kept here, and returns where it lies.
     pub(super) async fn save(&self, file: &FileOutput) -> Result<Option<PathBuf>, Failure> {
-        let Some(bytes) = self.bytes(file).await? else { return Ok(None) };
-        let saved = self.folder().save(&file.name, &bytes);
+        let (Some(folder), Some(sha256)) = (self.folder(), file.blob()) else { return Ok(None) };
+        let Some(bytes) = self.control().blob(sha256).await? else { return Ok(None) };
+        let saved = folder.save(&file.name, &bytes);
         saved.map(Some).map_err(|source| Failure::File {
-            path: self.folder().path().to_owned(),
+            path: folder.path().to_owned(),
             doing: "cannot take the file",
             source,
         })
     }
 
-    #[expect(clippy::unused_async, reason = "the store keeps no bytes yet")]
-    async fn bytes(&self, _: &FileOutput) -> Result<Option<Vec<u8>>, Failure> {
-        Ok(None)
-    }
-
-    fn folder(&self) -> Folder {
-        Folder::new(&self.around, &self.id)
+    fn folder(&self) -> Option<Folder> {
+        self.around.as_ref().map(|around| Folder::new(around, &self.id))
     }
 
     /// Writes the conversation into a file.

@@ -45,7 +45,8 @@ pub(crate) struct ChatArgs {
     /// What a message does while an answer is not over
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub(crate) busy: Busy,
-    /// Where files are saved, in a folder a conversation; `files` beside the store where nothing is said
+    /// Where files are saved, in a folder a conversation; `files` beside the store where nothing is said, and
+    /// nowhere where that is in memory
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
     /// How many earlier messages are shown at the beginning

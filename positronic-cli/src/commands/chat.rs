@@ -1,6 +1,5 @@
 //! `positronic chat`: a conversation with a brain.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use crate::conversations::{known, new_id};
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
-use crate::place::folder;
 use crate::project::{Entry, Project};
 use crate::rewind::rewind;
 use crate::ui::Ui;
@@ -61,8 +59,8 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
         around: match &args.files {
-            Some(folder) => folder.clone(),
-            None => around(&kept)?,
+            Some(folder) => Some(folder.clone()),
+            None => kept.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
         prices: crate::prices::prices(args.prices.as_deref(), &ui.settings)?,
         words: ui.silent(),
@@ -129,13 +127,4 @@ async fn conversation(
     };
     let rows = control.conversation(&id).await?;
     Ok((id, rows))
-}
-
-/// Returns the folder beside the store.
-fn around(kept: &Kept) -> Result<PathBuf, Failure> {
-    let beside = match &kept.path {
-        Some(path) => path.parent().map(PathBuf::from).unwrap_or_default(),
-        None => folder(&std::env::current_dir()?),
-    };
-    Ok(beside.join(FILES))
 }

@@ -89,7 +89,9 @@ impl Pen<'_> {
             }
             NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
             NodeKind::File { name, media_type, size: bytes, uri } => {
-                let text = format!("{name} ({media_type}, {}) {uri}", size(*bytes));
+                // Where the store keeps it, its hash helps nobody who looks.
+                let place = if uri.starts_with("blob:") { "" } else { uri };
+                let text = format!("{name} ({media_type}, {}) {place}", size(*bytes));
                 self.remark(Tone::Plain, Sign::Output, &text, indent)
             }
             NodeKind::Custom(custom) => self.remark(Tone::Plain, Sign::Output, &custom.fallback, indent),
