@@ -52,9 +52,6 @@ pub(crate) struct ChatArgs {
     /// How many earlier messages are shown at the beginning
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = count, allow_negative_numbers = true)]
     pub(crate) history: usize,
-    /// The prices that /usage reckons with, as in `show`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) prices: Option<PathBuf>,
     /// Writes every event as one line of JSON, with its run
     #[arg(long)]
     pub(crate) json: bool,

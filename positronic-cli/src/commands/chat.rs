@@ -62,7 +62,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
             Some(folder) => Some(folder.clone()),
             None => kept.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
-        prices: crate::prices::prices(args.prices.as_deref(), &ui.settings)?,
+        prices: crate::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
         words: ui.silent(),
         kept: kept.clone(),
     };
