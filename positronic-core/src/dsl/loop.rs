@@ -20,7 +20,8 @@ use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
 use crate::plan::{Document, LoopPlan, ToolPlan};
 use crate::record::{
-    AskMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, ToolId, micros,
+    AskMore, BatchPolicy, CODE, ContextItem, Limits, LoopOutcome, ModelFacts, ModelResponse, Money, MoneyError,
+    OnLimit, Part, ProposedCall, Settings, Tier, ToolId, micros,
 };
 
 /// A loop's configuration for one round: what the model is told, and what it can call.
@@ -45,6 +46,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 settings: Settings::default(),
                 plugins: IndexMap::new(),
                 compaction: None,
+                answer: None,
                 on_exit: None,
             },
             exits: Vec::new(),
@@ -114,7 +116,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         brain: Brain<O2, S2, V2, R>,
         build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
     ) -> Self {
-        let tool: Tool<O, S, V> = build(BrainTool::new(tool_id(name), brain)).into();
+        let tool = Tool::<O, S, V>::brain(name, brain, build);
         self.add(tool.plan)
     }
 
@@ -264,6 +266,39 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
+    /// Decides this round in code: the loop makes these calls, in this order, and no model is asked. Without a call the loop
+    /// ends, as it does with a model's text.
+    ///
+    /// Tools and brains run as for a model: at once up to [`Loop::parallel`], with approvals, and recorded. What is decided is to
+    /// follow from the state and from [`cx.history()`](super::LoopContext::history), since after a restart it is asked again.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # use positronic_core::dsl::Tool;
+    /// # fn brew() -> Tool<(), Vec<String>, ()> {
+    /// #     Tool::new("brew", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("hot").update(|teas: &mut Vec<String>| teas.clear()))))
+    /// # }
+    /// let kitchen = brain("Kitchen").state(vec!["oolong".to_owned()]).r#loop("Brew", |cx| {
+    ///     let calls = cx.state.iter().map(|_| ("brew", serde_json::json!({})));
+    ///     cx.system("").tools([brew()]).decided(calls)
+    /// });
+    /// # let _ = kitchen;
+    /// ```
+    pub fn decided<N: Into<String>>(mut self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let call = |(name, arguments): (N, Value)| ProposedCall {
+            provider_id: None,
+            name: name.into(),
+            arguments: arguments.to_string(),
+            data: None,
+        };
+        let calls: Vec<_> = calls.into_iter().map(call).collect();
+        let parts = (0..).zip(&calls).map(|(index, _)| Part::Call { index }).collect();
+        let (provider, model) = (CODE.to_owned(), CODE.to_owned());
+        let facts = ModelFacts { provider, model, ..ModelFacts::default() };
+        self.plan.answer = Some(ModelResponse { parts, calls, facts });
+        self
+    }
+
     /// Folds the loop's outcome into the state when the loop ends by its model, an exit tool or a limit. It does not run
     /// when the run is cancelled or the loop fails: then nothing comes after the loop.
     pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Send + Sync + 'static) -> Self {
@@ -281,6 +316,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
             };
             Arc::make_mut(tool).decl.flags.exit = true;
         }
+        self.plan.settings.in_code = self.plan.answer.is_some();
         Ok(self.plan)
     }
 }

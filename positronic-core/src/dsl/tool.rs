@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::about::{About, about_methods, tool_id, tries_methods};
 use super::approval::{reading, verdict};
-use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, Services, State, ToolArgs, Unset};
+use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, Services, State, ToolArgs, Unset, Within};
+use super::brain::Brain;
+use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::mistake::mistake;
 use super::reply::IntoReply;
@@ -75,6 +77,23 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         R: IntoReply<S>,
     {
         ToolBuilder::new(name).description(description).execute_json(schema, execute)
+    }
+}
+
+impl<O: Options, S: State, V: Services> Tool<O, S, V> {
+    /// Builds a tool that runs a brain, as a value; [`Loop::brain`](super::Loop::brain) says what it does.
+    ///
+    /// # Panics
+    ///
+    /// When `name` is no tool name.
+    #[track_caller]
+    #[must_use]
+    pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
+        name: &str,
+        brain: Brain<O2, S2, V2, R>,
+        build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
+    ) -> Self {
+        build(BrainTool::new(tool_id(name), brain)).into()
     }
 }
 

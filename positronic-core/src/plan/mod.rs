@@ -19,8 +19,8 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::record::{
-    BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, PluginStates, Settings, Shape, StageKind,
-    StageShape, ToolDecl, ToolId, TriggerChange,
+    BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, ModelResponse, PluginStates, Settings,
+    Shape, StageKind, StageShape, ToolDecl, ToolId, TriggerChange,
 };
 use crate::tools::Schema;
 
@@ -132,6 +132,8 @@ pub struct LoopPlan {
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
     /// What stands for the older messages from this round on; none changes nothing.
     pub compaction: Option<Compaction>,
+    /// The answer of this round, given in the place of a model.
+    pub answer: Option<ModelResponse>,
     /// Makes the next state when the loop ends.
     pub on_exit: Option<ExitFn>,
 }

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::record::{Body, Charge, Event, Money, Path, PriceTable, Seq, Usage};
+use crate::record::{Body, CODE, Charge, Event, Money, Path, PriceTable, Seq, Usage};
 
 /// What a run used and what it cost.
 ///
@@ -49,10 +49,13 @@ pub struct CallCost {
 }
 
 impl CallCost {
-    /// Reckons what an answer cost; none where the event is no answer.
+    /// Reckons what an answer cost; none where the event is no answer, or the answer is that of code.
     #[must_use]
     pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
         let Body::LoopModelResult { facts, .. } = &event.body else { return None };
+        if facts.provider == CODE {
+            return None;
+        }
         Some(Self {
             seq: event.seq,
             path: event.path.clone(),

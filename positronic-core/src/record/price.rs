@@ -6,6 +6,7 @@ use std::str::FromStr;
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::request::CODE;
 use super::usage::{ModelFacts, Usage};
 
 /// How many tokens a price is for.
@@ -278,11 +279,14 @@ impl PriceTable {
     }
 
     /// Reckons what an answer cost; none where its model has no price, or where it came without its tokens: a request is
-    /// never empty.
+    /// never empty. What code said in the place of a model costs nothing.
     #[must_use]
     pub fn charge(&self, facts: &ModelFacts) -> Option<Charge> {
-        let price = self.price(facts).filter(|_| facts.usage.total() > 0)?;
-        let (amount, currency) = (price.of(&facts.usage), self.currency.clone());
+        let amount = match facts.provider == CODE {
+            true => Money::default(),
+            false => self.price(facts).filter(|_| facts.usage.total() > 0)?.of(&facts.usage),
+        };
+        let currency = self.currency.clone();
         Some(Charge { amount, currency, as_of: Some(self.as_of.clone()) })
     }
 

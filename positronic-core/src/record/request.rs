@@ -124,7 +124,13 @@ pub struct Settings {
     /// Fields that are sent to the provider as they are.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub extra: Named,
+    /// Whether the loop's code answers in the place of a model, as [`Loop::decided`](crate::dsl::Loop::decided) says.
+    #[serde(skip_serializing_if = "is_default")]
+    pub in_code: bool,
 }
+
+/// The model and the provider of an answer that code gives in the place of a model.
+pub const CODE: &str = "code";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

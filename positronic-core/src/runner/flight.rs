@@ -16,8 +16,8 @@ use crate::machine::{Effect, RunState};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::record::{
-    Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall, PublicId,
-    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
+    Body, CODE, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall,
+    PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -91,8 +91,11 @@ impl Worker {
             Effect::Step { path, attempt } => (path, Body::StepStart { attempt: *attempt }),
             Effect::Execute { path, attempt } => (path, Body::LoopToolStart { attempt: *attempt }),
             Effect::Ask { path, attempt } => {
-                let tier = state.looped(path)?.prepared.settings.tier;
-                let model = self.shared.runner.model_of(tier).name();
+                let settings = &state.looped(path)?.prepared.settings;
+                let model = match settings.in_code {
+                    true => CODE.to_owned(),
+                    false => self.shared.runner.model_of(settings.tier).name(),
+                };
                 (path, Body::LoopModelCall { attempt: *attempt, model, question: None })
             }
             _ => return None,
@@ -146,7 +149,10 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
-            let asked = ask(&shared, &*model, &request, Some(after)).await;
+            let asked = match request.settings.in_code {
+                true => decided(plan.as_deref()),
+                false => ask(&shared, &*model, &request, Some(after)).await,
+            };
             let duration = took(&shared, started);
             let result = match asked {
                 Ok(response) => {
@@ -239,6 +245,14 @@ pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     Error::new(match said {
         Some(said) => format!("it panicked: {said}"),
         None => "it panicked".to_owned(),
+    })
+}
+
+/// Takes the answer that a loop's code gives in the place of a model.
+fn decided(plan: Option<&LoopPlan>) -> Result<ModelResponse, ModelError> {
+    plan.and_then(|plan| plan.answer.clone()).ok_or_else(|| {
+        let kind = crate::record::ModelErrorKind::BadRequest;
+        ModelError::new(kind, "the round was to be decided in code, but the loop's code decides nothing any more")
     })
 }
 

@@ -106,7 +106,9 @@ impl Worker {
     /// Refuses a limit of money that cannot be kept, as far as that is known before the model has answered.
     fn priced(&self, path: &Path, plan: &LoopPlan) -> crate::Result<()> {
         let runner = &self.shared.runner;
-        if !limits_money(&self.shared.state(), path) && plan.limits.max_money.is_none() {
+        let is_limited = limits_money(&self.shared.state(), path) || plan.limits.max_money.is_some();
+        // What code decides costs nothing, whoever's prices they are.
+        if !is_limited || plan.answer.is_some() {
             return Ok(());
         }
         let Some(prices) = &runner.prices else {

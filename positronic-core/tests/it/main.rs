@@ -19,6 +19,7 @@ mod cancel;
 mod conversations;
 mod costs;
 mod crash;
+mod decided;
 mod due;
 mod events;
 mod exits;
