@@ -61,6 +61,8 @@ pub mod runner;
 pub mod sink;
 pub mod store;
 pub mod testing;
+#[cfg(feature = "toolbox")]
+pub mod toolbox;
 pub mod tools;
 
 pub use error::{Error, Result};

@@ -11,6 +11,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("plan", &["tools"]),
     ("dsl", &["plan", "tools", "machine"]),
     ("plugins", &["dsl", "plan", "tools"]),
+    ("toolbox", &["dsl"]),
     ("model", &[]),
     ("store", &[]),
     ("sink", &[]),
@@ -19,9 +20,19 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("testing", &["dsl", "machine", "model", "projection", "runner", "store"]),
 ];
 
-/// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, and the sink that
-/// writes where it may block.
-const TOKIO: &[&str] = &["runner/", "testing/", "model/openai/transport.rs", "model/scripted.rs", "sink/json_lines.rs"];
+/// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, the sink that
+/// writes where it may block, and the places of the toolbox that block, wait or ask for addresses.
+const TOKIO: &[&str] = &[
+    "runner/",
+    "testing/",
+    "model/openai/transport.rs",
+    "model/scripted.rs",
+    "sink/json_lines.rs",
+    "toolbox/blocking.rs",
+    "toolbox/code/runner.rs",
+    "toolbox/web/fetcher.rs",
+    "toolbox/web/resolve.rs",
+];
 
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,0 +1,152 @@
+//! `write_file`, `read_file` and `list_files`: an agent's way to its output folder.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::blocking::blocking;
+use super::folder::{FolderError, OutputFolder, Overwrite};
+use crate::dsl::{Options, Services, State, Tool, ToolContext};
+use crate::error::Result;
+use crate::record::FileOutput;
+
+/// How many entries one `list_files` gives.
+const LISTED: usize = 500;
+
+/// Makes the three tools for files.
+///
+/// ```
+/// use positronic_core::prelude::*;
+/// use positronic_core::toolbox::{self, OutputFolder};
+///
+/// # fn main() -> positronic_core::Result<()> {
+/// # let place = std::env::temp_dir().join(format!("positronic-files-{}", std::process::id()));
+/// let folder = OutputFolder::open(&place)?;
+/// let writer = brain("Writer").r#loop("Write", move |cx| cx.system("Write.").tools(toolbox::files(&folder)));
+/// # let _ = writer;
+/// # std::fs::remove_dir_all(place)?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn files<O: Options, S: State, V: Services>(folder: &OutputFolder) -> [Tool<O, S, V>; 3] {
+    [write_file(folder), read_file(folder), list_files(folder)]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WriteFile {
+    /// The file's path in the output folder, such as `notes/report.md`.
+    path: String,
+    /// The whole text of the file.
+    content: String,
+}
+
+/// Makes the tool that writes a text file, which becomes a `file` output.
+#[must_use]
+pub fn write_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> Tool<O, S, V> {
+    let (asked, folder) = (folder.clone(), folder.clone());
+    Tool::new("write_file", |t| {
+        t.title("Write a file")
+            .description("Writes a text file into the output folder; a file of this name is replaced as a whole.")
+            .idempotent()
+            .approval(move |file: &WriteFile, _| {
+                let asks = asked.options().overwrite == Overwrite::Ask && asked.has(&file.path).unwrap_or_default();
+                asks.then(|| format!("`{}` is there already and would be replaced", file.path))
+            })
+            .execute(move |WriteFile { path, content }, cx: ToolContext<O, S, V>| {
+                let folder = folder.clone();
+                async move {
+                    let (writes, text) = (folder.clone(), content);
+                    let file = blocking(move || {
+                        if writes.options().overwrite == Overwrite::Refuse && writes.has(&path)? {
+                            return Err(FolderError::Exists { path });
+                        }
+                        writes.write(&path, text.as_bytes())
+                    })
+                    .await?;
+                    let written = json!({"path": file.name, "size": file.size});
+                    show(&cx, &folder, file).await?;
+                    Ok(written)
+                }
+            })
+    })
+}
+
+/// How large a file may be whose bytes are kept with the run, in bytes: what stores take. A larger one is in the folder alone.
+const KEPT: u64 = 32 << 20;
+
+/// Makes a file of the folder an output of the call.
+pub(super) async fn show<O, S, V>(cx: &ToolContext<O, S, V>, folder: &OutputFolder, file: FileOutput) -> Result<()> {
+    if file.size > KEPT {
+        return cx.add_file(file);
+    }
+    let (folder, FileOutput { name, media_type, .. }) = (folder.clone(), file);
+    let path = name.clone();
+    let bytes = blocking(move || folder.bytes(&path)).await?;
+    cx.save_file(name, media_type, bytes).await.map(|_| ())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReadFile {
+    /// The file's path in the output folder.
+    path: String,
+    /// Where to begin, in bytes; the beginning where nothing is said.
+    #[serde(default)]
+    offset: u64,
+}
+
+/// Makes the tool that reads a text file, in parts where it is long.
+#[must_use]
+pub fn read_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> Tool<O, S, V> {
+    let folder = folder.clone();
+    Tool::new("read_file", |t| {
+        t.title("Read a file")
+            .description("Reads a text file of the output folder. A long one comes in parts.")
+            .read_only()
+            .execute(move |ReadFile { path, offset }, _| {
+                let folder = folder.clone();
+                async move {
+                    let read = blocking(move || folder.read(&path, offset)).await?;
+                    Ok(match read.next {
+                        None => read.text,
+                        Some(next) => format!(
+                            "{}\n[cut: the file has {} bytes; read on with `offset` {next}]",
+                            read.text, read.size
+                        ),
+                    })
+                }
+            })
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListFiles {
+    /// A folder in the output folder; the whole output folder where nothing is said.
+    folder: Option<String>,
+}
+
+/// Makes the tool that lists what is in the folder.
+#[must_use]
+pub fn list_files<O: Options, S: State, V: Services>(folder: &OutputFolder) -> Tool<O, S, V> {
+    let folder = folder.clone();
+    Tool::new("list_files", |t| {
+        t.title("List files")
+            .description("Lists the files of the output folder, with their sizes in bytes.")
+            .read_only()
+            .execute(move |ListFiles { folder: inner }, _| {
+                let folder = folder.clone();
+                async move {
+                    let mut entries = blocking(move || folder.list(inner.as_deref())).await?;
+                    let left_out = entries.len().saturating_sub(LISTED);
+                    entries.truncate(LISTED);
+                    Ok(match left_out {
+                        0 => json!({"files": entries}),
+                        more => json!({"files": entries, "note": format!("{more} more are left out; name a folder")}),
+                    })
+                }
+            })
+    })
+}

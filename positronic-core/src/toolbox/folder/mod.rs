@@ -1,0 +1,366 @@
+//! A folder for what agents make, held as a capability: whoever has it reaches what is inside, and nothing else.
+
+mod error;
+mod name;
+mod walk;
+
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions};
+use futures::lock::Mutex;
+use sha2::{Digest as _, Sha256};
+use typed_builder::TypedBuilder;
+
+use crate::record::FileOutput;
+
+pub use error::FolderError;
+pub(super) use name::OWN;
+pub use walk::FolderEntry;
+
+/// What an [`OutputFolder`] takes and gives.
+#[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
+pub struct FolderOptions {
+    /// How large one file may be, in bytes; 16 MiB where nothing is said, since models write kilobytes and what programs make
+    /// for people to open is seldom larger.
+    #[builder(default = 16 << 20)]
+    pub max_file: u64,
+    /// How large all files may be together, in bytes; 256 MiB where nothing is said, sixteen of the largest.
+    #[builder(default = 256 << 20)]
+    pub max_total: u64,
+    /// How many files there may be; 1000 where nothing is said, as many as one call may show.
+    #[builder(default = 1000)]
+    pub max_files: usize,
+    /// How much of a file one `read_file` gives, in bytes; 64 KiB where nothing is said: some 16,000 tokens, an eighth of
+    /// the window of 128,000 that is common.
+    #[builder(default = 64 << 10)]
+    pub max_read: usize,
+    /// Whether `write_file` may replace a file.
+    #[builder(default)]
+    pub overwrite: Overwrite,
+}
+
+impl Default for FolderOptions {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+/// Whether a file may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overwrite {
+    /// It may.
+    #[default]
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It may not.
+    Refuse,
+}
+
+/// A folder that agents write to and read from. A clone is the same folder.
+///
+/// Paths are relative to it, with `/` between their parts. None leads out: not `..`, not an absolute path, and not a link that
+/// somebody has put into it.
+///
+/// ```
+/// use positronic_core::toolbox::OutputFolder;
+///
+/// # fn main() -> positronic_core::Result<()> {
+/// # let place = std::env::temp_dir().join(format!("positronic-doc-{}", std::process::id()));
+/// let folder = OutputFolder::open(&place)?;
+/// folder.write("notes/tea.md", b"Tea is hot.")?;
+/// assert_eq!(folder.read("notes/tea.md", 0)?.text, "Tea is hot.");
+/// assert!(folder.write("../tea.md", b"").is_err());
+/// # std::fs::remove_dir_all(place)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct OutputFolder {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    dir: Dir,
+    place: PathBuf,
+    options: FolderOptions,
+    /// Held by whoever runs a program here, so that a new file is known to be its.
+    busy: Arc<Mutex<()>>,
+}
+
+/// Part of a text file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadText {
+    /// The text.
+    pub text: String,
+    /// The size of the whole file, in bytes.
+    pub size: u64,
+    /// Where to read on, in bytes, when this was not the end.
+    pub next: Option<u64>,
+}
+
+impl OutputFolder {
+    /// Opens a folder with the default limits, and makes it where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::Io`] when it can neither be opened nor made.
+    pub fn open(place: impl AsRef<Path>) -> Result<Self, FolderError> {
+        Self::with(place, FolderOptions::default())
+    }
+
+    /// Opens a folder, and makes it where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::Io`] when it can neither be opened nor made.
+    pub fn with(place: impl AsRef<Path>, options: FolderOptions) -> Result<Self, FolderError> {
+        let place = place.as_ref();
+        let failed = |source| FolderError::Io { path: place.display().to_string(), source };
+        Dir::create_ambient_dir_all(place, ambient_authority()).map_err(failed)?;
+        let place = place.canonicalize().map_err(failed)?;
+        let dir = Dir::open_ambient_dir(&place, ambient_authority()).map_err(failed)?;
+        Ok(Self::of(dir, place, options))
+    }
+
+    /// Opens a folder in this one, for instance one a run: `base.folder(cx.run_id().as_str())`.
+    ///
+    /// # Errors
+    ///
+    /// A [`FolderError`] when the path is none, or the folder can neither be opened nor made.
+    pub fn folder(&self, path: &str) -> Result<Self, FolderError> {
+        let inside = name::checked(path)?;
+        self.inner.dir.create_dir_all(&inside).map_err(io(path))?;
+        let dir = self.inner.dir.open_dir(&inside).map_err(io(path))?;
+        Ok(Self::of(dir, self.inner.place.join(inside), self.inner.options.clone()))
+    }
+
+    fn of(dir: Dir, place: PathBuf, options: FolderOptions) -> Self {
+        Self { inner: Arc::new(Inner { dir, place, options, busy: Arc::default() }) }
+    }
+
+    /// Returns where it is.
+    #[must_use]
+    pub fn place(&self) -> &Path {
+        &self.inner.place
+    }
+
+    /// Returns what it takes and gives.
+    #[must_use]
+    pub fn options(&self) -> &FolderOptions {
+        &self.inner.options
+    }
+
+    pub(super) fn dir(&self) -> &Dir {
+        &self.inner.dir
+    }
+
+    pub(super) fn busy(&self) -> Arc<Mutex<()>> {
+        Arc::clone(&self.inner.busy)
+    }
+
+    /// Says whether there is something of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::Name`] when the path is none.
+    pub fn has(&self, path: &str) -> Result<bool, FolderError> {
+        let inside = name::checked(path)?;
+        Ok(self.inner.dir.symlink_metadata(inside).is_ok())
+    }
+
+    /// Writes a file, whole or not at all, and makes the folders that it is in.
+    ///
+    /// # Errors
+    ///
+    /// A [`FolderError`] when the path is none, when something other than a file has it, when a limit of the folder would be
+    /// passed, or when the operating system refuses.
+    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<FileOutput, FolderError> {
+        let inside = name::checked(path)?;
+        let FolderOptions { max_file, max_total, max_files, .. } = self.inner.options;
+        let size = bytes.len() as u64;
+        if size > max_file {
+            return Err(FolderError::TooLarge { path: path.to_owned(), size, limit: max_file });
+        }
+        let dir = &self.inner.dir;
+        let before = match dir.symlink_metadata(&inside) {
+            Ok(known) if known.is_dir() => return Err(no_file(path, "a folder")),
+            Ok(known) if known.is_file() => Some(known.len()),
+            Ok(_) | Err(_) => None,
+        };
+        let stamps = self.stamps()?;
+        let total = (stamps.total() + size).saturating_sub(before.unwrap_or(0));
+        if total > max_total {
+            let (used, limit) = (format!("{total} bytes with this file"), format!("{max_total}"));
+            return Err(FolderError::Full { used, limit });
+        }
+        let count = stamps.len() + usize::from(before.is_none());
+        if count > max_files {
+            return Err(FolderError::Full {
+                used: format!("{count} files with this one"),
+                limit: max_files.to_string(),
+            });
+        }
+        let parent = inside.parent().map(Path::to_owned).unwrap_or_default();
+        if !parent.as_os_str().is_empty() {
+            dir.create_dir_all(&parent).map_err(io(path))?;
+        }
+        // Written aside and renamed, so that a link is replaced and not followed, and nobody reads half a file.
+        let aside = parent.join(own_name("tmp"));
+        let written = (|| {
+            let mut file = dir.open_with(&aside, OpenOptions::new().write(true).create_new(true))?;
+            file.write_all(bytes)?;
+            dir.rename(&aside, dir, &inside)
+        })();
+        if let Err(source) = written {
+            // What was not made cannot be taken away.
+            _ = dir.remove_file(&aside);
+            return Err(io(path)(source));
+        }
+        Ok(output(&inside, size, Sha256::digest(bytes).as_slice()))
+    }
+
+    /// Reads text from an offset on, as much as one reading gives.
+    ///
+    /// # Errors
+    ///
+    /// A [`FolderError`] when the path is none, no file has it, it is no text, or the operating system refuses.
+    pub fn read(&self, path: &str, offset: u64) -> Result<ReadText, FolderError> {
+        use std::io::{Seek as _, SeekFrom};
+
+        let (mut file, size) = self.file(path)?;
+        let limit = self.inner.options.max_read as u64;
+        file.seek(SeekFrom::Start(offset)).map_err(io(path))?;
+        let mut bytes = Vec::new();
+        file.take(limit).read_to_end(&mut bytes).map_err(io(path))?;
+        let binary = || FolderError::Binary { path: path.to_owned(), size, media_type: media_type(Path::new(path)) };
+        let end = offset.saturating_add(bytes.len() as u64);
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let whole = error.utf8_error().valid_up_to();
+                // A letter may be cut where this part ends, but nowhere else.
+                let cut = error.as_bytes().len() - whole;
+                if error.utf8_error().error_len().is_some() || cut > 3 || whole == 0 {
+                    return Err(binary());
+                }
+                let mut bytes = error.into_bytes();
+                bytes.truncate(whole);
+                String::from_utf8(bytes).map_err(|_| binary())?
+            }
+        };
+        if text.contains('\0') {
+            return Err(binary());
+        }
+        let read = offset.saturating_add(text.len() as u64);
+        let next = (read < size && end > offset).then_some(read);
+        Ok(ReadText { text, size, next })
+    }
+
+    /// Describes a file, with the hash of its bytes.
+    ///
+    /// # Errors
+    ///
+    /// A [`FolderError`] when the path is none, no file has it, or the operating system refuses.
+    pub fn describe(&self, path: &str) -> Result<FileOutput, FolderError> {
+        let (mut file, size) = self.file(path)?;
+        let mut hash = Sha256::new();
+        let mut part = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut part) {
+                Ok(0) => break,
+                Ok(read) => hash.update(part.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(io(path)(error)),
+            }
+        }
+        Ok(output(&name::checked(path)?, size, hash.finalize().as_slice()))
+    }
+
+    /// Reads a whole file, up to the size that a file may have.
+    ///
+    /// # Errors
+    ///
+    /// A [`FolderError`] when the path is none, no file has it, it is too large, or the operating system refuses.
+    pub fn bytes(&self, path: &str) -> Result<Vec<u8>, FolderError> {
+        let (file, size) = self.file(path)?;
+        let limit = self.inner.options.max_file;
+        let mut bytes = Vec::new();
+        let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(io(path))?;
+        if read as u64 > limit {
+            return Err(FolderError::TooLarge { path: path.to_owned(), size, limit });
+        }
+        Ok(bytes)
+    }
+
+    /// Opens a file to read it. What is no file is refused after it is open, so that nobody can put a pipe in its place.
+    fn file(&self, path: &str) -> Result<(File, u64), FolderError> {
+        let inside = name::checked(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use cap_std::fs::OpenOptionsExt as _;
+            // A pipe without a writer would be waited for otherwise.
+            options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        }
+        let file = self.inner.dir.open_with(&inside, &options).map_err(io(path))?;
+        let known = file.metadata().map_err(io(path))?;
+        if known.is_dir() {
+            return Err(no_file(path, "a folder"));
+        }
+        if !known.is_file() {
+            return Err(no_file(path, "a pipe or a device"));
+        }
+        Ok((file, known.len()))
+    }
+}
+
+impl fmt::Debug for OutputFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputFolder").field("place", &self.inner.place).finish_non_exhaustive()
+    }
+}
+
+/// Makes a name that nobody else uses.
+pub(super) fn own_name(what: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{OWN}{}-{}-{what}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn output(inside: &Path, size: u64, hash: &[u8]) -> FileOutput {
+    use std::fmt::Write as _;
+
+    let mut sha256 = String::with_capacity(64);
+    for byte in hash {
+        // Writing to a string cannot fail.
+        _ = write!(sha256, "{byte:02x}");
+    }
+    let name = slashed(inside);
+    FileOutput { media_type: media_type(inside), size, sha256, uri: name.clone(), name }
+}
+
+/// Writes a path with `/` between its parts.
+fn slashed(path: &Path) -> String {
+    path.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+fn media_type(path: &Path) -> String {
+    mime_guess::from_path(path).first_or_octet_stream().essence_str().to_owned()
+}
+
+fn no_file(path: &str, kind: &'static str) -> FolderError {
+    FolderError::NoFile { path: path.to_owned(), kind }
+}
+
+fn io(path: &str) -> impl Fn(std::io::Error) -> FolderError + '_ {
+    move |source| match source.kind() {
+        std::io::ErrorKind::NotFound => FolderError::Missing { path: path.to_owned() },
+        _ => FolderError::Io { path: path.to_owned(), source },
+    }
+}

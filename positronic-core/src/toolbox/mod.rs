@@ -1,0 +1,49 @@
+//! Tools for agents, each with limits: files, programs, the web, and an end.
+//!
+//! What a tool may touch is a value that the author makes once, such as an [`OutputFolder`]; the tools are made of it in the
+//! loop's configuration, which runs before every model call. So what is allowed stands in the author's code, never in a model's
+//! arguments.
+//!
+//! | tools | made by | of | asks a person |
+//! |---|---|---|---|
+//! | `write_file`, `read_file`, `list_files` | [`files`] | [`OutputFolder`] | where the author says so, before a file is replaced |
+//! | `run_code` | [`run_code`] | [`CodeRunner`] | always, but for the languages that the author names |
+//! | `http_fetch` | [`http_fetch`] | [`Fetcher`] | where the author says so, for hosts that are not listed |
+//! | `search_web` | [`search_web`] | [`WebSearch`] | no |
+//! | `finish` | [`finish`], [`finish_with`] | – | no |
+//!
+//! ```no_run
+//! use positronic_core::prelude::*;
+//! use positronic_core::toolbox::{self, CodeOptions, CodeRunner, OutputFolder, WebSearch};
+//!
+//! # fn main() -> positronic_core::Result<()> {
+//! let folder = OutputFolder::open("out")?;
+//! let code = CodeRunner::new(&folder, CodeOptions::builder().unattended(["python3"]).build());
+//! let web = WebSearch::duckduckgo()?;
+//! let agent = brain("Agent").r#loop("Work", move |cx| {
+//!     cx.system("Reach the goal, and finish.")
+//!         .tools(toolbox::files(&folder))
+//!         .tools([toolbox::run_code(&code), toolbox::search_web(&web), toolbox::finish(Some(&folder))])
+//! });
+//! # let _ = agent;
+//! # Ok(())
+//! # }
+//! ```
+
+mod blocking;
+mod code;
+mod files;
+mod finish;
+mod folder;
+mod search;
+mod web;
+
+pub use code::{CodeError, CodeLimits, CodeOptions, CodeRunner, Interpreter, OnMissing, Protection, Ran, run_code};
+pub use files::{files, list_files, read_file, write_file};
+pub use finish::{Finished, finish, finish_with};
+pub use folder::{FolderEntry, FolderError, FolderOptions, OutputFolder, Overwrite, ReadText};
+pub use search::{DuckDuckGo, SearchError, SearchHit, SearchOptions, SearchProvider, WebSearch, search_web};
+pub use web::{
+    FetchError, FetchOptions, Fetched, Fetcher, HostResolver, HtmlAs, PrivateAddresses, SystemResolver, Unlisted,
+    http_fetch,
+};

@@ -1,0 +1,347 @@
+//! One GET, with all its checks.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Response, redirect};
+use serde::Serialize;
+use typed_builder::TypedBuilder;
+use url::{Host, Url};
+
+use super::address::PrivateAddresses;
+use super::error::{FetchError, REDIRECTS};
+use super::hosts::{HostPattern, Unlisted};
+use super::resolve::{Checked, HostResolver, NotPublic, SystemResolver};
+use super::text::readable;
+
+/// What may be fetched, and how.
+#[derive(Clone, TypedBuilder)]
+pub struct FetchOptions {
+    /// The hosts: `docs.rs`, `*.example.org` for all names below it, `127.0.0.1:8080` for a port that is not the usual one;
+    /// none where nothing is said.
+    #[builder(default, setter(transform = |hosts: impl IntoIterator<Item = impl Into<String>>| {
+        hosts.into_iter().map(Into::into).collect()
+    }))]
+    pub hosts: Vec<String>,
+    /// What to do about a host that is not listed.
+    #[builder(default)]
+    pub unlisted: Unlisted,
+    /// Whether addresses that are not in the public internet may be connected to.
+    #[builder(default)]
+    pub private: PrivateAddresses,
+    /// How long a request may take, with all redirects; 30 seconds where nothing is said, what browsers' people wait at most.
+    #[builder(default = Duration::from_secs(30))]
+    pub time: Duration,
+    /// How much is read of an answer, in bytes; 1 MiB where nothing is said, four times the median page's own HTML and then some.
+    #[builder(default = 1 << 20)]
+    pub max_bytes: usize,
+    /// How much text is given to the model, in bytes; 64 KiB where nothing is said, as for a file.
+    #[builder(default = 64 << 10)]
+    pub max_text: usize,
+    /// How a page is shown.
+    #[builder(default)]
+    pub html: HtmlAs,
+    /// What the request says of who asks.
+    #[builder(default = format!("Mozilla/5.0 (compatible; Positronic/{})", env!("CARGO_PKG_VERSION")), setter(into))]
+    pub user_agent: String,
+    /// Who finds the addresses of names; the operating system where nothing is said.
+    #[builder(default = Arc::new(SystemResolver), setter(transform = |resolver: impl HostResolver| {
+        Arc::new(resolver) as Arc<dyn HostResolver>
+    }))]
+    pub resolver: Arc<dyn HostResolver>,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl fmt::Debug for FetchOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchOptions")
+            .field("hosts", &self.hosts)
+            .field("unlisted", &self.unlisted)
+            .field("private", &self.private)
+            .field("time", &self.time)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a page is shown to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HtmlAs {
+    /// Its text, a line for every block.
+    #[default]
+    Text,
+    /// Its source.
+    Source,
+}
+
+/// What was fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Fetched {
+    /// The address, after all redirects.
+    pub url: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The media type that the host gave.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub media_type: String,
+    /// The text; none where it is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What else there is to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// An answer as it came.
+pub(in crate::toolbox) struct Answer {
+    pub(in crate::toolbox) url: Url,
+    pub(in crate::toolbox) status: u16,
+    media_type: String,
+    pub(in crate::toolbox) bytes: Vec<u8>,
+    whole: bool,
+}
+
+/// Fetches pages and files of listed hosts. A clone is the same fetcher.
+#[derive(Clone)]
+pub struct Fetcher {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: FetchOptions,
+    patterns: Vec<HostPattern>,
+    checked: Checked,
+    client: Client,
+}
+
+impl Fetcher {
+    /// Makes a fetcher.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError::Pattern`] when the list has something that is no host, [`FetchError::Client`] when TLS cannot be set up.
+    pub fn new(options: FetchOptions) -> Result<Self, FetchError> {
+        let patterns = options.hosts.iter().map(|host| HostPattern::parse(host)).collect::<Result<_, _>>();
+        let patterns = patterns.map_err(FetchError::Pattern)?;
+        let checked = Checked { resolver: Arc::clone(&options.resolver), private: options.private };
+        let client = Client::builder()
+            .user_agent(&options.user_agent)
+            .dns_resolver(Arc::new(checked.clone()))
+            // Each redirect is checked as a request of its own.
+            .redirect(redirect::Policy::none())
+            // A proxy would connect to addresses that nobody has checked.
+            .no_proxy()
+            // A connection that is kept was checked when it was made, and what its name means may have changed.
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| FetchError::Client(said(&error)))?;
+        Ok(Self { inner: Arc::new(Inner { options, patterns, checked, client }) })
+    }
+
+    /// Returns what may be fetched, and how.
+    #[must_use]
+    pub fn options(&self) -> &FetchOptions {
+        &self.inner.options
+    }
+
+    /// Lists the hosts in a sentence.
+    pub(super) fn hosts(&self) -> String {
+        let hosts: Vec<_> = self.inner.options.hosts.iter().map(|host| format!("`{host}`")).collect();
+        match (hosts.is_empty(), self.inner.options.unlisted) {
+            (true, Unlisted::Refuse) => "none".to_owned(),
+            (true, Unlisted::Ask) => "each after a person has allowed it".to_owned(),
+            (false, Unlisted::Refuse) => hosts.join(", "),
+            (false, Unlisted::Ask) => format!("{}, others after a person has allowed them", hosts.join(", ")),
+        }
+    }
+
+    fn is_listed(&self, url: &Url) -> bool {
+        self.inner.patterns.iter().any(|pattern| pattern.fits(url))
+    }
+
+    /// Says why a person is asked about an address, or that nobody has to be.
+    pub(super) fn asks(&self, url: &str) -> Option<String> {
+        // What is no address fails when it is fetched.
+        let url = parse(url).ok()?;
+        let asks = self.inner.options.unlisted == Unlisted::Ask && !self.is_listed(&url);
+        asks.then(|| format!("the host `{}` is not listed", authority(&url)))
+    }
+
+    /// Fetches a page or a file of a listed host.
+    ///
+    /// # Errors
+    ///
+    /// A [`FetchError`]. An answer with a status such as 404 is none.
+    pub async fn fetch(&self, url: &str) -> Result<Fetched, FetchError> {
+        Ok(self.shown(self.get(parse(url)?, false).await?))
+    }
+
+    /// Fetches what a person has allowed where one had to be asked.
+    pub(super) async fn fetch_approved(&self, url: &str) -> crate::Result<Fetched> {
+        let approved = self.inner.options.unlisted == Unlisted::Ask;
+        let answer = async { self.get(parse(url)?, approved).await }.await;
+        answer.map(|answer| self.shown(answer)).map_err(FetchError::into_tool_error)
+    }
+
+    /// Gets an answer, over redirects.
+    pub(in crate::toolbox) async fn get(&self, url: Url, approved: bool) -> Result<Answer, FetchError> {
+        let time = self.inner.options.time;
+        let host = authority(&url);
+        match tokio::time::timeout(time, self.follow(url, approved)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(FetchError::Time { host, time }),
+        }
+    }
+
+    async fn follow(&self, first: Url, approved: bool) -> Result<Answer, FetchError> {
+        let mut url = first.clone();
+        for hop in 0..=REDIRECTS {
+            if !(self.is_listed(&url) || approved && hop == 0) {
+                return Err(FetchError::Host { host: authority(&url), hosts: self.hosts() });
+            }
+            let response = self.ask(&url).await?;
+            let next = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
+            let Some(next) = next else { return self.read(url, response).await };
+            let next = String::from_utf8_lossy(next.as_bytes()).into_owned();
+            let joined = url.join(&next).map_err(|error| FetchError::Url { url: next, reason: error.to_string() })?;
+            url = checked_scheme(joined)?;
+        }
+        Err(FetchError::Redirects { url: first.to_string() })
+    }
+
+    async fn ask(&self, url: &Url) -> Result<Response, FetchError> {
+        // An address is not resolved, so it is checked here.
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+            Some(Host::Domain(_)) | None => None,
+        };
+        if let Some(address) = address {
+            let kept = self.inner.checked.keep(&address.to_string(), &[address]);
+            kept.map_err(|error| FetchError::Private(error.to_string()))?;
+        }
+        self.inner.client.get(url.clone()).send().await.map_err(|error| {
+            let host = authority(url);
+            match not_public(&error) {
+                Some(refused) => FetchError::Private(refused.to_string()),
+                None => FetchError::Unreachable { host, reason: said(&error) },
+            }
+        })
+    }
+
+    async fn read(&self, url: Url, mut response: Response) -> Result<Answer, FetchError> {
+        let limit = self.inner.options.max_bytes;
+        let status = response.status().as_u16();
+        let media_type =
+            response.headers().get(CONTENT_TYPE).map(|kind| String::from_utf8_lossy(kind.as_bytes()).into_owned());
+        let mut bytes = Vec::new();
+        let mut whole = true;
+        let broken = |error: reqwest::Error| FetchError::Broken { host: authority(&url), reason: said(&error) };
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            let room = limit - bytes.len();
+            bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+            if chunk.len() > room {
+                whole = false;
+                break;
+            }
+        }
+        Ok(Answer { url, status, media_type: media_type.unwrap_or_default(), bytes, whole })
+    }
+
+    fn shown(&self, answer: Answer) -> Fetched {
+        let FetchOptions { max_bytes, max_text, html, .. } = self.inner.options;
+        let Answer { url, status, media_type, bytes, whole } = answer;
+        let mut notes = Vec::new();
+        if !whole {
+            notes.push(format!("the answer was cut after {max_bytes} bytes"));
+        }
+        let mut text = match is_text(&media_type, &bytes) {
+            true => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            false => {
+                notes.push(format!("it is no text but {} bytes of something else, which are not shown", bytes.len()));
+                None
+            }
+        };
+        if html == HtmlAs::Text && media_type.to_ascii_lowercase().contains("html") {
+            text = text.map(|source| readable(&source));
+        }
+        if let Some(text) = text.as_mut().filter(|text| text.len() > max_text) {
+            notes.push(format!("the text was cut after {max_text} of {} bytes", text.len()));
+            text.truncate(text.floor_char_boundary(max_text));
+        }
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        Fetched { url: url.into(), status, media_type, text, note }
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.options.fmt(f)
+    }
+}
+
+pub(in crate::toolbox) fn parse(url: &str) -> Result<Url, FetchError> {
+    match Url::parse(url.trim()) {
+        Ok(url) => checked_scheme(url),
+        Err(error) => Err(FetchError::Url { url: url.escape_debug().to_string(), reason: error.to_string() }),
+    }
+}
+
+/// Takes HTTP addresses alone, without a name and a password.
+fn checked_scheme(mut url: Url) -> Result<Url, FetchError> {
+    let refused = |url: &Url, reason: &str| FetchError::Url { url: url.to_string(), reason: reason.to_owned() };
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refused(&url, "only `http` and `https` can be fetched"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused(&url, "it holds a name or a password"));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Returns the host, with its port where that is not the usual one.
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// Says whether bytes are text, by what the host says and by what they are.
+fn is_text(media_type: &str, bytes: &[u8]) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let named = essence.is_empty()
+        || essence.starts_with("text/")
+        || ["json", "xml", "javascript", "yaml", "toml", "x-sh", "x-www-form-urlencoded", "sql"]
+            .iter()
+            .any(|kind| essence.ends_with(kind));
+    named && !bytes.contains(&0)
+}
+
+/// Finds out whether a request failed because its host is not in the public internet.
+fn not_public(error: &reqwest::Error) -> Option<&NotPublic> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<NotPublic>() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// Writes the innermost cause, which is what people understand.
+fn said(error: &reqwest::Error) -> String {
+    let mut said: &dyn std::error::Error = error;
+    while let Some(cause) = said.source() {
+        said = cause;
+    }
+    said.to_string()
+}

@@ -1,0 +1,63 @@
+//! `http_fetch`: pages and files of hosts that the author lists, and of no host inside the author's own network.
+//!
+//! Every connection goes to an address that was checked: names are resolved here, the connection is made to the addresses that
+//! were found harmless, and nothing is resolved a second time (so a name that changes its address in between gains nothing). A
+//! redirect is a new request, with all checks.
+
+mod address;
+mod error;
+mod fetcher;
+mod hosts;
+mod resolve;
+mod text;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::dsl::{Options, Services, State, Tool};
+
+pub use address::PrivateAddresses;
+pub use error::FetchError;
+pub(super) use fetcher::{Answer, parse};
+pub use fetcher::{FetchOptions, Fetched, Fetcher, HtmlAs};
+pub use hosts::Unlisted;
+pub use resolve::{HostResolver, SystemResolver};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HttpFetch {
+    /// The whole address, beginning with `https://` or `http://`.
+    url: String,
+}
+
+/// Makes the tool that fetches pages and files.
+///
+/// Its result has the address after redirects, the status, the media type and the text; of what is no text, only its size.
+///
+/// ```
+/// use positronic_core::prelude::*;
+/// use positronic_core::toolbox::{self, FetchOptions, Fetcher};
+///
+/// # fn main() -> positronic_core::Result<()> {
+/// let fetcher = Fetcher::new(FetchOptions::builder().hosts(["docs.rs", "*.example.org"]).build())?;
+/// let reader = brain("Reader").r#loop("Read", move |cx| cx.system("Read.").tools([toolbox::http_fetch(&fetcher)]));
+/// # let _ = reader;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn http_fetch<O: Options, S: State, V: Services>(fetcher: &Fetcher) -> Tool<O, S, V> {
+    let (asked, fetcher) = (fetcher.clone(), fetcher.clone());
+    Tool::new("http_fetch", |t| {
+        t.title("Fetch a page")
+            .description(format!("Fetches a page or a text file with GET. Hosts: {}.", fetcher.hosts()))
+            .read_only()
+            .timeout(fetcher.options().time + std::time::Duration::from_secs(5))
+            .approval(move |fetch: &HttpFetch, _| asked.asks(&fetch.url))
+            .execute(move |HttpFetch { url }, _| {
+                let fetcher = fetcher.clone();
+                // That the call runs means that a person has allowed the host, where one had to be asked.
+                async move { fetcher.fetch_approved(&url).await }
+            })
+    })
+}

@@ -1,0 +1,73 @@
+//! From names to addresses that may be connected to.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::address::{PrivateAddresses, is_public};
+
+/// Finds the addresses of a host by its name.
+pub trait HostResolver: Send + Sync + 'static {
+    /// Returns all addresses of the host.
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>>;
+}
+
+/// Asks the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl HostResolver for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, 0)).await?.map(|found| found.ip()).collect()) })
+    }
+}
+
+/// Hands on those addresses of a host that may be connected to. The connection is made to them, and to no others.
+#[derive(Clone)]
+pub(super) struct Checked {
+    pub(super) resolver: Arc<dyn HostResolver>,
+    pub(super) private: PrivateAddresses,
+}
+
+/// No address of a host may be connected to.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("`{host}` is at {addresses}, which is not in the public internet")]
+pub(super) struct NotPublic {
+    host: String,
+    addresses: String,
+}
+
+impl Checked {
+    /// Keeps the addresses that may be connected to.
+    pub(super) fn keep(&self, host: &str, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, NotPublic> {
+        let allowed = |address: &&IpAddr| self.private == PrivateAddresses::Allow || is_public(**address);
+        let kept: Vec<_> = addresses.iter().filter(allowed).copied().collect();
+        if kept.is_empty() && !addresses.is_empty() {
+            let addresses: Vec<_> = addresses.iter().map(IpAddr::to_string).collect();
+            return Err(NotPublic { host: host.to_owned(), addresses: addresses.join(", ") });
+        }
+        Ok(kept)
+    }
+}
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let checked = self.clone();
+        Box::pin(async move {
+            let found = checked.resolver.resolve(name.as_str()).await?;
+            let kept = checked.keep(name.as_str(), &found)?;
+            // The port is set by whoever connects.
+            let addresses: Addrs = Box::new(kept.into_iter().map(|address| SocketAddr::new(address, 0)));
+            Ok(addresses)
+        })
+    }
+}
+
+impl fmt::Debug for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checked").field("private", &self.private).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,66 @@
+//! A folder that goes away with its test, and a brain with one loop of tools.
+
+use positronic_core::dsl::{State, Tool};
+use positronic_core::prelude::*;
+use positronic_core::record::{FileOutput, OutputKind, Pending, PendingKind};
+use positronic_core::runner::Run;
+use positronic_core::testing::Story;
+use positronic_core::toolbox::{FolderOptions, OutputFolder};
+use tempfile::TempDir;
+
+use crate::support::prompt;
+
+/// An output folder `out`, beside a file that nobody in it may read.
+pub(crate) struct Place {
+    pub(crate) outside: TempDir,
+    pub(crate) folder: OutputFolder,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self::with(FolderOptions::default())
+    }
+
+    pub(crate) fn with(options: FolderOptions) -> Self {
+        let outside = TempDir::new().unwrap();
+        std::fs::write(outside.path().join("secret.txt"), "the secret").unwrap();
+        let folder = OutputFolder::with(outside.path().join("out"), options).unwrap();
+        Self { outside, folder }
+    }
+
+    /// Returns the path of the file outside.
+    pub(crate) fn secret(&self) -> String {
+        self.outside.path().join("secret.txt").display().to_string()
+    }
+
+    /// Lists the files in the folder.
+    pub(crate) fn files(&self) -> Vec<String> {
+        self.folder.list(None).unwrap().into_iter().map(|entry| entry.path).collect()
+    }
+}
+
+/// Makes a brain whose loop `Work` has these tools.
+pub(crate) fn desk<S: State + Default>(
+    tools: impl Fn() -> Vec<Tool<(), S, ()>> + Send + Sync + 'static,
+) -> Brain<(), S> {
+    brain("Desk").state(S::default()).r#loop("Work", move |cx| cx.system("Work.").tools(tools()))
+}
+
+/// Returns the files that the loop `Work` has shown.
+pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
+    let outputs = prompt(story, "Work").output.into_iter();
+    let files = outputs.filter_map(|output| match output.kind {
+        OutputKind::File(file) => Some(*file),
+        _ => None,
+    });
+    files.collect()
+}
+
+/// Returns why people are asked.
+pub(crate) fn reasons<R>(run: &Run<R>) -> Vec<String> {
+    let reason = |pending: Pending| match pending.kind {
+        PendingKind::Approval { gate, .. } => gate.reason,
+        PendingKind::Answer { .. } | PendingKind::More { .. } => panic!("{} waits for something else", pending.call),
+    };
+    run.pending().into_iter().map(reason).collect()
+}

@@ -1,0 +1,214 @@
+//! `write_file`, `read_file` and `list_files`: nothing leads out of the folder, and everything has a limit.
+
+use std::os::unix::fs::symlink;
+
+use positronic_core::model::scripted::Reply;
+use positronic_core::record::ToolResult;
+use positronic_core::toolbox::{self, FolderError, FolderOptions, Overwrite};
+use serde_json::{Value, json};
+
+use crate::desk::{Place, desk, reasons, shown_files};
+use crate::support::{Play, done, error_of, path, results, success, waits};
+
+fn write(path: &str, content: &str) -> (&'static str, Value) {
+    ("write_file", json!({"path": path, "content": content}))
+}
+
+#[tokio::test]
+async fn a_file_is_written_listed_read_and_shown() {
+    let place = Place::new();
+    let folder = place.folder.clone();
+    let play = Play::new([
+        Reply::calls([write("notes/tea.md", "Tea is hot."), write("./a.csv", "1,2")]),
+        Reply::calls([
+            ("list_files", json!({})),
+            ("list_files", json!({"folder": "notes"})),
+            ("read_file", json!({"path": "notes/tea.md"})),
+        ]),
+        done(),
+    ]);
+
+    let story = play.run(&desk::<Value>(move || toolbox::files(&folder).into()), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success(json!({"path": "notes/tea.md", "size": 11})));
+    let tea = json!({"path": "notes/tea.md", "kind": "file", "size": 11});
+    let folder = json!({"path": "notes", "kind": "folder"});
+    assert_eq!(results[2], success(json!({"files": [{"path": "a.csv", "kind": "file", "size": 3}, folder, tea]})));
+    assert_eq!(results[3], success(json!({"files": [tea]})));
+    assert_eq!(results[4], success("Tea is hot."));
+    let files = shown_files(&story);
+    assert_eq!((&*files[0].name, &*files[0].media_type, files[0].size), ("notes/tea.md", "text/markdown", 11));
+    assert_eq!(files[0].sha256.len(), 64);
+    assert_eq!(files[1].media_type, "text/csv");
+    assert_eq!(std::fs::read_to_string(place.outside.path().join("out/notes/tea.md")).unwrap(), "Tea is hot.");
+}
+
+#[tokio::test]
+async fn names_that_lead_out_or_deceive_are_refused() {
+    let place = Place::new();
+    let folder = place.folder.clone();
+    let secret = place.secret();
+    let names = [
+        "../secret.txt",
+        &secret,
+        "a/../../secret.txt",
+        "a\\b",
+        "a\nb",
+        "a\u{202e}txt.exe",
+        "",
+        "a\u{200b}",
+        " a",
+        "a/ b",
+    ];
+    let batch: Vec<_> = names.iter().map(|name| write(name, "mine")).collect();
+    let reads: Vec<_> = names.iter().map(|name| ("read_file", json!({"path": name}))).collect();
+    let lists: Vec<_> = names[..2].iter().map(|name| ("list_files", json!({"folder": name}))).collect();
+    let play = Play::new([Reply::calls(batch), Reply::calls(reads), Reply::calls(lists), done()]);
+
+    let story = play.run(&desk::<Value>(move || toolbox::files(&folder).into()), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results.len(), 22);
+    for result in &results {
+        assert!(error_of(result).contains("is no path in the output folder"), "{result:?}");
+    }
+    assert!(error_of(&results[5]).contains(r"a\u{202e}txt.exe"), "what cannot be seen is shown: {:?}", results[5]);
+    assert!(place.files().is_empty());
+    assert_eq!(std::fs::read_to_string(secret).unwrap(), "the secret");
+}
+
+#[test]
+fn odd_names_that_are_only_odd_stay_inside() {
+    let place = Place::new();
+
+    for name in ["．．／secret.txt", "…/a", "%2e%2e%2fa", "~", "-rf", "写作/ü.md", "..", "..."] {
+        let written = place.folder.write(name, b"x");
+        assert_eq!(written.is_err(), name == "..", "{name}");
+    }
+
+    assert_eq!(std::fs::read_dir(place.outside.path()).unwrap().count(), 2, "the folder and the secret");
+    assert_eq!(place.folder.read("．．／secret.txt", 0).unwrap().text, "x");
+}
+
+#[test]
+fn links_lead_nowhere_else() {
+    let place = Place::new();
+    let out = place.folder.place();
+    symlink(place.secret(), out.join("file")).unwrap();
+    symlink(place.outside.path(), out.join("dir")).unwrap();
+    symlink("../secret.txt", out.join("relative")).unwrap();
+    symlink("loop", out.join("loop")).unwrap();
+
+    for path in ["file", "dir/secret.txt", "relative", "loop"] {
+        assert!(place.folder.read(path, 0).is_err(), "{path} is read");
+        assert!(place.folder.describe(path).is_err(), "{path} is described");
+    }
+    assert!(place.folder.write("dir/new.txt", b"x").is_err());
+    assert!(place.folder.list(Some("dir")).is_err());
+    assert!(place.folder.folder("dir").is_err());
+    place.folder.write("file", b"mine").unwrap();
+    assert_eq!(place.folder.read("file", 0).unwrap().text, "mine", "a link is replaced and not followed");
+    assert_eq!(std::fs::read_to_string(place.secret()).unwrap(), "the secret");
+    assert!(!place.outside.path().join("new.txt").exists());
+    let kinds: Vec<_> = place.folder.list(None).unwrap().into_iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, ["link", "file", "link", "link"]);
+}
+
+#[test]
+fn what_is_no_file_is_neither_read_nor_waited_for() {
+    let place = Place::new();
+    place.folder.write("sub/a", b"x").unwrap();
+    let pipe = place.folder.place().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+
+    assert_eq!(place.folder.read("sub", 0).unwrap_err().to_string(), "`sub` is no file but a folder");
+    assert_eq!(place.folder.write("sub", b"x").unwrap_err().to_string(), "`sub` is no file but a folder");
+    assert_eq!(place.folder.read("pipe", 0).unwrap_err().to_string(), "`pipe` is no file but a pipe or a device");
+    assert!(matches!(place.folder.read("none", 0), Err(FolderError::Missing { .. })));
+    place.folder.write("pipe", b"a file now").unwrap();
+    assert_eq!(place.folder.read("pipe", 0).unwrap().text, "a file now");
+}
+
+#[test]
+fn files_and_the_folder_have_sizes() {
+    let options = FolderOptions::builder().max_file(10).max_total(25).max_files(3).build();
+    let place = Place::with(options);
+
+    let large = place.folder.write("a", &[b'x'; 11]).unwrap_err().to_string();
+    assert_eq!(large, "`a` has 11 bytes, and a file may have 10");
+    place.folder.write("a", &[b'x'; 10]).unwrap();
+    place.folder.write("b", &[b'x'; 10]).unwrap();
+    let full = place.folder.write("c", &[b'x'; 6]).unwrap_err().to_string();
+    assert_eq!(full, "the output folder is full: 26 bytes with this file, and it may hold 25");
+    place.folder.write("a", &[b'y'; 5]).unwrap();
+    place.folder.write("c", &[b'x'; 10]).unwrap();
+    let many = place.folder.write("d", b"").unwrap_err().to_string();
+    assert_eq!(many, "the output folder is full: 4 files with this one, and it may hold 3");
+    assert_eq!(place.files(), ["a", "b", "c"], "nothing is left of what did not fit");
+}
+
+#[tokio::test]
+async fn a_long_file_is_read_in_parts_that_cut_no_letter() {
+    let place = Place::with(FolderOptions::builder().max_read(5).build());
+    place.folder.write("long", "aüüüb".as_bytes()).unwrap();
+    let folder = place.folder.clone();
+    let reads = [0, 5, 8, 100].map(|offset| ("read_file", json!({"path": "long", "offset": offset})));
+    let play = Play::new([Reply::calls(reads), done()]);
+
+    let story = play.run(&desk::<Value>(move || vec![toolbox::read_file(&folder)]), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success("aüü\n[cut: the file has 8 bytes; read on with `offset` 5]"));
+    assert_eq!(results[1], success("üb"));
+    assert_eq!(results[2], success(""));
+    assert_eq!(results[3], success(""));
+}
+
+#[test]
+fn what_is_no_text_is_not_read_as_text() {
+    let place = Place::new();
+    for (name, bytes) in [("a.png", &b"\x89PNG\r\n"[..]), ("b.txt", b"a\0b"), ("c", b"a\xffb"), ("d", b"\xc3")] {
+        place.folder.write(name, bytes).unwrap();
+        assert!(matches!(place.folder.read(name, 0), Err(FolderError::Binary { .. })), "{name}");
+    }
+    let said = place.folder.read("a.png", 0).unwrap_err().to_string();
+    assert_eq!(said, "`a.png` is no text but 6 bytes of image/png; a program can read it");
+}
+
+#[tokio::test]
+async fn a_file_is_replaced_asked_about_or_kept_as_the_author_says() {
+    let place = Place::with(FolderOptions::builder().overwrite(Overwrite::Refuse).build());
+    place.folder.write("a", b"old").unwrap();
+    let folder = place.folder.clone();
+    let play = Play::new([Reply::calls([write("a", "new")]), done()]);
+    let story = play.run(&desk::<Value>(move || vec![toolbox::write_file(&folder)]), ()).await;
+    let refused = "there is a file `a` already, and it may not be replaced; choose another name";
+    assert_eq!(error_of(&results(&story, "Work")[0]), refused);
+    assert_eq!(place.folder.read("a", 0).unwrap().text, "old");
+
+    let place = Place::with(FolderOptions::builder().overwrite(Overwrite::Ask).build());
+    place.folder.write("a", b"old").unwrap();
+    let folder = place.folder.clone();
+    let play = Play::new([Reply::calls([write("a", "new"), write("b", "new")]), done()]);
+    let run = play.start(&desk::<Value>(move || vec![toolbox::write_file(&folder)]), ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    assert_eq!(reasons(&run), ["`a` is there already and would be replaced"]);
+    run.reject(&path("Work/0.0"), "keep it", "ann").await.unwrap();
+    let story = play.story(&run).await;
+    assert!(matches!(results(&story, "Work")[0], ToolResult::Denied { .. }));
+    assert_eq!(place.folder.read("a", 0).unwrap().text, "old");
+    assert_eq!(place.folder.read("b", 0).unwrap().text, "new");
+}
+
+#[test]
+fn a_folder_in_the_folder_is_one_of_its_own() {
+    let place = Place::new();
+    let run = place.folder.folder("runs/7").unwrap();
+
+    run.write("a", b"x").unwrap();
+
+    assert_eq!(place.files(), ["runs", "runs/7", "runs/7/a"]);
+    assert!(run.write("../8/a", b"x").is_err());
+    assert_eq!(run.place(), place.folder.place().join("runs/7"));
+}

@@ -1,0 +1,49 @@
+//! `finish`: the way out, with what was made.
+
+use positronic_core::model::scripted::Reply;
+use positronic_core::record::LoopOutcome;
+use positronic_core::toolbox::{self, Finished};
+use serde_json::json;
+
+use crate::desk::{Place, desk};
+use crate::support::{Play, error_of, results};
+
+#[tokio::test]
+async fn the_loop_ends_with_what_the_agent_says_and_the_state_has_it() {
+    let place = Place::new();
+    place.folder.write("report.md", b"Tea.").unwrap();
+    let folder = place.folder.clone();
+    let said = json!({"summary": "The report is there.", "artifacts": ["report.md"]});
+    let play = Play::new([Reply::call("finish", said.clone())]);
+    let keep = |end: &mut Option<Finished>, finished| *end = Some(finished);
+
+    let story = play.run(&desk(move || vec![toolbox::finish_with(Some(&folder), keep)]), ()).await;
+
+    assert_eq!(*story.state(), said);
+    let outcome = crate::support::prompt(&story, "Work").outcome;
+    assert!(matches!(outcome, Some(LoopOutcome::Exited { .. })), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn artifacts_that_are_not_there_and_an_empty_summary_do_not_end_the_loop() {
+    let place = Place::new();
+    place.folder.write("report.md", b"Tea.").unwrap();
+    let folder = place.folder.clone();
+    let play = Play::new([
+        Reply::call("finish", json!({"summary": "Done.", "artifacts": ["report.md", "chart.png", "../secret.txt"]})),
+        Reply::call("finish", json!({"summary": " "})),
+        Reply::call("finish", json!({"result": "Done."})),
+        Reply::call("finish", json!({"summary": "Done."})),
+    ]);
+
+    let story = play.run(&desk::<Option<u8>>(move || vec![toolbox::finish(Some(&folder))]), ()).await;
+
+    let results = results(&story, "Work");
+    let missing = error_of(&results[0]);
+    assert!(missing.contains("there is no `chart.png` in the output folder"), "{missing}");
+    assert!(missing.contains("`../secret.txt` is no path"), "{missing}");
+    assert!(!missing.contains("`report.md`"), "what is there is not complained about: {missing}");
+    assert_eq!(error_of(&results[1]), "the summary is empty; say what was reached");
+    assert!(error_of(&results[2]).contains("summary"));
+    assert!(results[3].is_success());
+}

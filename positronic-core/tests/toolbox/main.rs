@@ -1,0 +1,21 @@
+//! The toolbox from the outside: each tool with its limits, approvals and bad input. No network: servers listen on this
+//! machine alone, and programs run in folders of their own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper of a test fails as the test does"
+)]
+
+mod code;
+mod desk;
+mod files;
+mod finish;
+mod search;
+mod server;
+#[allow(dead_code, reason = "other binaries use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+mod web;
