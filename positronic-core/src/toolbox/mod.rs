@@ -1,4 +1,4 @@
-//! Tools for agents, each with limits: files, programs, the web, and an end.
+//! Tools for agents, each with limits: files, programs, the web, an end, and plans.
 //!
 //! What a tool may touch is a value that the author makes once, such as an [`OutputFolder`]; the tools are made of it in the
 //! loop's configuration, which runs before every model call. So what is allowed stands in the author's code, never in a model's
@@ -11,6 +11,7 @@
 //! | `http_fetch` | [`http_fetch`] | [`Fetcher`] | where the author says so, for hosts that are not listed |
 //! | `search_web` | [`search_web`] | [`WebSearch`] | no |
 //! | `finish` | [`finish`], [`finish_with`] | – | no |
+//! | `plan` | [`plan`](plan()) | a brain for the parts, [`PlanOptions`] | no |
 //!
 //! ```no_run
 //! use positronic_core::prelude::*;
@@ -35,6 +36,7 @@ mod code;
 mod files;
 mod finish;
 mod folder;
+mod plan;
 mod search;
 mod web;
 
@@ -42,6 +44,7 @@ pub use code::{CodeError, CodeLimits, CodeOptions, CodeRunner, Interpreter, OnMi
 pub use files::{files, list_files, read_file, write_file};
 pub use finish::{Finished, finish, finish_with};
 pub use folder::{FolderEntry, FolderError, FolderOptions, OutputFolder, Overwrite, ReadText};
+pub use plan::{OnFailure, PartStatus, PlanOptions, PlanOrder, PlanPart, PlanResult, SubGoal, plan};
 pub use search::{DuckDuckGo, SearchError, SearchHit, SearchOptions, SearchProvider, WebSearch, search_web};
 pub use web::{
     FetchError, FetchOptions, Fetched, Fetcher, HostResolver, HtmlAs, PrivateAddresses, SystemResolver, Unlisted,

@@ -13,6 +13,7 @@ mod code;
 mod desk;
 mod files;
 mod finish;
+mod plan;
 mod search;
 mod server;
 #[allow(dead_code, reason = "other binaries use the rest")]
