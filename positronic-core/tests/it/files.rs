@@ -80,7 +80,9 @@ async fn the_bytes_are_there_before_the_event_that_names_them() {
         None::<Fault>
     });
 
-    let runner = runner(watched, TestClock::default());
+    // Not in lockstep, where the event would wait for the tool's end.
+    let model = ScriptedModel::new([Reply::call("save", json!({})), done()]);
+    let runner = Runner::builder().model(model).store(watched).clock(TestClock::default()).build();
     ended(&runner.start(&saving(), ()).await.unwrap()).await;
 
     assert_eq!(*seen.lock().unwrap(), [Ok(Some(REPORT.to_vec()))]);
