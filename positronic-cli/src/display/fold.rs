@@ -98,6 +98,11 @@ impl View {
                     Decision::Rejected => "more refused".to_owned(),
                 };
                 self.note(path, format!("{what}{}{why}", by(actor)), false);
+                let id = self.around(path);
+                if let Some(stage) = self.stage_mut(id) {
+                    let rounds = u32::try_from(more.rounds).unwrap_or(u32::MAX);
+                    stage.max_rounds = stage.max_rounds.map(|most| most.saturating_add(rounds));
+                }
                 self.begin(self.around(path));
             }
             Body::BudgetExpired {} => {
