@@ -2,7 +2,7 @@
 
 use positronic_core::model::cassette::{Cassette, Pending};
 use positronic_core::model::{Model as _, NoDeltas};
-use positronic_core::projection::request_at;
+use positronic_core::projection::request_for;
 use positronic_core::record::{Body, Event, RunId, Seq};
 use positronic_core::store::StoreError;
 
@@ -16,11 +16,14 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
         Err(StoreError::NoSuchRun { .. }) => return Ok(()),
         log => log?,
     };
+    // What was said before it is a part of what it has asked.
+    let history = kept.control().history(run).await?;
     for (index, event) in log.iter().enumerate() {
         let later = log.get(index + 1..).unwrap_or_default();
         match &event.body {
             Body::LoopModelCall { .. } if later.iter().any(|later| answers(later, event)) => {
-                if let Ok(request) = request_at(log.iter().map(|event| &**event), event.seq) {
+                let log = log.iter().map(|event| &**event);
+                if let Ok(request) = request_for(log, event.seq, history.clone(), |_| None) {
                     _ = cassette.call(&request, &NoDeltas).await;
                 }
             }

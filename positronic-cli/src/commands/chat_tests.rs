@@ -330,3 +330,21 @@ fn an_exported_conversation_is_whole_and_reads_well() {
         assert_eq!(serde_json::to_value(&read).unwrap(), prompt["prompt"]);
     }
 }
+
+#[test]
+fn a_conversation_that_was_recorded_can_be_played_also_by_a_second_process() {
+    let desk = Desk::new();
+    let file = desk.path("chat.jsonl");
+    let model = scripted([Reply::call("look", json!({})), Reply::text("Clouds."), Reply::text("Rain.")]);
+    let first = desk.say(&project(&model), "How is it?\nAnd tomorrow?\n", &["chat", "helper", "--record", &file]);
+    assert_eq!(first.code, 0, "{}", first.err);
+
+    let played = |lines: &str| {
+        let project = Project::new().brain(helper());
+        desk.say(&project, lines, &["chat", "helper", "-c", "again", "--cassette", &file])
+    };
+    let (again, later) = (played("How is it?\n"), played("And tomorrow?\n"));
+
+    assert_eq!((again.code, later.code), (0, 0), "{}{}", again.err, later.err);
+    assert_eq!(again.out + &later.out, first.out);
+}

@@ -21,7 +21,7 @@
 //! [`ModelError`].
 //!
 //! On replay a request is found by path and attempt, so loops that run side by side do not disturb each other, and
-//! has to equal the recorded one. A hand-written exchange may leave out `request`, which then can be anything; its `at`
+//! has to equal the recorded one. The runs of a conversation ask at the same places, and are answered in their order. A hand-written exchange may leave out `request`, which then can be anything; its `at`
 //! may name the loop (`Chat`), whose such replies are given in order, or be missing, for whoever asks next.
 //!
 //! Keys, tokens and [`Cassette::hide`]den texts are replaced before a line is kept.

@@ -1,6 +1,6 @@
 //! Finds the recorded answer to a request, and refuses a request that is another one.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::difference::difference;
@@ -15,9 +15,9 @@ type Outcome = Result<ModelResponse, ModelError>;
 /// The recorded exchanges, and how far each loop has been compared.
 #[derive(Debug, Default)]
 pub(super) struct Player {
-    exact: HashMap<(Path, u32), Recorded>,
+    /// A conversation asks at the same place once a run, so there may be several answers, which are given in order.
+    exact: HashMap<(Path, u32), VecDeque<Recorded>>,
     order: Vec<(Path, u32)>,
-    used: HashSet<(Path, u32)>,
     by_loop: HashMap<Path, VecDeque<Outcome>>,
     anywhere: VecDeque<Outcome>,
     compared: HashMap<Path, Compared>,
@@ -27,6 +27,7 @@ pub(super) struct Player {
 struct Recorded {
     request: Option<ModelRequest>,
     outcome: Outcome,
+    used: bool,
 }
 
 /// The last equal requests of a loop; what they begin with needs no second look.
@@ -62,10 +63,11 @@ impl Player {
                 last.insert(asker, request.clone());
             }
             let key = (at, exchange.attempt);
-            if player.exact.insert(key.clone(), Recorded { request, outcome }).is_some() {
-                return Err(refuse(format!("`{}` has an answer for attempt {} already", key.0, key.1)));
+            let recorded = player.exact.entry(key.clone()).or_default();
+            if recorded.is_empty() {
+                player.order.push(key);
             }
-            player.order.push(key);
+            recorded.push_back(Recorded { request, outcome, used: false });
         }
         Ok(player)
     }
@@ -73,7 +75,12 @@ impl Player {
     pub(super) fn answer(&mut self, request: &ModelRequest, scrubber: &Scrubber) -> Outcome {
         let asker = request.path.parent().unwrap_or_default();
         let key = (request.path.clone(), request.attempt);
-        if let Some(recorded) = self.exact.get(&key) {
+        // The last one is given again, as to a run that asks again after a crash.
+        let recorded = self.exact.get_mut(&key).and_then(|all| {
+            let next = all.iter().position(|one| !one.used).unwrap_or(all.len().saturating_sub(1));
+            all.get_mut(next)
+        });
+        if let Some(recorded) = recorded {
             if let Some(known) = &recorded.request {
                 let seen = self.compared.get(&asker);
                 let equal = seen
@@ -86,7 +93,7 @@ impl Player {
                 let compared = Compared { recorded: known.messages.clone(), attempted: request.messages.clone() };
                 self.compared.insert(asker, compared);
             }
-            self.used.insert(key);
+            recorded.used = true;
             return recorded.outcome.clone();
         }
         let own = self.by_loop.get_mut(&asker).and_then(VecDeque::pop_front);
@@ -97,7 +104,9 @@ impl Player {
     }
 
     pub(super) fn unused(&self) -> Vec<String> {
-        let exact = self.order.iter().filter(|key| !self.used.contains(*key)).map(|(path, _)| path.to_string());
+        let unused =
+            |key: &(Path, u32)| self.exact.get(key).map_or(0, |all| all.iter().filter(|one| !one.used).count());
+        let exact = self.order.iter().flat_map(|key| std::iter::repeat_n(key.0.to_string(), unused(key)));
         let mut loops: Vec<_> = self.by_loop.iter().filter(|(_, replies)| !replies.is_empty()).collect();
         loops.sort_by_key(|(path, _)| *path);
         let loops = loops.into_iter().flat_map(|(path, replies)| replies.iter().map(|_| path.to_string()));
