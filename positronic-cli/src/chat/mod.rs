@@ -14,6 +14,7 @@ mod asked;
 mod desk;
 mod editor;
 mod files;
+mod follow;
 mod foot;
 mod keys;
 mod lines;

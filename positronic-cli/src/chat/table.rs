@@ -7,25 +7,23 @@ use std::time::Duration;
 use crossterm::event::{Event as Typed, KeyEventKind};
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt as _};
-use positronic_core::record::{Body, Event, Opening, Path, Pending, RunId, Seq, SideOutput, SignalKind, Status};
-use positronic_core::runner::{Clock as _, ConversationError, Ids as _, Run, Runner, Settled, SystemClock, UuidIds};
+use positronic_core::record::{Opening, Path, Pending, RunId, Seq, SignalKind, Status};
+use positronic_core::runner::{Clock as _, ConversationError, Run, Runner, Settled, SystemClock};
 use positronic_core::sink::{ChannelSink, Live as Shown};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::desk::{Desk, untaken};
+use super::desk::Desk;
 use super::editor::{Editor, Step};
 use super::keys::Keys;
 use super::past::Past;
 use super::slash::{Written, complete, written};
-use crate::conversations::plain;
 use crate::display::text::{sanitise, wrap};
 use crate::display::{Line, Live, Tone};
 use crate::failure::Failure;
 use crate::interrupts::{Interrupt, interrupts};
-use crate::kept::told;
 use crate::screen::size;
 use crate::ui::Ui;
 
@@ -120,7 +118,7 @@ pub(super) struct Table<'a, S> {
     stream: S,
     pub(super) live: Live<&'a mut (dyn Write + Send)>,
     /// Takes the answers as plain text, where that goes elsewhere.
-    out: Option<&'a mut (dyn Write + Send)>,
+    pub(super) out: Option<&'a mut (dyn Write + Send)>,
     pub(super) editor: Editor,
     past: Past,
     pub(super) keys: Option<Keys>,
@@ -132,7 +130,7 @@ pub(super) struct Table<'a, S> {
     /// The last run of the conversation that was shown.
     pub(super) known: Option<RunId>,
     /// The number of the next event for the screen.
-    seen: Seq,
+    pub(super) seen: Seq,
     /// Tells when the run is over or waits.
     pub(super) settled: Option<BoxFuture<'static, Settled>>,
     /// Whether the run that is shown is not over.
@@ -149,7 +147,7 @@ pub(super) struct Table<'a, S> {
     /// What the completion of a command may be.
     pub(super) hint: Option<String>,
     /// Whether the answer was cancelled from here and is not over yet.
-    stopping: bool,
+    pub(super) stopping: bool,
 }
 
 /// Waits for something that is perhaps not there.
@@ -312,163 +310,6 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
             self.say(Tone::Warn, &Failure::from(error).to_string())?;
         }
         self.watch();
-        Ok(())
-    }
-
-    /// Says something in the conversation, after what was said before.
-    pub(super) fn send(&mut self, text: String) {
-        let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
-        self.unheard.push(opening.clone());
-        self.outbox.push_back(opening);
-        self.send_next();
-    }
-
-    fn send_next(&mut self) {
-        if self.sending.is_some() {
-            return;
-        }
-        let Some(opening) = self.outbox.pop_front() else { return };
-        let conversation = self.desk.conversation(&self.runner);
-        let (plan, options) = (std::sync::Arc::clone(&self.desk.plan), self.desk.options.clone());
-        self.sending = Some(tokio::spawn(async move { conversation.send_plan(plan, options, opening).await }));
-    }
-
-    async fn sent(&mut self, sent: Result<Run<Value>, ConversationError>) -> Result<(), Failure> {
-        match sent {
-            Ok(run) => self.adopt(run).await?,
-            Err(error) => {
-                // What was not taken can be sent again as it is.
-                let lost = self.unheard.pop();
-                self.fail(&untaken(error))?;
-                if let Some(opening) = lost.filter(|_| self.editor.is_empty()) {
-                    self.editor.set(&opening.text);
-                }
-            }
-        }
-        self.send_next();
-        Ok(())
-    }
-
-    /// Shows a run from now on.
-    async fn adopt(&mut self, run: Run<Value>) -> Result<(), Failure> {
-        let is_same = self.run.as_ref().is_some_and(|shown| shown.id() == run.id());
-        if !is_same {
-            // The end of the one before, which was perhaps cancelled by this.
-            self.fill().await?;
-            self.live.next_run()?;
-            (self.seen, self.stopping) = (Seq(0), false);
-            self.left.clear();
-            self.known = Some(run.id().clone());
-        }
-        (self.run, self.open) = (Some(run), true);
-        self.waiting.clear();
-        self.watch();
-        self.fill().await
-    }
-
-    /// Waits for what becomes of the run.
-    pub(super) fn watch(&mut self) {
-        self.waiting.clear();
-        if let Some(run) = self.run.clone().filter(|_| self.open) {
-            self.settled = Some(Box::pin(async move { run.settled().await }));
-        }
-    }
-
-    /// Finds the next run of the conversation that was begun elsewhere, or was not over when the chat began.
-    async fn look_around(&mut self) -> Result<(), Failure> {
-        if self.open || self.sending.is_some() {
-            return Ok(());
-        }
-        let runs = self.desk.control().conversation(&self.desk.id).await?;
-        let known = self.known.as_ref();
-        let newer = runs.iter().take_while(|row| Some(&row.run) != known).last();
-        if let Some(row) = newer {
-            let run = self.desk.take_up(&self.runner, &row.run).await?;
-            self.adopt(run).await?;
-        }
-        Ok(())
-    }
-
-    async fn show(&mut self, live: Shown) -> Result<(), Failure> {
-        let is_shown = |run: &RunId| self.run.as_ref().is_some_and(|shown| shown.id() == run);
-        match live {
-            Shown::Event(run, event) if is_shown(&run) && event.seq == self.seen => self.event(&event).await,
-            Shown::Event(run, event) if is_shown(&run) && event.seq > self.seen => self.fill().await,
-            Shown::Delta(run, delta) if is_shown(&run) => {
-                self.live.delta(&delta);
-                Ok(())
-            }
-            Shown::Event(..) | Shown::Delta(..) => Ok(()),
-        }
-    }
-
-    /// Shows what the log has and the screen has not.
-    async fn fill(&mut self) -> Result<(), Failure> {
-        let Some(run) = self.run.clone() else { return Ok(()) };
-        for event in run.events(self.seen).await? {
-            self.event(&event).await?;
-        }
-        Ok(())
-    }
-
-    async fn event(&mut self, event: &Event) -> Result<(), Failure> {
-        self.seen = event.seq.next();
-        self.live.event(event);
-        match &event.body {
-            Body::LoopStart { message_id: Some(id), .. } | Body::LoopMessage { message_id: Some(id), .. } => {
-                self.unheard.retain(|opening| opening.id.as_ref() != Some(id));
-            }
-            Body::LoopOutput { output: SideOutput::File(file), .. } => match self.desk.save(file).await {
-                Ok(Some(path)) => self.live.note(event, format!("saved as {}", told(&path))),
-                Ok(None) => {}
-                Err(failure) => self.fail(&failure)?,
-            },
-            _ => {}
-        }
-        // It waits no longer, or for something else.
-        if self.settled.is_none() && self.open {
-            self.watch();
-        }
-        Ok(())
-    }
-
-    async fn settled(&mut self, settled: Settled) -> Result<(), Failure> {
-        self.fill().await?;
-        match settled {
-            Settled::Completed(result) => self.over(Some(&result)),
-            Settled::Failed(_) | Settled::Cancelled => self.over(None),
-            Settled::Waiting(waiting) => {
-                self.settled = None;
-                self.waiting = waiting;
-                Ok(())
-            }
-            Settled::Paused => Ok(()),
-            Settled::Stopped(message) => {
-                self.open = false;
-                self.say(Tone::Bad, &format!("the answer had to stop: {message}; it goes on when the chat does"))
-            }
-        }
-    }
-
-    fn over(&mut self, result: Option<&Value>) -> Result<(), Failure> {
-        (self.open, self.stopping, self.settled) = (false, false, None);
-        self.live.next_run()?;
-        let Some(run) = self.run.clone() else { return Ok(()) };
-        if let Some(out) = &mut self.out {
-            let said = plain(&run.prompts(), |_| 0);
-            let said = if said.is_empty() { result.map(Value::to_string).unwrap_or_default() } else { said };
-            writeln!(out, "{}", sanitise(&said, true))?;
-            out.flush()?;
-        }
-        // What is still to be sent is heard later, or not at all.
-        let waits = |opening: &Opening| self.outbox.contains(opening);
-        if self.sending.is_none() && self.unheard.iter().any(|opening| !waits(opening)) {
-            self.unheard.retain(|opening| self.outbox.contains(opening));
-            self.say(
-                Tone::Warn,
-                "the brain did not take the message: its loop begins with an input of its own, or it has none",
-            )?;
-        }
         Ok(())
     }
 
