@@ -253,6 +253,7 @@ impl Pen<'_> {
         let (tone, limit) = match (flow, open) {
             (Flow::Thinking, false) => return Vec::new(),
             (Flow::Thinking, true) => (Tone::Dim, THOUGHT_LINES),
+            (Flow::Reason, _) => (Tone::Dim, usize::MAX),
             (Flow::Streaming, true) => (Tone::Plain, STREAM_LINES),
             (Flow::Streaming, false) | (Flow::Whole, _) => (Tone::Plain, usize::MAX),
         };

@@ -19,7 +19,9 @@ use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
 use crate::plan::{Document, LoopPlan, ToolPlan};
-use crate::record::{BatchPolicy, ContextItem, Limits, LoopOutcome, OnLimit, Settings, Tier, ToolId};
+use crate::record::{
+    BatchPolicy, ContextItem, DecisionForm, Decisions, Limits, LoopOutcome, OnLimit, Settings, Tier, ToolId,
+};
 
 /// A loop's configuration for one round: what the model is told, and what it can call.
 #[must_use = "a loop's configuration is what its closure returns"]
@@ -222,14 +224,78 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before.
+    /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before, and how the loop decides.
     pub fn settings(mut self, settings: Settings) -> Self {
-        let tier = self.plan.settings.tier;
-        self.plan.settings = settings;
+        let Settings { tier, decisions, .. } = std::mem::replace(&mut self.plan.settings, settings);
         if self.plan.settings.tier == Tier::default() {
             self.plan.settings.tier = tier;
         }
+        if self.plan.settings.decisions.is_none() {
+            self.plan.settings.decisions = decisions;
+        }
         self
+    }
+
+    /// Lets the model answer in decisions, `{reasoning, action, input}`, in place of tool calls: for models that call no
+    /// tools, and for a fixed space of actions. The actions are the loop's tools, and one of them has to be an exit tool.
+    ///
+    /// All else is as in any loop: approvals, limits, plugins and the record. The reason is recorded as the model's
+    /// reasoning. An answer that is no decision, names another action or has an input that does not fit is recorded, and
+    /// the model is asked again with what is wrong; [`Loop::decision_retries`] says how often.
+    ///
+    /// ```
+    /// use positronic_core::model::scripted::{Reply, ScriptedModel};
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::runner::Runner;
+    /// # use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Summary { text: String }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = brain("Agent").state(String::new()).r#loop("Act", |cx| {
+    ///     cx.system("Reach the goal.").input("Say hello.").decisions().tool("finish", |t| {
+    ///         t.description("Ends the work with what was found")
+    ///             .exit()
+    ///             .execute(async |Summary { text }, cx| Ok(cx.result("done").update(move |state| *state = text)))
+    ///     })
+    /// });
+    ///
+    /// let model = ScriptedModel::new([Reply::decision("It is simple.", "finish", json!({ "text": "Hello!" }))]);
+    /// let run = Runner::builder().model(model).build().start(&agent, ()).await?;
+    /// assert_eq!(run.result().await?, "Hello!");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn decisions(mut self) -> Self {
+        _ = self.deciding();
+        self
+    }
+
+    /// Lets the model answer in decisions with one or several actions, `{reasoning, actions: [{action, input}, …]}`; see
+    /// [`Loop::decisions`].
+    pub fn decisions_in_batches(mut self) -> Self {
+        self.deciding().batches = true;
+        self
+    }
+
+    /// Sets how the form of a decision is told to the model, where that is not as the model says that it can; the loop
+    /// answers in decisions, see [`Loop::decisions`].
+    pub fn decision_form(mut self, form: DecisionForm) -> Self {
+        self.deciding().form = Some(form);
+        self
+    }
+
+    /// Sets how often the model is asked again that gave no decision that fits, 3 where nothing is said; the loop answers
+    /// in decisions, see [`Loop::decisions`].
+    pub fn decision_retries(mut self, retries: u32) -> Self {
+        self.deciding().retries = retries;
+        self
+    }
+
+    fn deciding(&mut self) -> &mut Decisions {
+        self.plan.settings.decisions.get_or_insert_default()
     }
 
     /// Folds the loop's outcome into the state when the loop ends by its model, an exit tool or a limit. It does not run

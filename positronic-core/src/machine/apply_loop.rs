@@ -10,7 +10,9 @@ use crate::record::{
 use super::apply::{Reason, change_state};
 use super::apply_step::{question_hash, record_value};
 use super::known::Body;
-use super::state::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
+use super::state::{
+    Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, RunState, Stage, owner_of,
+};
 
 /// Folds an event of a loop, a round or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
@@ -146,6 +148,7 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
         (EventBody::LoopIteration(iteration), LoopPhase::Prepare) => {
             iterate(frame, iteration)?;
             frame.asked.clear();
+            frame.refused.clear();
             frame.phase = LoopPhase::Ask { attempt: 0, intent: Intent::Ready };
         }
         (EventBody::LoopModelCall { attempt: this, .. }, LoopPhase::Ask { attempt, intent }) => {
@@ -161,7 +164,19 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
             *attempt += 1;
             *intent = Intent::Backoff(*due);
         }
+        (
+            EventBody::LoopAnswerRefused { attempt: this, message, parts, .. },
+            LoopPhase::Ask { attempt, intent: intent @ Intent::Running },
+        ) => {
+            if this != attempt {
+                return Err(format!("the request is at try {attempt}"));
+            }
+            *attempt += 1;
+            *intent = Intent::Ready;
+            frame.refused.push(Refused { parts: Arc::clone(parts), message: message.clone() });
+        }
         (EventBody::LoopModelResult { parts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
+            frame.refused.clear();
             let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {

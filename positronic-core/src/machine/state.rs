@@ -138,6 +138,15 @@ pub struct Asked {
     pub answer: Option<Arc<[Part]>>,
 }
 
+/// An answer that was refused, since it is no decision that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Its parts.
+    pub parts: Arc<[Part]>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
 /// A loop that has begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopFrame {
@@ -161,6 +170,9 @@ pub struct LoopFrame {
     /// The questions that plugins have asked a model while they prepare the next round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Asked>,
+    /// The answers to the round's request that were refused, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
     /// The tokens of this loop and all below it.
     pub usage: Usage,
     /// The active time, in microseconds: while a worker that was alive had the run in hand. Counted only where it is
@@ -344,6 +356,7 @@ impl LoopFrame {
             seen,
             seen_plugins: PluginStates::default(),
             asked: Vec::new(),
+            refused: Vec::new(),
             usage: Usage::default(),
             active: 0,
             batch: Vec::new(),

@@ -9,7 +9,8 @@ use crate::record::{Body, Event, Money, Path, PriceTable, Seq, Usage};
 ///
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
-/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer | yes, and nothing else is |
+/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer | yes |
+/// | `LOOP_ANSWER_REFUSED` | a round | `facts.usage`: the tokens of this answer | yes, and nothing else is |
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
 /// | `LOOP_LIMIT` | a loop | `used`: tokens or time, against the limit | no, it is a sum |
 /// | `LOOP_MODEL_RETRY` | a round, a question | none: no provider says what a failed answer used | no |
@@ -88,20 +89,22 @@ impl Costs {
     /// Reads a log with a table.
     #[must_use]
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) -> Self {
-        let call = |event: &'a Event| match &event.body {
-            Body::LoopModelResult { facts, .. } => {
-                // A request is never empty, so an answer without tokens came without its count.
-                let is_counted = facts.usage.total() > 0;
-                let price = prices.price(facts).filter(|_| is_counted);
-                Some(CallCost {
-                    seq: event.seq,
-                    path: event.path.clone(),
-                    model: format!("{}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)),
-                    usage: facts.usage,
-                    cost: price.map_or(Cost::Unknown, |price| Cost::Known(price.of(&facts.usage))),
-                })
-            }
-            _ => None,
+        let call = |event: &'a Event| {
+            let facts = match &event.body {
+                Body::LoopModelResult { facts, .. } => facts,
+                Body::LoopAnswerRefused { facts, .. } => &**facts,
+                _ => return None,
+            };
+            // A request is never empty, so an answer without tokens came without its count.
+            let is_counted = facts.usage.total() > 0;
+            let price = prices.price(facts).filter(|_| is_counted);
+            Some(CallCost {
+                seq: event.seq,
+                path: event.path.clone(),
+                model: format!("{}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)),
+                usage: facts.usage,
+                cost: price.map_or(Cost::Unknown, |price| Cost::Known(price.of(&facts.usage))),
+            })
         };
         let calls = events.into_iter().filter_map(call).collect();
         Self { currency: prices.currency.clone(), as_of: prices.as_of.clone(), calls }

@@ -5,6 +5,7 @@
 
 mod call;
 mod canonical;
+mod decision;
 mod event;
 mod event_body;
 mod ids;
@@ -23,6 +24,7 @@ mod usage;
 
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, canonical, hash_json, hash_text, sha256};
+pub use decision::{DecisionForm, Decisions};
 pub use event::{Draft, Event, EventError, FORMAT_VERSION};
 pub use event_body::{
     Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,

@@ -18,6 +18,7 @@ mod clock;
 mod commit;
 mod control;
 mod conversation;
+mod decide;
 mod due;
 mod feed;
 mod flight;

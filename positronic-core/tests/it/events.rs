@@ -84,6 +84,17 @@ fn examples() -> Vec<Value> {
         }),
         json!({"type": "LOOP_MODEL_RETRY", "attempt": 0, "error": {"kind": "server", "message": "no"}, "due": 9}),
         json!({"type": "LOOP_MODEL_RETRY", "attempt": 1, "error": error, "due": 9}),
+        json!({
+            "type": "LOOP_ANSWER_REFUSED", "attempt": 0, "message": "no", "parts": [], "facts": {"finish": "stop", "usage": {}},
+            "duration": 1
+        }),
+        json!({
+            "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
+                "output": {"type": "json_text", "name": "N", "schema": "{}"},
+                "decisions": {"batches": true, "form": "grammar", "retries": 1}
+            }}
+        }),
+        json!({"type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {"decisions": {}}}}),
         json!({"type": "LOOP_TOOL_CALL", "tool": "a", "arguments": "{oops"}),
         json!({
             "type": "LOOP_TOOL_CALL", "tool": "a", "arguments": {"n": 1.25}, "provider_id": "p1", "data": null,

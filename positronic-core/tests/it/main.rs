@@ -17,6 +17,7 @@ mod cancel;
 mod conversations;
 mod costs;
 mod crash;
+mod decisions;
 mod due;
 mod events;
 mod exits;
