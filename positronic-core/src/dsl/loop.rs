@@ -18,7 +18,7 @@ use super::plugin::{Plugin, PluginState as _, erased};
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
-use crate::plan::{Document, LoopPlan, ToolPlan};
+use crate::plan::{Document, Link, LoopPlan, ToolPlan};
 use crate::record::{
     BatchPolicy, ContextItem, DecisionForm, Decisions, Limits, LoopOutcome, OnLimit, Settings, Tier, ToolId,
 };
@@ -28,6 +28,7 @@ use crate::record::{
 pub struct Loop<O, S, V> {
     plan: LoopPlan,
     exits: Vec<String>,
+    actions: Vec<String>,
     types: PhantomData<fn(O, S, V)>,
 }
 
@@ -48,6 +49,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 on_exit: None,
             },
             exits: Vec::new(),
+            actions: Vec::new(),
             types: PhantomData,
         }
     }
@@ -99,6 +101,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         for tool in tools {
             self = self.add(tool.into_tool().plan);
         }
+        self
+    }
+
+    /// Adds actions of the project, by the names that the brain says with [`Brain::actions`]. A name that the brain does not
+    /// say before this loop fails the loop.
+    pub fn actions<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.actions.extend(names.into_iter().map(str::to_owned));
         self
     }
 
@@ -306,7 +315,25 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    pub(super) fn into_plan(mut self) -> Result<LoopPlan> {
+    /// Finds an action of the project that the loop names.
+    fn chosen(name: &str, declared: &[String], link: &dyn Link) -> Result<Arc<ToolPlan>> {
+        if !declared.iter().any(|known| known == name) {
+            return Err(Error::new(format!(
+                "`actions` names `{name}`, which the brain does not; name it in the brain's `.actions([…])`, before its loops"
+            )));
+        }
+        link.action(name).ok_or_else(|| {
+            Error::new(format!("the project has no action `{name}`; add it with `.action(…)` where the brain is added"))
+        })
+    }
+
+    pub(super) fn into_plan(mut self, declared: &[String], link: &dyn Link) -> Result<LoopPlan> {
+        for name in &self.actions {
+            let tool = Self::chosen(name, declared, link)?;
+            if self.plan.tools.insert(tool.decl.id.clone(), tool).is_some() {
+                return Err(Error::new(format!("the loop has two tools named `{name}`; choose one of them")));
+            }
+        }
         for name in &self.exits {
             let Some(tool) = ToolId::new(name).ok().and_then(|id| self.plan.tools.get_mut(&id)) else {
                 let known: Vec<_> = self.plan.tools.keys().map(|id| format!("`{id}`")).collect();

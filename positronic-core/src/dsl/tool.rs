@@ -16,7 +16,7 @@ use super::mistake::mistake;
 use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
-use crate::plan::{Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
+use crate::plan::{ActionSet, Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
 use crate::record::{ToolDecl, ToolId};
 use crate::tools::Schema;
 
@@ -75,6 +75,18 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         R: IntoReply<S>,
     {
         ToolBuilder::new(name).description(description).execute_json(schema, execute)
+    }
+}
+
+/// A tool that fits into every brain of a project and is chosen by its name, with [`Loop::actions`](super::Loop::actions). It
+/// sees the state and the options as JSON; what it needs beside them it owns. It may change the state, which has to fit
+/// the brain's type afterwards.
+pub type Action = Tool<Value, Value, ()>;
+
+impl ActionSet {
+    /// Adds an action. One of the same name takes the place of an earlier one.
+    pub fn insert(&mut self, action: Action) {
+        self.add(action.plan);
     }
 }
 

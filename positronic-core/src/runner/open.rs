@@ -103,6 +103,7 @@ impl Runner {
         start: Start,
         plugins: PluginStates,
     ) -> Result<Run<Value>, StartError> {
+        self.actions.check(&plan)?;
         let options = (plan.read_options)(&options)
             .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
         let run = match &start.id {

@@ -8,6 +8,7 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod actions;
 mod approvals;
 #[path = "../support/asks.rs"]
 mod asks;
