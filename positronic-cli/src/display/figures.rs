@@ -55,6 +55,7 @@ pub(crate) fn amount(kind: LimitKind, limit: u64) -> String {
         LimitKind::Tokens => many(limit, "token"),
         LimitKind::Money => format!("{} of money", count(limit)),
         LimitKind::Time => duration(Duration::from_micros(limit)),
+        LimitKind::Failures => format!("{} in a row", many(limit, "failure")),
     }
 }
 

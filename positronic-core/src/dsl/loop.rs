@@ -215,6 +215,20 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
+    /// Sets how many calls in a row may fail, an unknown tool and unfit arguments among them. It binds before the next round.
+    pub const fn max_failures(mut self, calls: u32) -> Self {
+        self.plan.limits.max_failures = Some(calls);
+        self
+    }
+
+    /// Gives the model one more round where a limit of the loop is reached, to sum up what it has: it is told so, and has
+    /// the loop's exit tools and no others. An exit tool that succeeds then ends the loop well; otherwise the loop ends by
+    /// its limit. The round is on top of every limit of this loop, and of none around it.
+    pub const fn wrap_up(mut self) -> Self {
+        self.plan.limits.wrap_up = true;
+        self
+    }
+
     /// Sets how many calls of one batch run at once; 8 where nothing is said.
     pub const fn parallel(mut self, calls: u32) -> Self {
         self.plan.limits.parallel = calls;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::record::{
     Body as EventBody, Content, Decision, Event, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings, Speaker,
-    StageKind, ToolCall, ToolSet, hash_json,
+    StageKind, ToolCall, ToolResult, ToolSet, hash_json,
 };
 
 use super::apply::{Reason, change_state};
@@ -71,6 +71,14 @@ fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits) ->
 
 fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     match &event.body {
+        EventBody::LoopMessage { from: Speaker::Engine, .. } if wraps_up(frame).is_some() => {
+            let outcome = wraps_up(frame).cloned();
+            if frame.cut {
+                next_round(frame);
+            }
+            frame.phase = LoopPhase::Prepare;
+            frame.wrap_up = outcome.map(|outcome| (frame.round, outcome));
+        }
         EventBody::LoopMessage { from: Speaker::Engine, .. } => {
             if !matches!(frame.phase, LoopPhase::Answered) {
                 return Err("the engine speaks only after an answer without a call".to_owned());
@@ -98,10 +106,12 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             if !matches!(frame.phase, LoopPhase::Prepare) {
                 return Err("a round is not over".to_owned());
             }
+            frame.cut = false;
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
         EventBody::LoopLimit { kind, .. } => {
             all_done(frame)?;
+            frame.cut = !matches!(frame.phase, LoopPhase::Prepare);
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
         }
         EventBody::LoopCompacted { .. } => {
@@ -112,6 +122,18 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         _ => return Err("this is a loop's path".to_owned()),
     }
     Ok(())
+}
+
+/// Returns how a loop is about to end that has a round left to sum up.
+pub(super) const fn wraps_up(frame: &LoopFrame) -> Option<&LoopOutcome> {
+    match &frame.phase {
+        LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
+            if frame.limits.wrap_up && frame.wrap_up.is_none() =>
+        {
+            Some(outcome)
+        }
+        _ => None,
+    }
 }
 
 fn all_done(frame: &LoopFrame) -> Result<(), Reason> {
@@ -320,6 +342,11 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
                 return Err("the brain that the call runs has not ended".to_owned());
             }
             *phase = CallPhase::Done(result.clone());
+            match result {
+                ToolResult::Error { .. } => frame.failures += 1,
+                ToolResult::Success { .. } => frame.failures = 0,
+                ToolResult::Denied { .. } | ToolResult::Skipped { .. } | ToolResult::Interrupted { .. } => {}
+            }
             settle(frame);
         }
         _ => return Err("the call is not there".to_owned()),

@@ -4,6 +4,7 @@ use crate::record::{
     Body, Draft, EndReason, Failure, LimitKind, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp,
 };
 
+use super::apply_loop::wraps_up;
 use super::batch;
 use super::close;
 use super::state::{BrainEnd, BrainFrame, Intent, LoopFrame, LoopPhase, RunState, Stage};
@@ -219,12 +220,20 @@ impl Next {
 }
 
 fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-    if may_end_by_limit(frame) && end_by_limit(frame, out) {
+    if let Some((round, outcome)) = &frame.wrap_up {
+        // Whatever came of the last round, there is none after it.
+        let is_over = matches!(frame.phase, LoopPhase::Prepare) && frame.round > *round;
+        if is_over || matches!(frame.phase, LoopPhase::Answered) {
+            out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
+            return;
+        }
+    } else if may_end_by_limit(frame) && end_by_limit(frame, out) {
         return;
     }
     match &frame.phase {
         LoopPhase::Prepare => {
-            if let Some(limit) = frame.limits.max_iterations.filter(|limit| frame.round >= *limit) {
+            let limit = frame.limits.max_iterations.filter(|limit| frame.round >= *limit);
+            if let Some(limit) = limit.filter(|_| frame.wrap_up.is_none()) {
                 let reached = Draft::new(frame.path.clone(), Body::LoopMaxIterations { limit });
                 out.effects.push(Effect::Append(vec![reached]));
             } else if around.exhausted() {
@@ -242,14 +251,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
         }
         LoopPhase::Answered => {
             if frame.exits {
-                let nudge = Body::LoopMessage {
-                    text: nudge(frame),
-                    message_id: None,
-                    from: Speaker::Engine,
-                    signal: None,
-                    actor: crate::record::Actor::default(),
-                };
-                out.effects.push(Effect::Append(vec![Draft::new(frame.path.clone(), nudge)]));
+                out.effects.push(told(frame, nudge(frame)));
             } else {
                 let outcome = LoopOutcome::Answered;
                 out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome });
@@ -262,23 +264,45 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
                 end_by_limit(frame, out);
             }
         }
+        LoopPhase::Ending(_) if wraps_up(frame).is_some() => out.effects.push(told(frame, last_words(frame))),
         LoopPhase::Ending(outcome) => {
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
         }
     }
 }
 
+/// Tells the model something.
+fn told(frame: &LoopFrame, text: String) -> Effect {
+    let message = Body::LoopMessage {
+        text,
+        message_id: None,
+        from: Speaker::Engine,
+        signal: None,
+        actor: crate::record::Actor::default(),
+    };
+    Effect::Append(vec![Draft::new(frame.path.clone(), message)])
+}
+
 /// What the model is told that answered with text where an exit tool has to end the loop.
 fn nudge(frame: &LoopFrame) -> String {
-    let exits: Vec<_> = frame
-        .prepared
-        .tools
-        .tools()
-        .iter()
-        .filter(|tool| tool.flags.exit)
-        .map(|tool| format!("`{}`", tool.id.wire_name()))
-        .collect();
-    format!("Go on with a tool call. When the work is done, call {}.", exits.join(" or "))
+    format!("Go on with a tool call. When the work is done, call {}.", exits(frame))
+}
+
+/// What the model is told that sums up at a limit.
+fn last_words(frame: &LoopFrame) -> String {
+    let how = match exits(frame) {
+        none if none.is_empty() => "Answer".to_owned(),
+        exits => format!("Call {exits}"),
+    };
+    format!(
+        "The limit of this work is reached, and this is your last answer; no other tools are there any more. {how} with what you \
+         have so far, and say what is missing."
+    )
+}
+
+fn exits(frame: &LoopFrame) -> String {
+    let tools = frame.prepared.tools.tools().iter().filter(|tool| tool.flags.exit);
+    tools.map(|tool| format!("`{}`", tool.id.wire_name())).collect::<Vec<_>>().join(" or ")
 }
 
 /// A limit binds before the next model call: what the model asked for and paid for is done first, so that an exit
@@ -293,7 +317,8 @@ fn may_end_by_limit(frame: &LoopFrame) -> bool {
 }
 
 fn end_by_limit(frame: &LoopFrame, out: &mut Next) -> bool {
-    let Some((kind, limit, used)) = reached_limit(frame) else { return false };
+    let reached = reached_limit(frame).or_else(|| reached_failures(frame));
+    let Some((kind, limit, used)) = reached else { return false };
     let mut drafts = Vec::new();
     let why = format!("the loop `{}` reached its limit of {}", frame.path, kind.noun());
     close::calls(frame, &why, &mut drafts);
@@ -311,4 +336,14 @@ fn reached_limit(frame: &LoopFrame) -> Option<(LimitKind, u64, u64)> {
         (None, Some(limit)) => Some((LimitKind::Time, limit, frame.active)),
         (None, None) => None,
     }
+}
+
+/// Returns the limit of failures, where a loop has reached it before a round begins. It binds nothing below the loop.
+fn reached_failures(frame: &LoopFrame) -> Option<(LimitKind, u64, u64)> {
+    let limit = frame.limits.max_failures.filter(|limit| frame.failures >= *limit)?;
+    matches!(frame.phase, LoopPhase::Prepare).then_some((
+        LimitKind::Failures,
+        u64::from(limit),
+        u64::from(frame.failures),
+    ))
 }

@@ -138,6 +138,11 @@ pub struct Asked {
     pub answer: Option<Arc<[Part]>>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 /// An answer that was refused, since it is no decision that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
@@ -184,6 +189,15 @@ pub struct LoopFrame {
     pub expected: u32,
     /// Whether a message came that the model has not read.
     pub unread: bool,
+    /// How many calls have failed since one did its work.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures: u32,
+    /// Whether the round at which a limit was reached had begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// The round in which the model sums up, and how the loop ends after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrap_up: Option<(u32, LoopOutcome)>,
     /// Rejected calls, as hashes of tool and arguments.
     pub denials: Arc<BTreeSet<ContentHash>>,
     known: Arc<Known>,
@@ -362,6 +376,9 @@ impl LoopFrame {
             batch: Vec::new(),
             expected: 0,
             unread: false,
+            failures: 0,
+            cut: false,
+            wrap_up: None,
             denials: Arc::default(),
             known: Arc::default(),
         }

@@ -17,9 +17,15 @@ pub struct Limits {
     /// How long the loop may be active, in microseconds; time spent suspended does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<u64>,
+    /// How many calls in a row may fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
     /// What reaching a limit does.
     #[serde(skip_serializing_if = "is_default")]
     pub on_limit: OnLimit,
+    /// Whether the model has one more round at a limit, to sum up what it has; its tools are the exit tools then.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wrap_up: bool,
     /// How many calls of one batch run at once. The default is 8.
     #[serde(skip_serializing_if = "is_default_parallel")]
     pub parallel: u32,
@@ -34,7 +40,9 @@ impl Default for Limits {
             max_iterations: Some(50),
             max_tokens: None,
             max_time: None,
+            max_failures: None,
             on_limit: OnLimit::Exit,
+            wrap_up: false,
             parallel: DEFAULT_PARALLEL,
             policy: BatchPolicy::Gated,
         }
@@ -81,6 +89,8 @@ pub enum LimitKind {
     Money,
     /// Active time, in microseconds.
     Time,
+    /// Calls of the loop that failed in a row.
+    Failures,
 }
 
 impl LimitKind {
@@ -91,6 +101,7 @@ impl LimitKind {
             Self::Tokens => "tokens",
             Self::Money => "money",
             Self::Time => "time",
+            Self::Failures => "failures",
         }
     }
 }

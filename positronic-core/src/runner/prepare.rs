@@ -76,6 +76,10 @@ impl Worker {
         if let Some(decisions) = &mut plan.settings.decisions {
             decisions.form.get_or_insert_with(|| model.decision_form());
         }
+        let wraps_up = self.shared.state().looped(&path).is_some_and(|frame| frame.wrap_up.is_some());
+        if wraps_up {
+            plan.tools.retain(|_, tool| tool.decl.flags.exit);
+        }
         if let Err(error) = checked(&plan) {
             return self.not_prepared(&path, &error).await;
         }

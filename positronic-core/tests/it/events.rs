@@ -144,6 +144,8 @@ fn examples() -> Vec<Value> {
         }),
         json!({"type": "LOOP_EXIT", "call": "Chat/0.1", "tool": "finish"}),
         json!({"type": "LOOP_MAX_ITERATIONS", "limit": 50}),
+        json!({"type": "LOOP_START", "limits": {"max_iterations": 50, "max_failures": 3, "wrap_up": true}}),
+        json!({"type": "LOOP_LIMIT", "kind": "failures", "limit": 3, "used": 3}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": patch["patch"]}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "version": 1, "state": {"n": 1}}),

@@ -31,6 +31,7 @@ mod outputs;
 mod plugins;
 mod release;
 mod replay;
+mod robust;
 mod sinks;
 mod steps;
 #[allow(dead_code, reason = "other binaries use the rest")]

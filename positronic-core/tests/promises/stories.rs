@@ -128,18 +128,22 @@ fn steps() -> Tale {
     steps
 }
 
-/// A loop that answers in decisions: some are refused, one batch has a failing action, one needs an approval.
+/// A loop that answers in decisions: some are refused, one batch has a failing action, one needs an approval, and the last
+/// round sums up.
 fn decisions(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let work = brain("Decisions")
         .services::<Ledger>()
         .state(Board::default())
         .r#loop("Work", move |cx| {
-            cx.system(format!("{} done.", cx.state.done.len())).input("begin").decisions_in_batches().tools([
-                tools.deed("safe", |t| t),
-                tools.deed("gated.job", |t| t.requires_approval("it is dangerous")),
-                tools.deed("finish", DeedBuilder::exit),
-            ])
+            let config =
+                cx.system(format!("{} done.", cx.state.done.len())).input("begin").decisions_in_batches().tools([
+                    tools.deed("safe", |t| t),
+                    tools.deed("gated.job", |t| t.requires_approval("it is dangerous")),
+                    tools.deed("finish", DeedBuilder::exit),
+                ]);
+            // An exit tool that was interrupted in the last round is not called again.
+            if tools == Tools::Idempotent { config.max_iterations(2).wrap_up() } else { config }
         })
         .bind(ledger.clone());
     let says = |request: &ModelRequest| {
@@ -153,7 +157,7 @@ fn decisions(tools: Tools) -> Tale {
             ),
             ("Work/1", _) => Reply::decisions("It needs care.", [("gated.job", job("c"))]),
             ("Work/2", 0) => Reply::decisions("Done.", [("done", job("d"))]),
-            _ => Reply::decisions("Done.", [("finish", job("d")), ("safe", job("never"))]),
+            _ => Reply::decisions("Done.", [("finish", job("d"))]),
         }
     };
     let approve = |pending: &Pending| vec![SignalKind::Approve { call: pending.call.clone(), arguments: None }];
