@@ -31,22 +31,7 @@ pub trait Actions: Sized + Send + 'static {
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Adds the actions of an enum that derives `positronic_macros::Actions`. One function does them all, so that the match over
     /// them is exhaustive: an action that is added later does not compile until something is done about it.
-    ///
-    /// ```ignore
-    /// #[derive(Actions)]
-    /// enum Robot {
-    ///     /// Moves by some steps.
-    ///     Move { dx: i32, dy: i32 },
-    ///     /// Ends the work.
-    ///     #[action(exit)]
-    ///     Stop,
-    /// }
-    ///
-    /// cx.system("Reach the door.").decisions().act(async |action: Robot, cx| match action {
-    ///     Robot::Move { dx, dy } => Ok(cx.result("moved").update(move |place| *place += (dx, dy))),
-    ///     Robot::Stop => Ok(cx.result("stopped")),
-    /// })
-    /// ```
+    /// The docs of the derive show a whole brain.
     ///
     /// # Panics
     ///

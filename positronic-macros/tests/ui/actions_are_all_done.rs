@@ -1,4 +1,4 @@
-//! An action that nothing is done about does not compile, and neither does a type that is no space of actions.
+//! An action that nothing is done about does not compile.
 
 use positronic_core::prelude::*;
 use positronic_macros::Actions;
@@ -12,14 +12,10 @@ enum Act {
     Stop,
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Other {}
-
 fn main() {
-    _ = brain("A").r#loop("Act", |cx| {
+    _ = brain("Robot").r#loop("Act", |cx| {
         cx.system("").act(async |act: Act, _| match act {
             Act::Move { dx } => Ok(dx),
         })
     });
-    _ = brain("B").r#loop("Act", |cx| cx.system("").act(async |_: Other, _| Ok(())));
 }

@@ -9,7 +9,7 @@ enum Act {
     /// Jumps.
     Jump(i32, i32),
     /// Jumps again.
-    #[action(name = "move", exit, final)]
+    #[action(name = "move", exit, last)]
     Again(#[serde(default)] Way),
     /// Stops.
     #[action]
