@@ -4,9 +4,12 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, and [`support`] is everything
 //! at work: approvals, a customer who is waited for, brains as tools and as stages.
 //!
+//! [`kitchen`] is one to talk with: `chat kitchen`.
+//!
 //! Of the plugins that come with the library, [`skills`] gives tools in sets that the model takes and lays down,
 //! [`modes`] lets a loop work in one way at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
-//! shows the documents that fit what the user says, and [`memory`] remembers over all runs what that was.
+//! shows the documents that fit what the user says, [`memory`] remembers over all runs what that was, and
+//! [`triggers`] starts a prompt at its time.
 //!
 //! [`analyst`] has all of the agent loop's design in one brain, and `docs/langgraph.md` compares it with a graph.
 //!
@@ -18,6 +21,7 @@ pub mod analyst;
 pub mod blueprints;
 pub mod compaction;
 pub mod delegate;
+pub mod kitchen;
 pub mod memory;
 pub mod minimal;
 pub mod modes;
@@ -25,3 +29,4 @@ pub mod nested;
 pub mod release;
 pub mod skills;
 pub mod support;
+pub mod triggers;

@@ -7,7 +7,8 @@ use positronic_core::plugins::MemoryFacts;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    analyst, blueprints, compaction, delegate, memory, minimal, modes, nested, release, skills, support,
+    analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, skills, support,
+    triggers,
 };
 
 fn main() -> ExitCode {
@@ -22,6 +23,8 @@ fn main() -> ExitCode {
         .cassette(release::TITLE, release::CASSETTE)
         .brain(support::support().bind(Acme::example()))
         .cassette(support::TITLE, support::CASSETTE)
+        .brain(kitchen::kitchen())
+        .cassette(kitchen::TITLE, kitchen::CASSETTE)
         .brain(skills::assistant())
         .cassette(skills::TITLE, skills::CASSETTE)
         .brain(modes::helpdesk())
@@ -32,6 +35,8 @@ fn main() -> ExitCode {
         .cassette(blueprints::TITLE, blueprints::CASSETTE)
         .brain(memory::baker(MemoryFacts::default()))
         .cassette(memory::TITLE, memory::CASSETTE)
+        .brain(triggers::gardener())
+        .cassette(triggers::TITLE, triggers::CASSETTE)
         .brain(analyst::analyst())
         .cassette(analyst::TITLE, analyst::CASSETTE)
         .main()

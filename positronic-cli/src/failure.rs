@@ -129,6 +129,10 @@ pub(crate) enum Failure {
     UnknownBrainOrRun { written: String, place: String, near: Vec<String>, known: Vec<String> },
     #[error("`{written}` is the beginning of several runs")]
     AmbiguousRun { written: String, candidates: Vec<String> },
+    #[error("there is no conversation `{written}` in {place}")]
+    UnknownConversation { written: String, place: String, near: Vec<String>, list: String },
+    #[error("`{written}` is the beginning of several conversations")]
+    AmbiguousConversation { written: String, candidates: Vec<String> },
     #[error("several calls of the run wait for a decision; name those that are meant, or say --all")]
     SeveralCalls { calls: Vec<String> },
     #[error("`{written}` is no place of a call")]
@@ -174,6 +178,8 @@ impl Failure {
             | Self::UnknownRun { .. }
             | Self::UnknownBrainOrRun { .. }
             | Self::AmbiguousRun { .. }
+            | Self::UnknownConversation { .. }
+            | Self::AmbiguousConversation { .. }
             | Self::SeveralCalls { .. }
             | Self::NoCall { .. }
             | Self::UnknownStage { .. }
@@ -256,7 +262,11 @@ impl Failure {
                 let known = format!("its stages are {}", quoted(known));
                 did_you_mean(&near).into_iter().chain([known]).collect()
             }
-            Self::AmbiguousRun { candidates, .. } => candidates.clone(),
+            Self::UnknownConversation { near, list, .. } => {
+                let near: Vec<&str> = near.iter().map(String::as_str).collect();
+                did_you_mean(&near).into_iter().chain([format!("`{list}` lists the conversations")]).collect()
+            }
+            Self::AmbiguousRun { candidates, .. } | Self::AmbiguousConversation { candidates, .. } => candidates.clone(),
             Self::SeveralCalls { calls } => calls.clone(),
             Self::NoCall { reason, .. } => vec![reason.clone()],
             Self::Misused { hint, .. } => vec![hint.clone()],

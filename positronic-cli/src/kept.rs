@@ -22,6 +22,8 @@ pub(crate) struct Kept {
     pub(crate) store: Store,
     /// The place in words, for messages.
     pub(crate) place: String,
+    /// The file, where it is one.
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// A store.
@@ -67,12 +69,13 @@ impl Kept {
 
     /// Makes a store that ends with this process.
     pub(crate) fn memory() -> Self {
-        Self { store: Store::Memory(MemoryStore::new()), place: "memory".to_owned() }
+        Self { store: Store::Memory(MemoryStore::new()), place: "memory".to_owned(), path: None }
     }
 
     fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
         let options = SqliteOptions::builder().path(path).read_only(read_only).build();
-        Ok(Self { store: Store::File(SqliteStore::with(options)?), place: shown(path, here) })
+        let store = Store::File(SqliteStore::with(options)?);
+        Ok(Self { store, place: shown(path, here), path: Some(path.to_owned()) })
     }
 
     /// Says whether runs outlive this process.
@@ -111,9 +114,15 @@ fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
     Failure::File { path: path.to_owned(), doing, source }
 }
 
+/// Tells a path from here.
+pub(crate) fn told(path: &Path) -> String {
+    here().map_or_else(|_| path.display().to_string(), |here| shown(path, &here))
+}
+
 /// How many folders up a path is still told from here.
 const UP: usize = 4;
 
+/// Tells a path from a folder.
 fn shown(path: &Path, here: &Path) -> String {
     // What has nothing but the root in common is told whole.
     let around = here.ancestors().take(UP).take_while(|around| around.parent().is_some());

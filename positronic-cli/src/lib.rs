@@ -14,13 +14,16 @@
 //!
 //! Data goes to stdout, everything else to stderr. Modules in reading order: `cli` (the command line), `start` (from
 //! arguments to exit code), `commands` (one verb a file), `kept` (the store), `find` (which run is meant), [`options`],
-//! `session` (one run at the terminal), `answers` (who is asked when a run waits), [`display`] (what a person sees of a
+//! `session` (one run at the terminal), `chat` (one run after the other at the terminal), `conversations` (as they are kept), `answers` (who is asked when a run waits), [`display`] (what a person sees of a
 //! run), `lists` (many runs), `failure` (errors as prose, exit codes), `settings` (the environment).
 
+mod amounts;
 mod answers;
 mod cargo;
+mod chat;
 mod cli;
 mod commands;
+mod conversations;
 pub mod display;
 mod failure;
 mod find;

@@ -10,7 +10,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
 use positronic_core::record::{
-    DecisionForm, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, Tier,
+    DecisionForm, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, PriceTable, Tier,
 };
 use positronic_core::runner::Runner;
 use serde_json::Value;
@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::cli::ModelArgs;
 use crate::failure::Failure;
 use crate::kept::{Kept, Store};
+use crate::prices::given;
 use crate::project::{Entry, Project};
 use crate::settings::Settings;
 
@@ -35,6 +36,8 @@ pub(crate) struct Models {
     /// The cassette that is played or recorded.
     pub(crate) tape: Tape,
     pub(crate) notice: Option<String>,
+    /// What they cost, where a person has said it.
+    pub(crate) prices: Option<PriceTable>,
 }
 
 /// A cassette's part in a run.
@@ -91,6 +94,11 @@ pub(crate) struct Playing {
 }
 
 impl Playing {
+    /// Returns what the recorded run was asked to do, in a sentence.
+    pub(crate) fn goal(&self) -> Option<String> {
+        self.cassette.header().goal.as_ref()?.as_str().map(str::to_owned)
+    }
+
     /// Returns the options that the recorded run was started with.
     pub(crate) const fn options(&self) -> Option<&Value> {
         self.cassette.header().options.as_ref()
@@ -108,7 +116,7 @@ pub(crate) struct Wanted<'a> {
 impl Models {
     /// Makes the runner that works with these models in a store, and knows all of the project's brains.
     pub(crate) fn runner(&self, project: &Project, kept: &Kept) -> Runner {
-        let builder = Runner::builder().model(self.normal.clone());
+        let builder = Runner::builder().model(self.normal.clone()).prices(self.prices.clone());
         let runner = match (&self.high, &kept.store) {
             (Some(high), Store::Memory(store)) => builder.high(high.clone()).store(store.clone()).build(),
             (Some(high), Store::File(store)) => builder.high(high.clone()).store(store.clone()).build(),
@@ -121,7 +129,7 @@ impl Models {
 
     /// Returns models for a runner that only looks.
     pub(crate) fn none() -> Self {
-        Self { normal: SharedModel(Arc::new(NoModel)), high: None, tape: Tape::None, notice: None }
+        Self { normal: SharedModel(Arc::new(NoModel)), high: None, tape: Tape::None, notice: None, prices: None }
     }
 }
 
@@ -166,9 +174,22 @@ pub(crate) fn choose(
     playing: Option<Playing>,
     settings: &Settings,
 ) -> Result<Models, Failure> {
-    if let Some(playing) = playing {
-        return Ok(play(playing));
-    }
+    let prices = given(wanted.model.prices.as_deref(), settings)?;
+    let models = match playing {
+        Some(playing) => play(playing),
+        None => asked(project, entry, wanted, options, settings)?,
+    };
+    Ok(Models { prices, ..models })
+}
+
+/// Chooses models that are asked: the project's own, or the endpoint.
+fn asked(
+    project: &Project,
+    entry: &Entry,
+    wanted: Wanted<'_>,
+    options: &Value,
+    settings: &Settings,
+) -> Result<Models, Failure> {
     let name = &wanted.model.model;
     let own =
         |tier: Tier| project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model));
@@ -182,7 +203,7 @@ pub(crate) fn choose(
     };
     match wanted.record {
         Some(path) => Ok(recording(normal, high, path, options, settings)),
-        None => Ok(Models { normal: SharedModel(normal), high: high.map(SharedModel), tape: Tape::None, notice: None }),
+        None => Ok(Models { normal: SharedModel(normal), high: high.map(SharedModel), ..Models::none() }),
     }
 }
 
@@ -191,7 +212,7 @@ fn play(Playing { cassette, what, advice }: Playing) -> Models {
     let notice = format!("{what}{note}{advice}");
     let cassette = Arc::new(cassette);
     let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
-    Models { normal, high: None, tape: Tape::Plays(cassette), notice: Some(notice) }
+    Models { normal, tape: Tape::Plays(cassette), notice: Some(notice), ..Models::none() }
 }
 
 fn recording(
@@ -211,7 +232,7 @@ fn recording(
     let cassette = Arc::new(Cassette::record(both).hide(settings.api_key.clone()).describe(header));
     let notice = format!("recording to {}", path.display());
     let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
-    Models { normal, high: None, tape: Tape::Records(cassette), notice: Some(notice) }
+    Models { normal, tape: Tape::Records(cassette), notice: Some(notice), ..Models::none() }
 }
 
 /// Answers each request with the model of its tier, under the name of the normal one.

@@ -3,17 +3,22 @@
 use std::fs;
 use std::path::Path;
 
-use positronic_core::projection::{Cost, Costs};
+use positronic_core::projection::{Cost, Costs, Counted};
 use positronic_core::record::PriceTable;
 
 use crate::display::figures::many;
 use crate::failure::Failure;
-use crate::ui::Ui;
+use crate::settings::Settings;
 
-/// Reads the table that is named, else the environment's, else takes the bundled one. A file whose name ends with `.json` is
-/// JSON, every other one TOML.
-pub(crate) fn prices(named: Option<&Path>, ui: &Ui) -> Result<PriceTable, Failure> {
-    let Some(path) = named.or(ui.settings.prices.as_deref()) else { return Ok(PriceTable::bundled()) };
+/// Reads the table that is named, else the environment's, else takes the bundled one.
+pub(crate) fn prices(named: Option<&Path>, settings: &Settings) -> Result<PriceTable, Failure> {
+    Ok(given(named, settings)?.unwrap_or_else(PriceTable::bundled))
+}
+
+/// Reads the table that is named, else the environment's, if there is one. A file whose name ends with `.json` is JSON, every
+/// other one TOML.
+pub(crate) fn given(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
+    let Some(path) = named.or(settings.prices.as_deref()) else { return Ok(None) };
     let text = fs::read_to_string(path);
     let text = text.map_err(|source| Failure::File { path: path.to_owned(), doing: "cannot be read", source })?;
     let is_json = path.extension().is_some_and(|extension| extension == "json");
@@ -22,17 +27,7 @@ pub(crate) fn prices(named: Option<&Path>, ui: &Ui) -> Result<PriceTable, Failur
     } else {
         toml::from_str(&text).map_err(|error| error.to_string())
     };
-    table.map_err(|reason| Failure::Prices { path: path.to_owned(), reason: reason.trim_end().to_owned() })
-}
-
-/// Writes what a run cost, in a few words.
-pub(crate) fn total(costs: &Costs) -> String {
-    let total = costs.total();
-    match total.total() {
-        Cost::Known(cost) => format!("cost {cost} {}", costs.currency),
-        Cost::Unknown if total.unpriced == total.calls => "cost unknown".to_owned(),
-        Cost::Unknown => format!("cost {} {} and more", total.known, costs.currency),
-    }
+    table.map(Some).map_err(|reason| Failure::Prices { path: path.to_owned(), reason: reason.trim_end().to_owned() })
 }
 
 /// Writes what a run cost, by which prices, and what has none.
@@ -44,12 +39,19 @@ pub(crate) fn told(costs: &Costs) -> String {
     };
     let known = format!("{} {}", total.known, costs.currency);
     let as_of = format!("by the prices of {}", costs.as_of);
-    match total.total() {
+    let counted = match costs.counted() {
+        Some(Counted { currency, spent, .. }) if spent.known != total.known || currency != costs.currency => {
+            format!("; {} {currency} when the answers came, which is what its limits count", spent.known)
+        }
+        _ => String::new(),
+    };
+    let told = match total.total() {
         Cost::Known(_) => format!("cost {known}, {as_of}"),
         Cost::Unknown if total.unpriced == total.calls => format!("cost: {}", unknown()),
         Cost::Unknown => {
             let priced = many(total.calls - total.unpriced, "answer");
             format!("cost {known} for {priced}, {as_of}; {}", unknown())
         }
-    }
+    };
+    told + &counted
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use positronic_core::record::{Delta, Event, Path, Timestamp};
+use positronic_core::record::{Delta, Event, Path, RunId, Timestamp};
 
 use crate::display::text::harmless_json;
 use crate::display::{Live, Plain, Style, View};
@@ -13,6 +13,8 @@ pub(crate) struct Screen<'a> {
     reporter: Reporter<'a>,
     /// Takes every event as one line of JSON.
     json: Option<&'a mut (dyn Write + Send)>,
+    /// The run, where events are to name it.
+    named: Option<RunId>,
 }
 
 enum Reporter<'a> {
@@ -24,11 +26,12 @@ enum Reporter<'a> {
 
 impl<'a> Screen<'a> {
     /// Chooses the reporter: live on a terminal, else plain.
-    pub(crate) fn new(ui: &'a mut Ui, plain: bool, json: bool) -> Self {
+    pub(crate) fn new(ui: &'a mut Ui, plain: bool, json: bool, named: Option<RunId>) -> Self {
         let both = ui.settings.stdout_is_terminal && ui.settings.stderr_is_terminal;
         let result_lines = if ui.settings.stdout_is_terminal && !json { 0 } else { Style::default().result_lines };
         let style = Style { result_lines, ..ui.style() };
         let live = ui.settings.stderr_is_terminal && !ui.settings.dumb && !plain;
+        let prices = ui.prices.clone();
         let reporter = if json && both {
             Reporter::Silent(View::new())
         } else if live {
@@ -37,12 +40,21 @@ impl<'a> Screen<'a> {
         } else {
             Reporter::Plain(Plain::new(&mut *ui.err, style))
         };
-        Self { reporter, json: json.then_some(&mut *ui.out) }
+        let reporter = match (reporter, prices) {
+            (Reporter::Live(live), Some(prices)) => Reporter::Live(live.priced(prices)),
+            (Reporter::Plain(plain), Some(prices)) => Reporter::Plain(plain.priced(prices)),
+            (reporter, _) => reporter,
+        };
+        Self { reporter, json: json.then_some(&mut *ui.out), named }
     }
 
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         if let Some(out) = &mut self.json {
             let line = event.to_json().map_err(io::Error::other)?;
+            let line = match &self.named {
+                Some(run) => format!("{{\"run\":{},\"event\":{line}}}", serde_json::to_string(run)?),
+                None => line,
+            };
             writeln!(out, "{}", harmless_json(&line))?;
             out.flush()?;
         }

@@ -52,6 +52,8 @@ pub(crate) struct Sitting<'a> {
     pub(crate) role: Role,
     pub(crate) plain: bool,
     pub(crate) json: bool,
+    /// Whether it is one of several runs: then its events name it, and nothing else does.
+    pub(crate) several: bool,
 }
 
 /// What somebody who sits with a run is there for.
@@ -83,11 +85,12 @@ pub(crate) async fn session(
     let (sink, stream) = ChannelSink::new(ROOM);
     let run = begin(runner.clone().sink(sink)).await?;
     let id = run.id().clone();
-    if sitting.lasts {
+    if sitting.lasts && !sitting.several {
         ui.notice(&format!("run {id}"))?;
     }
     let lift = ui.command(&["resume", id.as_str()]);
-    let screen = Screen::new(ui, sitting.plain, sitting.json);
+    let named = sitting.several.then(|| id.clone());
+    let screen = Screen::new(ui, sitting.plain, sitting.json, named);
     let mut session =
         Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, colour, lift, sitting };
     let ending = session.work().await;
@@ -115,7 +118,7 @@ enum Asked {
 }
 
 /// How a call that waited came to wait no longer, from the events since.
-fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
+pub(crate) fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
     let by = |actor: &Actor| {
         let by = actor.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         let over = actor.channel.as_ref().map(|channel| format!(" over {channel}")).unwrap_or_default();
@@ -129,7 +132,13 @@ fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
             Body::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => {
                 Some(format!("it was rejected{}", by(actor)))
             }
-            Body::LoopApprovalExpired {} => Some("nobody decided in time".to_owned()),
+            Body::BudgetDecided { decision: Decision::Approved, actor, .. } => {
+                Some(format!("more was granted{}", by(actor)))
+            }
+            Body::BudgetDecided { decision: Decision::Rejected, actor, .. } => {
+                Some(format!("more was refused{}", by(actor)))
+            }
+            Body::LoopApprovalExpired {} | Body::BudgetExpired {} => Some("nobody decided in time".to_owned()),
             Body::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
             Body::BrainCancelled { actor, .. } => Some(format!("the run was cancelled{}", by(actor))),
             _ => None,

@@ -54,6 +54,7 @@ fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, 
         Command::List(args) => commands::list(project, args, ui),
         Command::Show(args) => commands::show(project, args, ui),
         Command::Run(args) => commands::run(project, args, ui),
+        Command::Chat(args) => commands::chat(project, args, ui),
         Command::Work(args) => commands::work(project, args, ui),
         Command::Fork(args) => commands::fork(Some(project), args, ui),
         other => without_brains(other, ui),
@@ -63,10 +64,12 @@ fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, 
 fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
     match command {
         Command::New(args) => commands::new(args, ui),
+        Command::Conversations(args) => commands::conversations(args, ui),
         Command::Runs(args) => commands::runs(args, ui),
         Command::Inbox(args) => commands::inbox(args, ui),
         Command::Watch(args) => commands::watch(args, ui),
         Command::Events(args) => commands::events(args, ui),
+        Command::Triggers(args) => commands::triggers(args, ui),
         Command::Files(args) => commands::files(args, ui),
         Command::Approve(args) => commands::approve(args, ui),
         Command::Reject(args) => commands::reject(args, ui),
@@ -79,9 +82,12 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
         Command::Export(args) => commands::export(args, ui),
         Command::Import(args) => commands::import(args, ui),
         Command::Prune(args) => commands::prune(args, ui),
-        Command::List(_) | Command::Show(_) | Command::Run(_) | Command::Work(_) | Command::Fork(_) => {
-            Err(Failure::NoProject { from: std::env::current_dir()? })
-        }
+        Command::List(_)
+        | Command::Show(_)
+        | Command::Run(_)
+        | Command::Chat(_)
+        | Command::Work(_)
+        | Command::Fork(_) => Err(Failure::NoProject { from: std::env::current_dir()? }),
     }
 }
 

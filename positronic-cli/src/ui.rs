@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use anstyle::{AnsiColor, Style as Ansi};
-use positronic_core::record::Actor;
+use positronic_core::record::{Actor, PriceTable};
 use serde::Serialize;
 
 use crate::cli::{Color, Where};
@@ -34,6 +34,8 @@ pub(crate) struct Ui {
     pub(crate) program: String,
     /// Where runs are kept, as the command line says it.
     pub(crate) place: Where,
+    /// What models cost, where a run is shown whose cost is to be told.
+    pub(crate) prices: Option<PriceTable>,
 }
 
 impl Ui {
@@ -47,6 +49,21 @@ impl Ui {
             color: Color::Auto,
             program: PROGRAM.to_owned(),
             place: Where::default(),
+            prices: None,
+        }
+    }
+
+    /// Makes one that writes nothing, to put commands into words with.
+    pub(crate) fn silent(&self) -> Self {
+        Self {
+            input: Box::new(io::empty()),
+            out: Box::new(io::sink()),
+            err: Box::new(io::sink()),
+            settings: self.settings.clone(),
+            color: self.color,
+            program: self.program.clone(),
+            place: self.place.clone(),
+            prices: None,
         }
     }
 

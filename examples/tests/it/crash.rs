@@ -66,6 +66,8 @@ async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
     let visit = memory::Visit { says: "Good morning!".to_owned() };
     every_death(memory::CASSETTE, || memory::baker(MemoryFacts::default()), visit).await;
     every_death(delegate::CASSETTE, delegate::trip, delegate::Wish::default()).await;
+    // Triggers lie beside the log, and what is played here after a death is a log alone: the core's tests kill processes
+    // that set and fire them.
     every_death(nested::CASSETTE, || nested::newsletter().bind(Newsroom::example()), nested::Topic::default()).await;
     every_death(support::CASSETTE, || support::support().bind(Acme::example()), support::SupportOptions::default())
         .await;

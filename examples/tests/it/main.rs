@@ -3,6 +3,8 @@
 
 mod analyst;
 mod blueprints;
+#[cfg(unix)]
+mod chat;
 mod compaction;
 mod crash;
 mod delegate;
@@ -10,6 +12,7 @@ mod durable;
 #[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;
+mod kitchen;
 mod memory;
 mod minimal;
 mod modes;
@@ -20,3 +23,4 @@ mod skills;
 mod support;
 #[cfg(unix)]
 mod terminal;
+mod triggers;

@@ -11,22 +11,22 @@ use serde_json::json;
 
 use crate::durable::{Desk, signal, until};
 
-/// A terminal at which the command runs.
-struct Seat {
-    child: Child,
+/// A terminal at which a command runs.
+pub(crate) struct Seat {
+    pub(crate) child: Child,
     keyboard: File,
     written: Receiver<Vec<u8>>,
     screen: vt100::Parser,
 }
 
 impl Seat {
-    fn at(desk: &Desk, arguments: &[&str]) -> Self {
+    pub(crate) fn at(desk: &Desk, arguments: &[&str]) -> Self {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
         let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
         let side = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
-        let (rows, columns) = (24, 100);
+        let (rows, columns) = (40, 100);
         tcsetwinsize(side(), Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         let mut command = desk.command(arguments);
         let child = command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
@@ -44,23 +44,23 @@ impl Seat {
         Self { child, keyboard, written, screen: vt100::Parser::new(rows, columns, 1000) }
     }
 
-    fn look(&mut self) -> String {
+    pub(crate) fn look(&mut self) -> String {
         while let Ok(bytes) = self.written.try_recv() {
             self.screen.process(&bytes);
         }
         self.screen.screen().contents()
     }
 
-    fn sees(&mut self, text: &str) {
+    pub(crate) fn sees(&mut self, text: &str) {
         until(|| self.look().contains(text));
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(crate) fn types(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits for the command's end, and returns its exit code and the last screen.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut code = None;
         until(|| {
             // Whoever writes waits for somebody who reads.

@@ -12,8 +12,10 @@ use positronic_core::record::{Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};
 
+use crate::amounts;
+
 pub(crate) use person::{Answer, ask};
-pub(crate) use terminal::Recall;
+pub(crate) use terminal::{Raw, Recall};
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
 pub(crate) const REPLY: &str = "reply";
@@ -26,7 +28,7 @@ pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<
 
 fn asked(pending: &Pending) -> Vec<Asked<'_>> {
     match &pending.kind {
-        PendingKind::Approval { .. } => vec![Asked::Approval(&pending.call)],
+        PendingKind::Approval { .. } | PendingKind::More { .. } => vec![Asked::Approval(&pending.call)],
         PendingKind::Answer { waits } => waits
             .iter()
             .map(|wait| match wait.webhook.as_str() {
@@ -51,6 +53,10 @@ pub(crate) fn example_lines(pending: &[Pending]) -> Vec<String> {
     let line = |pending: &Pending| {
         let signal = match &pending.kind {
             PendingKind::Approval { .. } => SignalKind::Approve { call: pending.call.clone(), arguments: None },
+            PendingKind::More { kind, limit, used, .. } => {
+                let more = amounts::read(*kind, &amounts::same_again(*kind, *limit, *used)).ok()?;
+                SignalKind::Grant { to: pending.call.clone(), more }
+            }
             PendingKind::Answer { waits } => {
                 let wait = waits.first()?;
                 delivery(pending, wait, crate::options::sample(&wait.schema))

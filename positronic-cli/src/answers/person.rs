@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::io;
 
-use positronic_core::record::{Gate, SignalKind, WaitSpec};
+use positronic_core::record::{Gate, LimitKind, SignalKind, WaitSpec};
 use positronic_core::record::{Pending, PendingKind};
 use serde_json::{Map, Value};
 
 use super::delivery;
 use super::terminal::{Asked, Recall, Terminal, Unanswered};
+use crate::amounts;
 use crate::display::text::{one_line, sanitise};
 use crate::json::no_json;
 use crate::options::{Entry, entries, read_entry};
@@ -32,6 +33,8 @@ const APPROVE: &str = "Approve";
 const EDIT: &str = "Approve with other arguments";
 const REJECT: &str = "Reject";
 const ANSWER: &str = "Answer now";
+const GRANT: &str = "Grant more";
+const REFUSE: &str = "Refuse";
 const LATER: &str = "Leave it for later";
 const STOP: &str = "Stop the run";
 
@@ -45,6 +48,9 @@ pub(crate) fn ask(pending: &Pending, place: &str, lasts: bool, colour: bool, rec
     loop {
         let asked = match &pending.kind {
             PendingKind::Approval { gate, .. } => approval(&mut terminal, pending, gate, place, lasts),
+            PendingKind::More { kind, limit, used, .. } => {
+                more(&mut terminal, pending, (*kind, *limit, *used), place, lasts)
+            }
             PendingKind::Answer { waits } => match answer(&mut terminal, pending, waits, place) {
                 Err(Unanswered::Back) if lasts => leave(&mut terminal, place),
                 asked => asked,
@@ -92,6 +98,38 @@ fn approval(terminal: &mut Terminal, pending: &Pending, gate: &Gate, place: &str
         _ => return Ok(Answer::Stop),
     };
     Ok(Answer::Signal(kind))
+}
+
+/// Asks how much more a loop or a brain gets.
+fn more(
+    terminal: &mut Terminal,
+    pending: &Pending,
+    (kind, limit, used): (LimitKind, u64, u64),
+    place: &str,
+    lasts: bool,
+) -> Asked<Answer> {
+    let place = if place.is_empty() { "The run" } else { place };
+    terminal.say(&format!("{} {}", one_line(place, true), amounts::asks(kind, limit, used)))?;
+    let later = lasts.then_some(LATER);
+    let choices: Vec<_> = [Some(GRANT), Some(REFUSE), later, Some(STOP)].into_iter().flatten().collect();
+    let call = pending.call.clone();
+    let signal = match terminal.choose("Shall it go on?", &choices)? {
+        GRANT => {
+            let check = move |text: &str| amounts::read(kind, text).map(|_| ());
+            let suggested = amounts::same_again(kind, limit, used);
+            let text = terminal.text("How much more?", &suggested, amounts::expected(kind), check)?;
+            let more = amounts::read(kind, &text).unwrap_or_default();
+            SignalKind::Grant { to: call, more }
+        }
+        REFUSE => {
+            let reason = terminal.text("Why not?", "", "it is kept with the decision; Enter gives none", |_| Ok(()))?;
+            let reason = Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty());
+            SignalKind::Reject { call, reason }
+        }
+        LATER => return Ok(Answer::Later),
+        _ => return Ok(Answer::Stop),
+    };
+    Ok(Answer::Signal(signal))
 }
 
 /// Asks for other arguments: field by field where they are flat, else as JSON.

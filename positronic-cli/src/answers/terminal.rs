@@ -190,10 +190,11 @@ fn short(number: usize) -> u16 {
 }
 
 /// Keys come one by one for as long as this is held.
-struct Raw;
+pub(crate) struct Raw;
 
 impl Raw {
-    fn enter() -> io::Result<Self> {
+    /// Begins it.
+    pub(crate) fn enter() -> io::Result<Self> {
         enable_raw_mode()?;
         let raw = Self;
         let mut err = io::stderr();

@@ -1,10 +1,12 @@
 //! Commands about brains: what they are, and running them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
+use positronic_core::record::{AskMore, Budget, Money, OnLimit};
 
-use super::values::name;
+use super::values::{money, name, time};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -50,12 +52,13 @@ pub(crate) struct ShowArgs {
 }
 
 /// What `run --help` says about the environment.
-const ENVIRONMENT: &str = "\
+pub(super) const ENVIRONMENT: &str = "\
 Environment:
   OPENAI_API_KEY    the key of the endpoint
   OPENAI_BASE_URL   the endpoint, up to and including the version; OpenAI's own where it is not set
   OPENAI_MODEL      the model where --model names none
   POSITRONIC_STORE  where runs are kept, where --store names no file
+  POSITRONIC_PRICES what models cost, where --prices names no file
   NO_COLOR          no colours
 
 Without a key and an address, the brain's own cassette is played.";
@@ -92,6 +95,58 @@ pub(crate) struct ModelArgs {
     /// Plays a recording instead of asking a model
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,
+    /// What models cost, as TOML or JSON, for the run's cost and its limits of money; the environment's POSITRONIC_PRICES
+    /// where nothing is said
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
+}
+
+/// What a run may use, whatever its brain says.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Budget of the run")]
+pub(crate) struct BudgetArgs {
+    /// What the answers of models may cost, such as 2.50, in the currency of the prices
+    #[arg(long, value_name = "AMOUNT", value_parser = money)]
+    pub(crate) max_money: Option<Money>,
+    /// How many tokens it may use, of requests and answers
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_tokens: Option<u64>,
+    /// How many rounds all its loops may have together
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_rounds: Option<u64>,
+    /// How long it may be active, such as 10m; time spent waiting for people does not count
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) max_time: Option<Duration>,
+    /// What using it up does: fails the run, ends the loop that is open and goes on, or asks a person for more; what the brain
+    /// says, else fail, where nothing is said
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) at_limit: Option<AtLimit>,
+}
+
+/// What using up a budget does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AtLimit {
+    Fail,
+    End,
+    Ask,
+}
+
+impl BudgetArgs {
+    /// Returns the budget, where anything was said of one.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        let on_limit = match self.at_limit {
+            Some(AtLimit::Fail) => Some(OnLimit::Error),
+            Some(AtLimit::End) => Some(OnLimit::Exit),
+            Some(AtLimit::Ask) | None => None,
+        };
+        let ask = (self.at_limit == Some(AtLimit::Ask)).then(AskMore::default);
+        let max_time = self.max_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        let Self { max_money, max_tokens, max_rounds, .. } = *self;
+        let mut budget = Budget::default();
+        (budget.max_money, budget.max_tokens, budget.max_rounds) = (max_money, max_tokens, max_rounds);
+        (budget.max_time, budget.on_limit, budget.ask) = (max_time, on_limit, ask);
+        (budget != Budget::default()).then_some(budget)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -128,6 +183,8 @@ pub(crate) struct RunArgs {
     /// Keeps the run in memory alone, so that it ends with this command
     #[arg(long, conflicts_with = "id")]
     pub(crate) memory: bool,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
 }
 
 #[derive(Debug, Args)]

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    ApproveArgs, CancelArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, ListArgs,
-    NewArgs, PruneArgs, RejectArgs, RunArgs, RunByArgs, RunsArgs, SendArgs, ShowArgs, StateArgs, WatchArgs, WorkArgs,
+    ApproveArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs,
+    ImportArgs, InboxArgs, ListArgs, NewArgs, PruneArgs, RejectArgs, RunArgs, RunByArgs, RunsArgs, SendArgs, ShowArgs,
+    StateArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::failure::EXIT_CODES;
 
@@ -61,12 +62,18 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Runs a brain
     Run(RunArgs),
+    /// Talks with a brain: a conversation that can be gone on with
+    Chat(ChatArgs),
+    /// Lists conversations, shows one, or writes one down
+    Conversations(ConversationsArgs),
     /// Goes on with a run that nobody works on, or with all of them
     Work(WorkArgs),
     /// Lists the runs, the last started first
     Runs(RunsArgs),
     /// Lists what waits for a person, over all runs, the oldest first
     Inbox(InboxArgs),
+    /// Lists what starts a prompt at its time, or takes it back
+    Triggers(TriggersArgs),
     /// Shows a run while it goes on elsewhere
     Watch(WatchArgs),
     /// Lists a run's events
@@ -102,7 +109,7 @@ pub(crate) enum Command {
 impl Command {
     /// Says whether the command needs the code of the project's brains.
     pub(crate) const fn needs_brains(&self) -> bool {
-        matches!(self, Self::List(_) | Self::Show(_) | Self::Run(_) | Self::Work(_) | Self::Fork(_))
+        matches!(self, Self::List(_) | Self::Show(_) | Self::Run(_) | Self::Chat(_) | Self::Work(_) | Self::Fork(_))
     }
 }
 
@@ -116,7 +123,7 @@ mod tests {
     fn the_command_line_is_sound_and_reads_well() {
         Cli::command().debug_assert();
         insta::assert_snapshot!("help", Cli::command().term_width(80).render_long_help().to_string());
-        for name in ["run", "work", "approve", "send"] {
+        for name in ["run", "chat", "work", "approve", "send"] {
             let mut command = Cli::command().term_width(80);
             let command = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), command.render_help().to_string());

@@ -4,12 +4,17 @@ mod brains;
 mod command;
 mod runs;
 mod signals;
+mod talks;
 mod values;
 
 pub(crate) use brains::{ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
 pub(crate) use command::{Cli, Color, Command, Where};
 pub(crate) use runs::{
     DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RunsArgs, StateArgs,
-    WatchArgs,
+    TriggersArgs, WatchArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
+pub(crate) use talks::{
+    ChatArgs, ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs,
+    Format,
+};

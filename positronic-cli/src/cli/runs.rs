@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 
-use super::values::{age, count, number, over, status};
+use super::values::{age, count, name, number, over, status};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
@@ -192,6 +192,19 @@ pub(crate) struct FilesArgs {
     #[arg(long, requires = "save")]
     pub(crate) force: bool,
     /// Writes JSON, a line a file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TriggersArgs {
+    /// Takes this trigger back
+    #[arg(long, value_name = "ID", value_parser = name)]
+    pub(crate) delete: Option<String>,
+    /// Only those that belong to this user
+    #[arg(long, value_name = "NAME", conflicts_with = "delete")]
+    pub(crate) user: Option<String>,
+    /// Writes JSON, a line a trigger
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -19,8 +19,12 @@ pub(crate) struct By {
 pub(crate) struct ApproveArgs {
     /// The run
     pub(crate) run: String,
-    /// The calls, such as Chat/0.1; the only one that waits where none is named
+    /// The calls, such as Chat/0.1, or what asks for more: a loop, or . for the whole run; the only one that waits where none
+    /// is named
     pub(crate) calls: Vec<String>,
+    /// How much more a loop or the run gets that has reached a limit: 20000 tokens, 10 rounds, 2.50 of money, or 10m of time
+    #[arg(long, value_name = "AMOUNT", conflicts_with_all = ["args", "all"])]
+    pub(crate) more: Option<String>,
     /// Other arguments to run the call with; @FILE reads a file, and - reads stdin
     #[arg(long, value_name = "JSON", conflicts_with = "all")]
     pub(crate) args: Option<String>,
@@ -35,7 +39,8 @@ pub(crate) struct ApproveArgs {
 pub(crate) struct RejectArgs {
     /// The run
     pub(crate) run: String,
-    /// The calls, such as Chat/0.1; the only one that waits where none is named
+    /// The calls, such as Chat/0.1, or what asks for more: a loop, or . for the whole run; the only one that waits where none
+    /// is named
     pub(crate) calls: Vec<String>,
     /// Why; the model reads it
     #[arg(long, value_name = "TEXT")]

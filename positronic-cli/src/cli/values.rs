@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use positronic_core::record::Status;
+use positronic_core::record::{Money, Status};
 
 /// Reads how a run ended.
 pub(super) fn over() -> impl TypedValueParser<Value = Status> {
@@ -18,6 +18,16 @@ pub(super) fn status() -> impl TypedValueParser<Value = Status> {
 fn statuses(known: Vec<Status>) -> impl TypedValueParser<Value = Status> {
     let words = PossibleValuesParser::new(known.into_iter().map(Status::as_str));
     words.map(|word| Status::ALL.into_iter().find(|status| status.as_str() == word).unwrap_or(Status::Running))
+}
+
+/// Reads an amount of money.
+pub(super) fn money(text: &str) -> Result<Money, String> {
+    text.parse().map_err(|_| "expected an amount such as 2.50".to_owned())
+}
+
+/// Reads a length of time: `90s`, `10m`, `2h`.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    crate::amounts::time(text).ok_or_else(|| "expected a number and s, m or h, such as 10m".to_owned())
 }
 
 /// Reads an age: `30s`, `10m`, `12h`, `2d`, `3w`.

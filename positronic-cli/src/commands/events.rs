@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use positronic_core::record::{Body, Event, Seq};
+use positronic_core::record::{Body, Event, Seq, TriggerChange};
 
 use super::block_on;
 use crate::cli::EventsArgs;
@@ -66,6 +66,8 @@ fn named(event: &Event, unicode: bool) -> Option<String> {
             Body::ValueRecorded { name, .. } => name,
             Body::RunClaimed { holder, .. } => holder,
             Body::RunReleased { reason } => reason,
+            Body::LoopTrigger { change: TriggerChange::Set(trigger) } => &trigger.what,
+            Body::LoopTrigger { change: TriggerChange::Deleted(id) } => id.as_str(),
             _ => return None,
         },
         unicode,

@@ -16,16 +16,16 @@ use crate::project::Project;
 use crate::settings::Settings;
 
 /// A folder with a store.
-struct Desk {
+pub(super) struct Desk {
     folder: TempDir,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
@@ -34,7 +34,7 @@ impl Desk {
         Settings { store, user: Some("ann".into()), ..Settings::default() }
     }
 
-    fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
+    pub(super) fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
         let mut outcome = call_with(project, arguments, self.settings());
         let folder = self.folder.path().to_str().unwrap();
         for text in [&mut outcome.out, &mut outcome.err] {
@@ -44,13 +44,13 @@ impl Desk {
     }
 
     /// Calls a command that needs no brain, and expects it to succeed.
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(super) fn json(&self, arguments: &[&str]) -> Value {
         let outcome = self.call(&Project::new(), &[arguments, &["--json"]].concat());
         assert_eq!(outcome.code, 0, "{arguments:?}: {}", outcome.err);
         serde_json::from_str(if outcome.out.is_empty() { "null" } else { &outcome.out }).unwrap()
     }
 
-    fn refused(&self, arguments: &[&str]) -> String {
+    pub(super) fn refused(&self, arguments: &[&str]) -> String {
         let outcome = self.call(&Project::new(), arguments);
         assert_eq!(outcome.out, "");
         format!("{}\n{}", outcome.code, outcome.err)
@@ -911,4 +911,58 @@ fn a_damaged_file_is_told_and_hides_no_other() {
     let exported = desk.call(&Project::new(), &["export", "report", &desk.path("run.jsonl")]);
     assert!(exported.err.contains("a file is left out: `one.txt`: the bytes kept as `"), "{}", exported.err);
     assert_eq!(exported.code, 0);
+}
+
+/// A brain whose model sets a trigger when it is asked, and says what has started it.
+fn gardener() -> Project {
+    let triggers = positronic_core::plugins::Triggers::new();
+    let gardener = brain("Gardener").r#loop("Chat", move |cx| {
+        let chat = cx.system("You look after a garden.").plugin(triggers.clone());
+        if cx.fired().is_none() { chat.input("Water the beans!") } else { chat }
+    });
+    let model = ScriptedModel::from_fn(|request| match (request.messages.len(), request.context.len()) {
+        (_, 1) => Reply::text("Watered."),
+        (1, _) => Reply::call("trigger.create", json!({"what": "Water the beans.", "in": "1 hour"})),
+        _ => Reply::text("In an hour."),
+    });
+    Project::new().brain(gardener).model(Tier::Normal, Arc::new(model))
+}
+
+#[test]
+fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
+    let desk = Desk::new();
+    let call = |arguments: &[&str]| desk.call(&gardener(), arguments);
+    for id in ["one", "two"] {
+        let ran = call(&["run", "gardener", "--id", id, "--user", "ann"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    let lines = call(&["triggers", "--json"]).out;
+    let timers: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<_> = timers.iter().map(|timer| timer["trigger"]["id"].as_str().unwrap()).collect();
+    let listed = call(&["triggers"]).out;
+    for id in &ids {
+        assert!(
+            listed.contains(&format!("{id} is due in 59m; it starts Gardener for ann\n  Water the beans.\n")),
+            "{listed}"
+        );
+    }
+    assert_eq!(call(&["work", "--once"]).err, "", "nothing is due");
+
+    let deleted = call(&["triggers", "--delete", ids[1]]);
+    assert_eq!(deleted.err, format!("the trigger {} does not fire any more; what it has started goes on\n", ids[1]));
+    assert!(desk.refused(&["triggers", "--delete", ids[1]]).starts_with("2\nerror: there is no trigger `t-"));
+    let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    db.execute("UPDATE timers SET due = 5", []).unwrap();
+    let strange = desk.call(&project(), &["work", "--once"]);
+    let told = format!("the trigger {} does not fire here: there is no brain `Gardener`\n", ids[0]);
+    assert_eq!((strange.code, strange.err), (0, told));
+    let worked = call(&["work", "--once"]);
+
+    let run = format!("{}-19700101T000000.000005Z", ids[0]);
+    assert!(worked.err.starts_with(&format!("the trigger {} has started {run}\n{run}  Gardener starts\n", ids[0])));
+    assert!(worked.err.contains("the model answered in 0 ms: Watered."), "{}", worked.err);
+    let shown = call(&["show", &run]).out;
+    assert!(shown.contains(&format!("the trigger {} has started it: Water the beans.", ids[0])), "{shown}");
+    assert!(shown.contains("over trigger for ann"), "{shown}");
+    assert_eq!(desk.call(&Project::new(), &["triggers"]).err, "no trigger is set in desk/runs.db\n");
 }

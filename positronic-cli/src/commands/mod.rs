@@ -1,9 +1,16 @@
 //! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::ui::Ui) and returns how it ended.
 
+#[cfg(test)]
+mod budget_tests;
+mod chat;
+#[cfg(test)]
+mod chat_tests;
+mod conversations;
 mod diff;
 mod events;
 mod file;
 mod files;
+mod firing;
 mod fork;
 mod inbox;
 #[cfg(test)]
@@ -23,9 +30,12 @@ mod signal;
 mod state;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod watch;
 mod work;
 
+pub(crate) use chat::chat;
+pub(crate) use conversations::{conversations, form, refuse_known, write};
 pub(crate) use diff::diff;
 pub(crate) use events::events;
 pub(crate) use file::{export, import};
@@ -34,8 +44,9 @@ pub(crate) use fork::fork;
 pub(crate) use inbox::inbox;
 pub(crate) use list::list;
 pub(crate) use new::new;
+pub(crate) use outcome::{ended, left_by};
 pub(crate) use prune::prune;
-pub(crate) use run::run;
+pub(crate) use run::{refused as started, run};
 pub(crate) use runs::runs;
 use runtime::block_on;
 pub(crate) use send::send;
@@ -43,5 +54,6 @@ pub(crate) use show::show;
 pub(crate) use show_run::show_run;
 pub(crate) use signal::{approve, cancel, pause, reject, resume};
 pub(crate) use state::state;
+pub(crate) use triggers::triggers;
 pub(crate) use watch::watch;
 pub(crate) use work::work;

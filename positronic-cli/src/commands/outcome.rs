@@ -16,7 +16,7 @@ use crate::session::Ending;
 use crate::ui::Ui;
 
 /// Ends a command with what its run came to.
-pub(super) fn ended(
+pub(crate) fn ended(
     kept: &Kept,
     run: &RunId,
     ending: Ending,
@@ -46,7 +46,7 @@ pub(super) fn ended(
 }
 
 /// Returns the exit code of a command that was told to end and has left the run as it is.
-pub(super) const fn left_by(told: Interrupt) -> Exit {
+pub(crate) const fn left_by(told: Interrupt) -> Exit {
     match told {
         Interrupt::Person => Exit::Interrupted,
         Interrupt::System => Exit::Told,

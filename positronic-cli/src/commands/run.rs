@@ -1,5 +1,6 @@
 //! `positronic run`: a brain, from its options to its result.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
 use crate::options::parse;
+use crate::prices::prices;
 use crate::project::{Entry, Project};
 use crate::rewind::rewind;
 use crate::session::{Role, Sitting, session};
@@ -27,15 +29,18 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let entry = project.find(&args.brain)?;
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
-    let options = options(entry, args, playing.as_ref().and_then(Playing::options), ui)?;
+    let given = Given { pairs: &args.pairs, document: args.options.as_deref() };
+    let options = options(entry, given, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
+    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
-    let start = Start { id, user: args.user.clone(), actor: actor.clone(), ..Start::default() };
+    let budget = args.budget.budget();
+    let start = Start { id, user: args.user.clone(), actor: actor.clone(), budget, ..Start::default() };
     let sitting = Sitting {
         tape: &models.tape,
         played: !args.ask,
@@ -44,6 +49,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
         role: Role::Runs,
         plain: args.plain,
         json: args.json,
+        several: false,
     };
     let runner = models.runner(project, &kept);
     let plan = Arc::clone(&entry.plan);
@@ -57,30 +63,42 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let ending = runtime.block_on(session(&runner, begin, &sitting, ui));
     // A question that is still on the screen must not hold the process back.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    save(&models, args, ui)?;
+    save(&models, args.record.as_deref(), ui)?;
     let (run, ending) = ending?;
     // Where people answer, the cassette's answers of theirs stay.
     let tape = if args.ask { &Tape::None } else { &models.tape };
     ended(&kept, &run, ending, tape, args.json, ui)
 }
 
+/// The options as the command line says them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) pairs: &'a [String],
+    pub(super) document: Option<&'a str>,
+}
+
 /// Reads the options: what was given, laid over what the cassette was recorded with.
-fn options(entry: &Entry, args: &RunArgs, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
-    let document = match &args.options {
+pub(super) fn options(
+    entry: &Entry,
+    given: Given<'_>,
+    recorded: Option<&Value>,
+    ui: &mut Ui,
+) -> Result<Value, Failure> {
+    let document = match given.document {
         Some(given) => Some(crate::json::text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
-    let options = parse(entry.plan.options.json(), &args.pairs, document.as_deref());
+    let options = parse(entry.plan.options.json(), given.pairs, document.as_deref());
     options.map_err(|source| Failure::Options { brain: entry.plan.title.clone(), source })
 }
 
 /// Says what to do where runs cannot be kept.
-fn unkept(failure: &Failure) -> Failure {
+pub(super) fn unkept(failure: &Failure) -> Failure {
     let hint = "--store FILE keeps runs elsewhere, and --memory runs it without keeping it";
     Failure::Store { message: failure.to_string(), hints: vec![hint.to_owned()] }
 }
 
-fn refused(error: StartError) -> Failure {
+pub(crate) fn refused(error: StartError) -> Failure {
     match error {
         StartError::Started { run } => {
             let message =
@@ -94,10 +112,10 @@ fn refused(error: StartError) -> Failure {
 }
 
 /// Writes what was recorded, however the run ended.
-fn save(models: &Models, args: &RunArgs, ui: &mut Ui) -> Result<(), Failure> {
-    let (Tape::Records(cassette), Some(path)) = (&models.tape, &args.record) else { return Ok(()) };
+pub(super) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
+    let (Tape::Records(cassette), Some(path)) = (&models.tape, record) else { return Ok(()) };
     std::fs::write(path, cassette.to_text()).map_err(|source| Failure::File {
-        path: path.clone(),
+        path: path.to_owned(),
         doing: "cannot be written",
         source,
     })?;

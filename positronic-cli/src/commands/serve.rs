@@ -1,5 +1,5 @@
-//! `positronic work` without a run: does whatever work there is in all runs, until it is told to end. Then it takes no
-//! more, waits for what is in flight, and releases its runs, so that another worker goes on with them at once.
+//! `positronic work` without a run: does whatever work there is in all runs, and fires the triggers that are due, until it
+//! is told to end. Then it takes no more, waits for what is in flight, and releases its runs, so that another worker goes on with them at once.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{Stream, StreamExt as _};
-use positronic_core::record::{Event, RunId, RunSummary, Seq};
-use positronic_core::runner::{Due, ResumeError, Run, Runner, Settled};
+use positronic_core::record::{Event, RunId, RunSummary, Seq, Timer};
+use positronic_core::runner::{Due, FireError, ResumeError, Run, Runner, Settled};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::firing::{Firing, passes};
 use super::work::{models, refused, wind};
 use crate::cli::WorkArgs;
 use crate::display::{Plain, Style};
@@ -96,7 +97,7 @@ impl<'a> Server<'a> {
         ui: &mut Ui,
     ) -> Result<Exit, Failure> {
         let control = self.kept.control();
-        let mut due = control.due();
+        let (mut due, mut firing) = (control.due(), Firing::default());
         let mut interrupts = interrupts();
         loop {
             // Each gets its turn: a run that says much keeps nobody from ending, and no other run waiting.
@@ -114,6 +115,15 @@ impl<'a> Server<'a> {
                     }
                 }
                 () = due.wait() => {}
+            }
+            match firing.due(&control).await {
+                Ok(timers) => {
+                    for timer in timers {
+                        self.fire(&timer, &mut firing, ui).await?;
+                    }
+                }
+                Err(error) if self.args.once => return Err(error.into()),
+                Err(error) => ui.notice(&format!("the triggers cannot be listed, which is tried again: {error}"))?,
             }
             match due.rows(|run| self.busy.contains(run)).await {
                 Ok(rows) => {
@@ -190,6 +200,55 @@ impl<'a> Server<'a> {
                 return Ok(());
             }
         };
+        self.follow(row, run, runner);
+        Ok(())
+    }
+
+    /// Starts the prompt of a trigger that is due. What cannot be started here is told once.
+    async fn fire(&mut self, timer: &Timer, firing: &mut Firing, ui: &mut Ui) -> Result<(), Failure> {
+        let trigger = &timer.trigger.id;
+        let runner = match self.runners.get(&*timer.brain) {
+            Some(runner) => runner.clone(),
+            None => match models(self.project, &self.args.model, &timer.brain, ui) {
+                // It plays what a run has recorded, and this one was never run.
+                Ok(models) if matches!(models.tape, Tape::Plays(_)) => {
+                    firing.refuse(timer);
+                    let reason = "no model is configured, and a recording does not know what a trigger starts";
+                    return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {reason}"))?);
+                }
+                Ok(models) => {
+                    let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
+                    self.runners.insert(timer.brain.to_string(), runner.clone());
+                    runner
+                }
+                Err(failure) => {
+                    firing.refuse(timer);
+                    return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {failure}"))?);
+                }
+            },
+        };
+        match runner.fire(timer).await {
+            Ok(run) => {
+                let row = self.kept.control().store().run(run.id()).await?;
+                let name = self.name(&row.run).await?;
+                ui.notice(&format!("the trigger {trigger} has started {name}"))?;
+                if !self.busy.contains(&row.run) {
+                    self.follow(row, run, runner);
+                }
+            }
+            Err(FireError::Busy { .. } | FireError::Gone { .. }) => {}
+            Err(error) => {
+                if !passes(&error) {
+                    firing.refuse(timer);
+                }
+                ui.notice(&error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a run has settled, and says so.
+    fn follow(&mut self, row: RunSummary, run: Run<Value>, runner: Runner) {
         self.busy.insert(row.run.clone());
         self.held.insert(row.run.clone(), runner);
         let done = self.done.clone();
@@ -202,7 +261,6 @@ impl<'a> Server<'a> {
                 matches!(settled, Settled::Stopped(_)).then(|| RunSummary { next: run.state().next, ..row.clone() });
             _ = done.send(Done { run: row.run, over, stopped });
         });
-        Ok(())
     }
 
     /// Goes on with a run, or says why not, and whether another try may go well.
@@ -210,7 +268,8 @@ impl<'a> Server<'a> {
         let runner = match self.runners.get(&*row.brain) {
             Some(runner) => runner.clone(),
             None => {
-                let models = models(self.project, &self.args.model, row, ui).map_err(|failure| (failure, false))?;
+                let models =
+                    models(self.project, &self.args.model, &row.brain, ui).map_err(|failure| (failure, false))?;
                 wind(&models, self.kept, row).await.map_err(|failure| (failure, true))?;
                 let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
                 if matches!(models.tape, Tape::None) {

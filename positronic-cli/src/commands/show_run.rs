@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use positronic_core::machine::{RunState, Why, why};
 use positronic_core::projection::Costs;
-use positronic_core::record::{Body, Event, RunSummary, Seq, Status, Timestamp};
+use positronic_core::record::{Body, Event, PriceTable, RunSummary, Seq, Status, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{PendingFilter, Waiter};
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::{Short, find};
 use crate::kept::Kept;
 use crate::lists::{answers, entry};
-use crate::prices::{told, total};
+use crate::prices::told;
 use crate::ui::Ui;
 
 /// What is known of a run.
@@ -33,7 +33,7 @@ struct Known {
 }
 
 pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let prices = crate::prices::prices(args.prices.as_deref(), ui)?;
+    let prices = crate::prices::prices(args.prices.as_deref(), &ui.settings)?;
     let kept = Kept::look(ui)?;
     let known = block_on(async { known(&kept, &args.what, ui).await })?;
     let now = SystemClock.now();
@@ -41,20 +41,23 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.json {
         let id = known.row.run.as_str();
         let waiting = |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, ui)});
-        let document = json!({
+        let mut document = json!({
             "run": known.row,
             "why": why(&state(&known)?),
             "worker": known.worker,
             "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
             "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
         });
+        if let (Some(counted), Some(cost)) = (costs.counted(), document.get_mut("cost")) {
+            cost["counted"] = json!(counted);
+        }
         ui.document(&document)?;
         return Ok(Exit::Done);
     }
     let style =
         Style { width: ui.columns(), colour: ui.out_colour(), unicode: ui.settings.unicode, ..Style::default() };
     let why = why(&state(&known)?);
-    let text = head(&known, why.as_ref(), &costs, now, &style, ui) + &tree(&known, &costs, now, &style);
+    let text = head(&known, why.as_ref(), &costs, now, &style, ui) + &tree(&known, prices, now, &style);
     // The tree is harmless already, and may be coloured.
     ui.frame(&text)?;
     Ok(Exit::Done)
@@ -113,6 +116,11 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
     if costs.total().calls > 0 {
         lines.push(told(costs));
     }
+    if let Some(Body::BrainStart(begin)) = known.log.first().map(|event| &event.body)
+        && let Some(fired) = begin.start.as_ref().and_then(|start| start.fired.as_ref())
+    {
+        lines.push(format!("the trigger {} has started it: {}", fired.trigger.id, fired.trigger.what));
+    }
     if let Some((run, seq)) = &row.forked_from {
         lines.push(format!("forked from {run} after event {seq}"));
     }
@@ -130,12 +138,11 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
     text
 }
 
-fn tree(known: &Known, costs: &Costs, now: Timestamp, style: &Style) -> String {
-    let mut view = View::new();
+fn tree(known: &Known, prices: PriceTable, now: Timestamp, style: &Style) -> String {
+    let mut view = View::new().priced(prices);
     for event in &known.log {
         view.fold(event);
     }
-    view.cost = Some(total(costs));
     if !view.is_ended() {
         view.tick(now);
     }

@@ -4,7 +4,7 @@
 //! taken together, or none of them.
 
 use positronic_core::machine::Refusal;
-use positronic_core::record::{Body, Path, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind};
+use positronic_core::record::{Body, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind};
 use positronic_core::runner::{Clock as _, Control, Ids as _, SignalError, SystemClock, UuidIds};
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
 use crate::json::value;
 use crate::kept::Kept;
-use crate::lists::{answers, question};
+use crate::lists::{RUN, answers, question};
 use crate::ui::Ui;
 
 pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -24,14 +24,71 @@ pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> 
         let hint = "approve that call alone, and the others after it".to_owned();
         return Err(Failure::Misused { message, hint });
     }
+    if let Some(written) = &args.more {
+        return grant(args, written, ui);
+    }
     let arguments = args.args.as_ref().map(|given| value("--args", given, ui)).transpose()?;
     let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: arguments.clone() };
-    decide(&args.run, &args.calls, args.all, &args.by, kind, "approved", ui)
+    decide(&args.run, &args.calls, (args.all, false), &args.by, kind, "approved", ui)
+}
+
+/// Grants more to what asks for it: the named one, or the only one.
+fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure> {
+    let named = match args.calls.as_slice() {
+        [] => None,
+        [one] => Some(frame(one)?),
+        [_, _, ..] => {
+            let message = "--more is granted to one loop, and several are named".to_owned();
+            let hint = "grant that one alone, and the others after it".to_owned();
+            return Err(Failure::Misused { message, hint });
+        }
+    };
+    let asking = block_on(asking(&args.run, ui))?;
+    let asking: Vec<_> = asking.into_iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
+    let (to, kind) = match asking.as_slice() {
+        [Pending { call, kind: PendingKind::More { kind, .. }, .. }] => (call.clone(), *kind),
+        [_, _, ..] => return Err(Failure::SeveralCalls { calls: asking.iter().map(line).collect() }),
+        _ => {
+            let what =
+                args.calls.first().map_or_else(|| "nothing".to_owned(), |at| format!("`{at}` does not, and nothing"));
+            let message = format!("{what} in the run `{}` asks for more", args.run);
+            return Err(Failure::Refused {
+                message,
+                hints: vec![format!("`{}` says more", ui.command(&["show", &args.run]))],
+            });
+        }
+    };
+    let more = crate::amounts::read(kind, written).map_err(|expected| Failure::Misused {
+        message: format!("--more {written} is no amount: {expected}"),
+        hint: format!("what is asked for is more {}", kind.noun()),
+    })?;
+    let place = if to.is_root() { "the run".to_owned() } else { to.to_string() };
+    let done = format!("granted {} more to {place}", crate::display::figures::amount(kind, more.of(kind)));
+    say(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui)
+}
+
+/// Lists what asks for more in a run.
+async fn asking(run: &str, ui: &Ui) -> Result<Vec<Pending>, Failure> {
+    let kept = Kept::look(ui)?;
+    let row = find(&kept, run, ui).await?;
+    let waiters = kept.control().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let asks = |pending: &Pending| matches!(pending.kind, PendingKind::More { .. });
+    Ok(waiters.into_iter().map(|waiter| waiter.pending).filter(asks).collect())
+}
+
+/// Reads the path of a call, a loop or a brain; the run's own brain is a dot.
+fn frame(written: &str) -> Result<Path, Failure> {
+    if written == RUN { Ok(Path::root()) } else { call(written) }
+}
+
+fn line(pending: &Pending) -> String {
+    let at = if pending.call.is_root() { RUN } else { pending.call.as_str() };
+    format!("{at}  {} {}", pending.tool, question(pending)).replace("   ", "  ")
 }
 
 pub(crate) fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: args.reason.clone() };
-    decide(&args.run, &args.calls, args.all, &args.by, kind, "rejected", ui)
+    decide(&args.run, &args.calls, (args.all, true), &args.by, kind, "rejected", ui)
 }
 
 pub(crate) fn pause(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -50,27 +107,37 @@ pub(crate) fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 fn decide(
     run: &str,
     calls: &[String],
-    all: bool,
+    (all, limits): (bool, bool),
     by: &By,
     kind: impl Fn(&Path) -> SignalKind,
     done: &str,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let calls = match calls {
-        [] => block_on(pending(run, all, ui))?,
-        calls => calls.iter().map(|written| call(written)).collect::<Result<_, _>>()?,
+        [] => block_on(pending(run, all, limits, ui))?,
+        calls => calls.iter().map(|written| frame(written)).collect::<Result<_, _>>()?,
     };
-    let signals: Vec<_> = calls.iter().map(|call| (kind(call), format!("{done} {call}"))).collect();
+    let named = |call: &Path| if call.is_root() { "more for the run".to_owned() } else { call.to_string() };
+    let signals: Vec<_> = calls.iter().map(|call| (kind(call), format!("{done} {}", named(call)))).collect();
     say(run, None, &signals, by, ui)
 }
 
-/// Finds the calls that wait for a decision: the only one, or all.
-async fn pending(run: &str, all: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
+/// Finds the calls that wait for a decision, and, where that is said, the limits: the only one, or all.
+async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
     let kept = Kept::look(ui)?;
     let row = find(&kept, run, ui).await?;
     let waiters = kept.control().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut waiting: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).collect();
-    waiting.retain(|pending| matches!(pending.kind, PendingKind::Approval { .. }));
+    let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::More { .. })).cloned();
+    waiting.retain(|pending| match pending.kind {
+        PendingKind::Approval { .. } => true,
+        PendingKind::More { .. } => limits,
+        PendingKind::Answer { .. } => false,
+    });
+    if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
+        let message = format!("no call of the run `{}` waits for a decision; it {}", row.run, question(asking));
+        return Err(Failure::Refused { message, hints: answers(run, asking, ui) });
+    }
     match waiting.as_slice() {
         [] => {
             let message =
@@ -78,12 +145,7 @@ async fn pending(run: &str, all: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
             let why = row.why.into_iter().chain([format!("`{}` says more", ui.command(&["show", run]))]);
             Err(Failure::Refused { message, hints: why.collect() })
         }
-        [_, _, ..] if !all => {
-            let line = |pending: &positronic_core::record::Pending| {
-                format!("{}  {} {}", pending.call, pending.tool, question(pending))
-            };
-            Err(Failure::SeveralCalls { calls: waiting.iter().map(line).collect() })
-        }
+        [_, _, ..] if !all => Err(Failure::SeveralCalls { calls: waiting.iter().map(line).collect() }),
         some => Ok(some.iter().map(|pending| pending.call.clone()).collect()),
     }
 }

@@ -185,7 +185,7 @@ pub(super) fn call_unread(project: &Project, arguments: &[&str], lines: [usize; 
 fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
     let settings = Settings { unicode: true, ..settings };
     let input = Box::new(io::empty());
-    Ui { input, out, err, settings, color: Color::Auto, program: String::new(), place: Where::default() }
+    Ui { input, out, err, settings, color: Color::Auto, program: String::new(), place: Where::default(), prices: None }
 }
 
 fn words(arguments: &[&str]) -> Vec<OsString> {

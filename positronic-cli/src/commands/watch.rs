@@ -11,6 +11,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
 use crate::models::{Models, Tape};
+use crate::prices::prices;
 use crate::project::Project;
 use crate::session::{Ending, Role, Sitting, session};
 use crate::ui::Ui;
@@ -18,6 +19,7 @@ use crate::ui::Ui;
 pub(crate) fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let row = block_on(find(&kept, &args.run, ui))?;
+    ui.prices = Some(prices(None, &ui.settings)?);
     let actor = ui.actor(None);
     let sitting = Sitting {
         tape: &Tape::None,
@@ -27,6 +29,7 @@ pub(crate) fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         role: Role::Watches { until_waiting: args.until_waiting },
         plain: args.plain,
         json: args.json,
+        several: false,
     };
     // It looks and does nothing, so it needs no brain and no model.
     let runner = Models::none().runner(&Project::new(), &kept);

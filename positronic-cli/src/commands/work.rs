@@ -15,6 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
 use crate::models::{Models, Tape, Wanted, cassette, choose};
+use crate::prices::prices;
 use crate::project::Project;
 use crate::rewind::rewind;
 use crate::session::{Role, Sitting, session};
@@ -25,10 +26,11 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     let Some(written) = &args.run else { return serve(project, args, ui) };
     let kept = Kept::known(ui)?;
     let row = block_on(find(&kept, written, ui))?;
-    let models = models(project, &args.model, &row, ui)?;
+    let models = models(project, &args.model, &row.brain, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
+    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let sitting = Sitting {
         tape: &models.tape,
@@ -39,6 +41,7 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
         role: Role::Works,
         plain: args.plain,
         json: args.json,
+        several: false,
     };
     let runner = models.runner(project, &kept);
     let watch = ui.command(&["watch", row.run.as_str()]);
@@ -77,9 +80,9 @@ async fn open_round(kept: &Kept, row: &RunSummary) -> Result<Option<Seq>, Failur
     Ok(first.checked_sub(1).and_then(|before| log.get(before)).map(|event| event.seq))
 }
 
-/// Chooses the models for a run.
-pub(super) fn models(project: &Project, model: &ModelArgs, row: &RunSummary, ui: &Ui) -> Result<Models, Failure> {
-    let entry = project.titled(&row.brain)?;
+/// Chooses the models for the runs of a brain.
+pub(super) fn models(project: &Project, model: &ModelArgs, brain: &str, ui: &Ui) -> Result<Models, Failure> {
+    let entry = project.titled(brain)?;
     let wanted = Wanted { model, record: None };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
     choose(project, entry, wanted, &Value::Null, playing, &ui.settings)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::record::{LimitKind, Usage};
+use positronic_core::record::{LimitKind, Money, Usage};
 
 /// Writes a duration: `120 ms`, `1.2 s`, `2 min 5 s`, `1 h 2 min`.
 pub(crate) fn duration(duration: Duration) -> String {
@@ -53,10 +53,25 @@ pub(crate) fn many(number: u64, one: &str) -> String {
 pub(crate) fn amount(kind: LimitKind, limit: u64) -> String {
     match kind {
         LimitKind::Tokens => many(limit, "token"),
-        LimitKind::Money => format!("{} of money", count(limit)),
+        LimitKind::Money => format!("{} of money", Money::of_nanos(limit)),
+        LimitKind::Rounds => many(limit, "round"),
         LimitKind::Time => duration(Duration::from_micros(limit)),
         LimitKind::Failures => format!("{} in a row", many(limit, "failure")),
     }
+}
+
+/// Writes how much of a limit was used: `20 of 30 tokens`.
+pub(crate) fn used_of(kind: LimitKind, used: u64, limit: u64) -> String {
+    let used = match kind {
+        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => count(used),
+        LimitKind::Money => Money::of_nanos(used).to_string(),
+        LimitKind::Time => duration(Duration::from_micros(used)),
+    };
+    let limit = match kind {
+        LimitKind::Money => format!("{} in money", Money::of_nanos(limit)),
+        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Time | LimitKind::Failures => amount(kind, limit),
+    };
+    format!("{used} of {limit}")
 }
 
 /// Writes how many tokens went in and out.

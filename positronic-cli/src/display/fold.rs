@@ -1,12 +1,12 @@
 //! How each event and each streamed piece changes a [`View`].
 
 use positronic_core::record::{
-    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, FileOutput, LoopOutcome, Part, Path, ResumeCause,
+    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, FileOutput, LoopOutcome, More, Part, Path, ResumeCause,
     Segment, SideOutput, Speaker, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
-use super::figures::{amount, many};
+use super::figures::{amount, many, used_of};
 use super::text::arguments;
 use super::view::{Asking, CallNode, End, Flow, NodeKind, Phase, ROOT, StageNode, Status, View};
 
@@ -35,9 +35,12 @@ impl View {
                 let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
-            Body::LoopStart { input, limits, .. } => {
+            Body::LoopStart { input, limits, hidden, .. } => {
                 let stage = self.around(path);
                 self.begin(stage);
+                if *hidden {
+                    self.hidden.insert(stage);
+                }
                 if let Some(stage) = self.stage_mut(stage) {
                     stage.max_rounds = limits.max_iterations;
                 }
@@ -63,6 +66,7 @@ impl View {
             Body::LoopModelResult { parts, facts, .. } => {
                 self.usage += facts.usage;
                 self.answers += 1;
+                self.price(event);
                 self.answered(path);
                 self.answer(path, parts);
             }
@@ -79,9 +83,36 @@ impl View {
             }
             Body::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
             Body::LoopMaxIterations { limit } => self.limited(path, many(u64::from(*limit), "round")),
-            Body::LoopLimit { kind, limit, used } => {
-                self.note(path, format!("used {} of {}", amount(*kind, *used), amount(*kind, *limit)), true);
+            Body::LoopLimit { unpriced: Some(model), .. } => {
+                self.note(path, format!("nobody knows what {model} costs, so its limit of money cannot be kept"), true);
+                self.limited(path, "money".to_owned());
+            }
+            Body::LoopLimit { kind, limit, used, of, .. } => {
+                let whose =
+                    of.as_ref().map_or("", |of| if of.is_root() { " of the run" } else { " of a brain around" });
+                self.note(path, format!("used {}{whose}", used_of(*kind, *used, *limit)), true);
                 self.limited(path, amount(*kind, *limit));
+            }
+            Body::BudgetRequested { kind, limit, used, .. } => {
+                self.note(path, crate::amounts::asks(*kind, *limit, *used), true);
+                self.suspend(path);
+            }
+            Body::BudgetDecided { decision, more, reason, actor, .. } => {
+                let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+                let what = match decision {
+                    Decision::Approved => format!("{} more granted", granted(more)),
+                    Decision::Rejected => "more refused".to_owned(),
+                };
+                self.note(path, format!("{what}{}{why}", by(actor)), false);
+                self.begin(self.around(path));
+            }
+            Body::BudgetExpired {} => {
+                self.note(path, "nobody granted more in time".to_owned(), true);
+                self.begin(self.around(path));
+            }
+            Body::StepHeld {} => {
+                self.note(path, "it asks a model that a limit does not allow".to_owned(), true);
+                self.suspend(path);
             }
             Body::LoopCompacted { keep, summary } => {
                 let what = match summary {
@@ -243,6 +274,7 @@ impl View {
     fn brain_start(&mut self, path: &Path, start: &BrainStart) {
         let id = self.around(path);
         self.begin(id);
+        self.opened |= start.start.as_ref().is_some_and(|start| start.message.is_some());
         if let Some(node) = self.nodes.get_mut(id) {
             match &mut node.kind {
                 NodeKind::Root { title, options } => {
@@ -375,9 +407,16 @@ impl View {
         }
     }
 
-    fn note(&mut self, path: &Path, text: String, warn: bool) {
+    /// Adds a remark at a place.
+    pub(crate) fn note(&mut self, path: &Path, text: String, warn: bool) {
         self.add(self.around(path), path, Status::Done, NodeKind::Note { text, warn });
     }
+}
+
+/// Writes what was granted.
+pub(super) fn granted(more: &More) -> String {
+    let amounts: Vec<String> = more.kinds().map(|kind| amount(kind, more.of(kind))).collect();
+    amounts.join(" and ")
 }
 
 /// Names who did something, with a leading blank; nothing where it is unknown.

@@ -57,7 +57,7 @@ impl Scrolled {
         self.has(BlockId::Head(id))
     }
 
-    fn has(&self, id: BlockId) -> bool {
+    pub(super) fn has(&self, id: BlockId) -> bool {
         self.0.contains_key(&id)
     }
 
@@ -68,21 +68,27 @@ impl Scrolled {
 
 /// Lays out all blocks that have not scrolled away.
 pub(crate) fn blocks(view: &View, style: &Style, scrolled: &Scrolled) -> Vec<Block> {
-    let mut layout = Layout { pen: Pen { view, style }, scrolled, blocks: Vec::new(), stuck: false };
+    let mut layout = Layout::new(view, style, scrolled);
     layout.node(ROOT, 0);
     layout.blocks
 }
 
-struct Layout<'a> {
-    pen: Pen<'a>,
-    scrolled: &'a Scrolled,
-    blocks: Vec<Block>,
+pub(super) struct Layout<'a> {
+    pub(super) pen: Pen<'a>,
+    pub(super) scrolled: &'a Scrolled,
+    pub(super) blocks: Vec<Block>,
     /// A block before cannot scroll away, so none after it can.
     stuck: bool,
+    /// Whether an empty line stands before the next block.
+    pub(super) gap: bool,
 }
 
-impl Layout<'_> {
-    fn node(&mut self, id: NodeId, depth: usize) {
+impl<'a> Layout<'a> {
+    pub(super) const fn new(view: &'a View, style: &'a Style, scrolled: &'a Scrolled) -> Self {
+        Self { pen: Pen { view, style }, scrolled, blocks: Vec::new(), stuck: false, gap: false }
+    }
+
+    pub(super) fn node(&mut self, id: NodeId, depth: usize) {
         let Some(node) = self.pen.view.node(id) else { return };
         let (open, parent) = (node.status.is_open(), !node.children.is_empty());
         let head = BlockId::Head(id);
@@ -101,10 +107,21 @@ impl Layout<'_> {
         }
     }
 
+    /// Adds lines that belong to a node and change until it is closed.
+    pub(super) fn piece(&mut self, id: BlockId, lines: Vec<Line>, settled: bool) {
+        if !self.scrolled.has(id) {
+            self.push(Block { id, lines, gone: Vec::new(), settled, loose: settled });
+        }
+    }
+
     fn push(&mut self, mut block: Block) {
         self.stuck |= !block.loose;
         block.loose = !self.stuck;
         if !block.lines.is_empty() {
+            if std::mem::take(&mut self.gap) {
+                block.lines.insert(0, Line::default());
+                block.gone.splice(0..0, (!block.gone.is_empty()).then(Line::default));
+            }
             self.blocks.push(block);
         }
     }

@@ -10,8 +10,7 @@ use super::style::{Line, Sign, Style, Tone};
 use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wrap};
 use super::view::{CallNode, Flow, Node, NodeId, NodeKind, Phase, StageNode, Status, View};
 
-/// How many lines of a streaming answer, and of thoughts, stay in sight.
-const STREAM_LINES: usize = 12;
+/// How many lines of thoughts stay in sight.
 const THOUGHT_LINES: usize = 3;
 
 /// A countdown shows the second that has begun.
@@ -44,7 +43,7 @@ impl Pen<'_> {
         self.style.width.saturating_sub(used)
     }
 
-    fn sign(&self, id: NodeId, status: Status) -> (Tone, Sign) {
+    pub(super) fn sign(&self, id: NodeId, status: Status) -> (Tone, Sign) {
         match status {
             Status::Ahead => (Tone::Dim, Sign::Ahead),
             Status::Running if self.view.paused || self.view.is_waiting(id) => (Tone::Warn, Sign::Waiting),
@@ -137,7 +136,7 @@ impl Pen<'_> {
         }
     }
 
-    fn streams(&self, id: NodeId) -> bool {
+    pub(super) fn streams(&self, id: NodeId) -> bool {
         self.view.children(id).iter().filter_map(|child| self.view.node(*child)).any(|child| {
             matches!(child.kind, NodeKind::Text { flow: Flow::Streaming | Flow::Thinking, .. } | NodeKind::Draft { .. })
         })
@@ -159,7 +158,7 @@ impl Pen<'_> {
         }]
     }
 
-    fn stage_line(
+    pub(super) fn stage_line(
         &self,
         id: NodeId,
         node: &Node,
@@ -249,12 +248,12 @@ impl Pen<'_> {
         vec![line]
     }
 
-    fn said(&self, text: &str, flow: Flow, open: bool, indent: usize) -> Vec<Line> {
+    pub(super) fn said(&self, text: &str, flow: Flow, open: bool, indent: usize) -> Vec<Line> {
         let (tone, limit) = match (flow, open) {
             (Flow::Thinking, false) => return Vec::new(),
             (Flow::Thinking, true) => (Tone::Dim, THOUGHT_LINES),
             (Flow::Reason, _) => (Tone::Dim, usize::MAX),
-            (Flow::Streaming, true) => (Tone::Plain, STREAM_LINES),
+            (Flow::Streaming, true) => (Tone::Plain, self.style.stream_lines),
             (Flow::Streaming, false) | (Flow::Whole, _) => (Tone::Plain, usize::MAX),
         };
         let text = sanitise(text.trim(), self.style.unicode);

@@ -4,7 +4,7 @@ use positronic_core::record::{DeltaKind, LoopOutcome, StageKind};
 use serde_json::{Value, json};
 
 use super::stories::{self, Beat, Story};
-use super::{Live, Style, render};
+use super::{Foot, Line, Live, Style, Tone, render};
 
 /// A terminal in memory that keeps what has scrolled away.
 struct Terminal(vt100::Parser);
@@ -202,4 +202,52 @@ fn a_narrow_terminal_cuts_nothing_without_a_sign() {
             assert!(!full, "a line goes beyond {columns} columns:\n{}", terminal.all());
         }
     }
+}
+
+#[test]
+fn a_foot_stays_below_and_runs_follow_each_other() {
+    let mut terminal = Terminal::new(40, 12);
+    let style = Style::default();
+    let foot = |text: &str| Foot {
+        lines: vec![Line::default(), Line::new(0).with(Tone::Plain, text)],
+        cursor: Some((1, text.len())),
+    };
+    let mut live = Live::of_talk(&mut terminal, style, 40, 12);
+    for (run, text) in [("one", "First answer."), ("two", "Second answer.")] {
+        let story = Story::default()
+            .brain("", "Helper", Value::Null, &[("Talk", StageKind::Loop)])
+            .loop_start("Talk", Some(run))
+            .ask("Talk/0")
+            .answer("Talk/0", text, 0)
+            .loop_complete("Talk", LoopOutcome::Answered)
+            .complete("", Value::Null);
+        live.set_foot(foot("> next"));
+        play(&mut live, &story, (40, 12));
+        live.next_run().unwrap();
+        live.print(&[Line::default(), Line::new(0).with(Tone::Dim, format!("after {run}"))]).unwrap();
+    }
+    live.set_foot(foot("> last"));
+    live.tick(positronic_core::record::Timestamp(0), 40, 12).unwrap();
+    // A key moves the cursor, and nothing else.
+    live.set_foot(Foot { cursor: Some((1, 2)), ..foot("> last") });
+    live.tick(positronic_core::record::Timestamp(0), 40, 12).unwrap();
+    drop(live);
+
+    assert_eq!(terminal.0.screen().cursor_position(), (10, 2));
+    insta::assert_snapshot!(terminal.all(), @r"
+
+    › one
+
+    First answer.
+
+    after one
+
+    › two
+
+    Second answer.
+
+    after two
+
+    > last
+    ");
 }

@@ -13,6 +13,7 @@ mod live;
 mod plain;
 mod style;
 mod summary;
+mod talk;
 pub(crate) mod text;
 mod view;
 
@@ -24,8 +25,10 @@ pub(crate) mod stories;
 mod tests;
 
 pub use frame::render;
+pub(crate) use live::Foot;
 pub use live::Live;
 pub use plain::Plain;
 pub use style::Style;
-pub(crate) use style::{Line, Tone};
+pub(crate) use style::{Line, Sign, Tone};
+pub(crate) use talk::shown as talk_text;
 pub use view::View;

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use positronic_core::record::{
-    Actor, Body, Decision, Event, LoopOutcome, ModelFacts, Part, Path, ResumeCause, Segment, SideOutput, Speaker,
-    ToolResult, Usage,
+    Actor, Body, Decision, Event, LoopOutcome, ModelFacts, Part, Path, PriceTable, ResumeCause, Segment, SideOutput,
+    Speaker, ToolResult, Usage,
 };
 
-use super::figures::{duration, many, seconds, size, tokens};
-use super::fold::by;
+use super::figures::{duration, many, seconds, size, tokens, used_of};
+use super::fold::{by, granted};
 use super::style::Style;
 use super::text::{arguments, one_line, shorten, value_line};
 use super::view::View;
@@ -31,6 +31,13 @@ impl<W: Write> Plain<W> {
     /// is as long as it is.
     pub fn new(out: W, style: Style) -> Self {
         Self { out, view: View::new(), style, started: None }
+    }
+
+    /// Reckons what models cost with these prices.
+    #[must_use]
+    pub fn priced(mut self, prices: PriceTable) -> Self {
+        self.view = self.view.priced(prices);
+        self
     }
 
     /// Returns the view.
@@ -139,7 +146,21 @@ impl<W: Write> Plain<W> {
             Body::LoopMessage { text, from: Speaker::Person, .. } => format!("was told: {}", self.line(text)),
             Body::LoopMessage { text, from: Speaker::Engine, .. } => format!("the model was told: {}", self.line(text)),
             Body::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "round")),
-            Body::LoopLimit { limit, used, .. } => format!("stopped by a limit: {used} of {limit} used"),
+            Body::LoopLimit { unpriced: Some(model), .. } => {
+                format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
+            }
+            Body::LoopLimit { kind, limit, used, .. } => {
+                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit))
+            }
+            Body::BudgetRequested { kind, limit, used, .. } => crate::amounts::asks(*kind, *limit, *used),
+            Body::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
+                format!("{} more granted{}", granted(more), by(actor))
+            }
+            Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
+                format!("more refused{}{}", by(actor), self.why(reason.as_ref()))
+            }
+            Body::BudgetExpired {} => "nobody granted more in time".to_owned(),
+            Body::StepHeld {} => "asks a model that a limit does not allow".to_owned(),
             Body::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
             Body::LoopCompacted { summary: None, .. } => "the messages are whole again".to_owned(),
             Body::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
@@ -152,7 +173,7 @@ impl<W: Write> Plain<W> {
             0 => return "no model was asked".to_owned(),
             answers => many(answers, "model answer"),
         };
-        format!("{asked}{}, cost unknown", used(&self.view.usage))
+        format!("{asked}{}, {}", used(&self.view.usage), self.view.cost())
     }
 
     fn why(&self, reason: Option<&String>) -> String {

@@ -72,6 +72,7 @@ impl Story {
             options,
             state: Value::Null,
             plugins: positronic_core::record::PluginStates::default(),
+            budget: None,
             start: None,
         };
         self.event(at, Body::BrainStart(Box::new(start)))

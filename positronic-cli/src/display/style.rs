@@ -19,11 +19,13 @@ pub struct Style {
     pub height: Option<usize>,
     /// How many lines of the result are shown at the end; 0 shows none.
     pub result_lines: usize,
+    /// How many lines of an answer that streams stay in sight.
+    pub stream_lines: usize,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 80, colour: false, unicode: true, height: None, result_lines: 20 }
+        Self { width: 80, colour: false, unicode: true, height: None, result_lines: 20, stream_lines: 12 }
     }
 }
 

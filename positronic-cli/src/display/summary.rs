@@ -37,7 +37,7 @@ impl Pen<'_> {
             facts.push(tokens(&view.usage));
         }
         if view.answers > 0 {
-            facts.push(view.cost.clone().unwrap_or_else(|| "cost unknown".to_owned()));
+            facts.push(view.cost());
         }
         let mut lines = self.packed((tone, sign), word, &facts);
         match &view.end {
@@ -73,7 +73,7 @@ impl Pen<'_> {
         lines
     }
 
-    fn result(&self, result: &Value) -> Vec<Line> {
+    pub(super) fn result(&self, result: &Value) -> Vec<Line> {
         let limit = self.style.result_lines;
         if limit == 0 || result.is_null() {
             return Vec::new();

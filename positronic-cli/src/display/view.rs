@@ -4,10 +4,13 @@
 //! passes). It decides nothing and draws nothing; [`layout`](super::layout) turns it into lines. The same events
 //! always give the same view, live or in replay.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use positronic_core::projection::{CallCost, Cost, Spent};
 use positronic_core::record::{
-    CustomOutput, LoopOutcome, Path, PublicId, Segment, StageKind, Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
+    CustomOutput, Event, LoopOutcome, Path, PriceTable, PublicId, Segment, StageKind, Timestamp, ToolResult, Usage,
+    WaitSpec, WidgetOutput,
 };
 use serde_json::Value;
 
@@ -28,10 +31,16 @@ pub struct View {
     pub(crate) usage: Usage,
     /// How often a model has answered.
     pub(crate) answers: u64,
-    /// What they cost, in words, where somebody knows the prices.
-    pub(crate) cost: Option<String>,
+    /// What models cost, where somebody knows.
+    pub(crate) prices: Option<Arc<PriceTable>>,
+    /// What the answers cost.
+    pub(crate) spent: Spent,
     pub(crate) paused: bool,
     pub(crate) end: Option<End>,
+    /// The loops whose records people are not shown.
+    pub(crate) hidden: HashSet<NodeId>,
+    /// Whether the run was begun with a message.
+    pub(crate) opened: bool,
 }
 
 /// One node of the tree.
@@ -203,9 +212,37 @@ impl View {
             now: Timestamp::default(),
             usage: Usage::default(),
             answers: 0,
-            cost: None,
+            prices: None,
+            spent: Spent::default(),
             paused: false,
             end: None,
+            hidden: HashSet::new(),
+            opened: false,
+        }
+    }
+
+    /// Reckons what models cost with these prices.
+    #[must_use]
+    pub fn priced(self, prices: PriceTable) -> Self {
+        Self { prices: Some(Arc::new(prices)), ..self }
+    }
+
+    /// Adds what an answer cost.
+    pub(crate) fn price(&mut self, event: &Event) {
+        if let Some(call) = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices)) {
+            self.spent += &call;
+        }
+    }
+
+    /// Writes what the answers cost so far, in a few words.
+    pub(crate) fn cost(&self) -> String {
+        let currency = self.prices.as_ref().map_or("", |prices| prices.currency.as_str());
+        match self.spent.total() {
+            Cost::Known(cost) if self.spent.calls > 0 => format!("cost {cost} {currency}"),
+            Cost::Unknown if self.spent.unpriced < self.spent.calls => {
+                format!("cost {} {currency} and more", self.spent.known)
+            }
+            Cost::Known(_) | Cost::Unknown => "cost unknown".to_owned(),
         }
     }
 

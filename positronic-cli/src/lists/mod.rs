@@ -1,10 +1,12 @@
 //! Lists about many runs, written to a string: a table of runs, and what waits with the commands that answer it.
 
 mod table;
+mod talks;
 mod waiting;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use table::table;
-pub(crate) use waiting::{answers, entry, question};
+pub(crate) use talks::{Talk, talks};
+pub(crate) use waiting::{RUN, answers, entry, question};

@@ -46,6 +46,7 @@ fn ui() -> Ui {
         color: Color::Never,
         program: "desk".to_owned(),
         place: Where::default(),
+        prices: None,
     }
 }
 

@@ -5,18 +5,27 @@ use std::fmt::Write as _;
 use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
 use positronic_core::store::Waiter;
 
+use crate::amounts;
 use crate::answers::REPLY;
 use crate::display::figures::age;
 use crate::display::text::{arguments, one_line, shorten};
 use crate::options::sample;
 use crate::ui::Ui;
 
+/// How the run's own brain is written where a call could stand.
+pub(crate) const RUN: &str = ".";
+
 /// Writes one entry: what is asked, with which arguments, and the commands that answer it. `run` is the run's id as it
 /// is to be written.
 pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, ui: &Ui) -> String {
     let unicode = ui.settings.unicode;
     let fit = |line: &str| shorten(&one_line(line, unicode), columns, unicode);
-    let head = format!("{} {} › {} at {}", run, waiter.brain, waiter.pending.tool, waiter.pending.call);
+    let place = match (waiter.pending.tool.as_str(), waiter.pending.call.is_root()) {
+        ("", true) => String::new(),
+        ("", false) => format!(" › {}", waiter.pending.call),
+        (tool, _) => format!(" › {tool} at {}", waiter.pending.call),
+    };
+    let head = format!("{run} {}{place}", waiter.brain);
     let head = if unicode { head } else { head.replace(" › ", " > ") };
     let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(waiter.at)))));
     let until = expires(&waiter.pending);
@@ -42,6 +51,7 @@ pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, 
 pub(crate) fn question(pending: &Pending) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
+        PendingKind::More { kind, limit, used, .. } => amounts::asks(*kind, *limit, *used),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()
@@ -67,6 +77,14 @@ pub(crate) fn answers(run: &str, pending: &Pending, ui: &Ui) -> Vec<String> {
             commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));
             commands
         }
+        PendingKind::More { kind, limit, used, .. } => {
+            let call = if call.is_empty() { RUN } else { call };
+            let more = amounts::same_again(*kind, *limit, *used);
+            vec![
+                ui.command(&["approve", run, call, "--more", &more]),
+                ui.command(&["reject", run, call, "--reason", "TEXT"]),
+            ]
+        }
         PendingKind::Answer { waits } => waits.iter().map(|wait| delivery(run, call, wait, ui)).collect(),
     }
 }
@@ -83,7 +101,7 @@ fn delivery(run: &str, call: &str, wait: &WaitSpec, ui: &Ui) -> String {
 
 fn expires(pending: &Pending) -> Option<Timestamp> {
     match &pending.kind {
-        PendingKind::Approval { expires, .. } => *expires,
+        PendingKind::Approval { expires, .. } | PendingKind::More { expires, .. } => *expires,
         PendingKind::Answer { waits } => waits.iter().filter_map(|wait| wait.expires).min(),
     }
 }

@@ -14,7 +14,7 @@ use super::r#loop::Loop;
 use super::mistake::mistake;
 use crate::error::{Error, Result};
 use crate::plan::{AnyServices, Document, NestedPlan, Plan, Scope, StageBody, StagePlan, encode};
-use crate::record::Path;
+use crate::record::{Budget, Path};
 use crate::tools::Schema;
 
 /// A workflow: options `O` go in, stages follow one another over the state `S`, services `V` are needed, and callers get
@@ -42,6 +42,7 @@ pub fn brain(title: impl Into<String>) -> Brain {
         result: None,
         public: None,
         provide: None,
+        budget: None,
         migrations: std::collections::BTreeMap::new(),
     };
     Brain { plan: Arc::new(plan), types: PhantomData }
@@ -63,6 +64,20 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// changes with it.
     pub fn version(self, version: u32) -> Self {
         self.with(|plan| plan.version = version)
+    }
+
+    /// Limits what the brain and all below it may use together: its loops, the questions of its steps and plugins, and the
+    /// brains in it. What a run is started with goes before it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use positronic_core::prelude::*;
+    ///
+    /// let research = brain("Research").budget(|budget| budget.max_money("2").max_time(Duration::from_mins(30)));
+    /// # let _ = research;
+    /// ```
+    pub fn budget(self, limit: impl FnOnce(Budget) -> Budget) -> Self {
+        self.with(|plan| plan.budget = Some(limit(plan.budget.take().unwrap_or_default())))
     }
 
     /// Lets runs that have begun with version `from` go on with this one: `migrate` makes the state of this version from

@@ -16,7 +16,10 @@ use super::question::ModelCall;
 use super::reply::Reply;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Provide, Scope, encode};
-use crate::record::{CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, WidgetOutput};
+use crate::record::{
+    CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
+    WidgetOutput, hash_text,
+};
 
 macro_rules! shared_methods {
     ($context:ident<$($param:ident),*>) => {
@@ -37,6 +40,18 @@ macro_rules! shared_methods {
             #[must_use]
             pub const fn path(&self) -> &Path {
                 &self.scope.path
+            }
+
+            /// Returns what time it is by the runner's clock, which stands still in tests.
+            #[must_use]
+            pub fn now(&self) -> crate::record::Timestamp {
+                self.scope.link.now()
+            }
+
+            /// Returns the trigger that has started the run; none where somebody did.
+            #[must_use]
+            pub fn fired(&self) -> Option<crate::record::Fired> {
+                self.scope.link.fired()
             }
 
             /// Returns the record of an earlier loop of this brain, by the name of its stage; `None` if it has not begun.
@@ -382,6 +397,25 @@ impl<O, S, V> ToolContext<O, S, V> {
             told: output.told(),
         };
         self.scope.link.output(&self.scope.path, SideOutput::Custom(custom))
+    }
+
+    /// Makes a trigger that fires once; [`Trigger::every`] lets it fire again and again, and
+    /// [`Reply::set_trigger`] sets it. Its id is that of this call and of what is to be done, the same for every try.
+    pub fn trigger(&self, what: impl Into<String>, due: Timestamp) -> Trigger {
+        let what = what.into();
+        let hash = hash_text(&format!("{}\n{what}", self.key));
+        let short: String = hash.as_str().chars().take(16).collect();
+        Trigger::once(TriggerId::from(format!("t-{short}")), what, due)
+    }
+
+    /// Lists the triggers of the run's conversation; of its user, where it is a part of none; or of the run itself, where it
+    /// belongs to nobody. The one that is due first comes first.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when they cannot be read.
+    pub async fn triggers(&self) -> Result<Vec<Timer>> {
+        self.scope.link.triggers().await
     }
 
     /// Shows how far the tool is. It is live only, never recorded.

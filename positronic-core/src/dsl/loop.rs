@@ -20,7 +20,8 @@ use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
 use crate::plan::{Document, Link, LoopPlan, ToolPlan};
 use crate::record::{
-    BatchPolicy, ContextItem, DecisionForm, Decisions, Limits, LoopOutcome, OnLimit, Settings, Tier, ToolId,
+    AskMore, BatchPolicy, ContextItem, DecisionForm, Decisions, Limits, LoopOutcome, Money, MoneyError, OnLimit,
+    Settings, Tier, ToolId, micros,
 };
 
 /// A loop's configuration for one round: what the model is told, and what it can call.
@@ -197,9 +198,27 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Sets what reaching a limit does: end the loop (the default), or fail the brain.
-    pub const fn on_max_iterations(mut self, on_limit: OnLimit) -> Self {
+    /// Sets what reaching a limit does, whichever it is: end the loop (the default), or fail the brain.
+    pub const fn on_limit(mut self, on_limit: OnLimit) -> Self {
         self.plan.limits.on_limit = on_limit;
+        self
+    }
+
+    /// Sets what reaching a limit does; another name of [`Loop::on_limit`].
+    pub const fn on_max_iterations(self, on_limit: OnLimit) -> Self {
+        self.on_limit(on_limit)
+    }
+
+    /// Asks a person for more where a limit is reached, whichever it is. The run waits until the person grants it, and the
+    /// loop goes on, or refuses it, and what [`Loop::on_limit`] says is done.
+    pub const fn ask_for_more(mut self) -> Self {
+        self.plan.limits.ask = Some(AskMore { valid_for: None });
+        self
+    }
+
+    /// Asks a person for more as [`Loop::ask_for_more`] does. Where nobody answers within this time, it is refused.
+    pub fn ask_for_more_within(mut self, time: Duration) -> Self {
+        self.plan.limits.ask = Some(AskMore::within(time));
         self
     }
 
@@ -209,9 +228,21 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
+    /// Sets what the answers of models may cost, for the loop and all below it: `"2.50"`, in the currency of the runner's
+    /// prices. An answer whose cost nobody knows ends the loop, too, since the limit could not be kept.
+    ///
+    /// # Panics
+    ///
+    /// When this is no amount of money.
+    #[track_caller]
+    pub fn max_money<M: TryInto<Money, Error: Into<MoneyError>>>(mut self, amount: M) -> Self {
+        self.plan.limits.max_money = Some(Money::written(amount));
+        self
+    }
+
     /// Sets how long the loop may be active; time spent waiting for people does not count.
     pub fn max_time(mut self, time: Duration) -> Self {
-        self.plan.limits.max_time = Some(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        self.plan.limits.max_time = Some(micros(time));
         self
     }
 

@@ -461,6 +461,7 @@ impl<P> CallReply<P> {
             updates: Vec::new(),
             plugin_updates: Vec::new(),
             waits: Vec::new(),
+            triggers: Vec::new(),
         };
         Ok(Self { reply, state: PhantomData })
     }

@@ -11,6 +11,7 @@ use super::bounds::State;
 use super::wait::{Wait, Webhook};
 use crate::error::{Error, Result};
 use crate::plan::{Document, PlannedWait, ToolReply, Update, encode};
+use crate::record::{Trigger, TriggerChange, TriggerId};
 
 /// The arguments of a tool that takes none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +25,7 @@ pub struct Reply<S> {
     brief: Option<String>,
     updates: Vec<Update>,
     waits: Vec<Wait>,
+    triggers: Vec<TriggerChange>,
     state: std::marker::PhantomData<fn(S)>,
 }
 
@@ -34,6 +36,7 @@ impl<S> Reply<S> {
             brief: None,
             updates: Vec::new(),
             waits: Vec::new(),
+            triggers: Vec::new(),
             state: std::marker::PhantomData,
         }
     }
@@ -49,6 +52,36 @@ impl<S> Reply<S> {
     /// Waits, after this result, for the first of these to arrive; its payload becomes part of the result.
     pub fn wait_for(mut self, waits: impl IntoIterator<Item = Wait>) -> Self {
         self.waits.extend(waits);
+        self
+    }
+
+    /// Sets a trigger when the result is recorded: at its time, the run's brain is started with the run's options, in the
+    /// run's conversation and for its user. One with the same id takes the place of the one before; ids are those of the whole
+    /// store, and [`ToolContext::trigger`](super::ToolContext::trigger) gives new ones.
+    ///
+    /// [`Runner::serve`](crate::runner::Runner::serve) fires it. The plugin [`Triggers`](crate::plugins::Triggers) lets a
+    /// model set them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use positronic_core::prelude::*;
+    ///
+    /// # let _ = brain("Desk").r#loop("Chat", |cx| cx.system("Help.").tool("remind", |t| {
+    /// t.execute(async |_: NoArgs, cx| {
+    ///     let tomorrow = cx.now().after(Duration::from_hours(24));
+    ///     Ok(cx.result("tomorrow").set_trigger(cx.trigger("Remind the user.", tomorrow)))
+    /// })
+    /// # }));
+    /// ```
+    pub fn set_trigger(mut self, trigger: Trigger) -> Self {
+        self.triggers.push(TriggerChange::Set(trigger));
+        self
+    }
+
+    /// Takes a trigger back when the result is recorded. One that is not there any more is no error.
+    pub fn delete_trigger(mut self, id: TriggerId) -> Self {
+        self.triggers.push(TriggerChange::Deleted(id));
         self
     }
 
@@ -99,6 +132,7 @@ impl<S, T: Serialize> IntoReply<S> for T {
             updates: Vec::new(),
             plugin_updates: Vec::new(),
             waits: Vec::new(),
+            triggers: Vec::new(),
         })
     }
 }
@@ -112,6 +146,7 @@ impl<S> IntoReply<S> for Reply<S> {
             updates: self.updates,
             plugin_updates: Vec::new(),
             waits,
+            triggers: self.triggers,
         })
     }
 }

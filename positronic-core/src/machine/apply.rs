@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, Change, Claim, Event, Failure, LoopOutcome, Path, Segment, StageKind};
+use crate::record::{Body, BrainStart, Budget, Change, Claim, Event, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
-use super::state::{
-    BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, Visit, owner_of,
-};
+use super::limits::{Allowance, Spending};
+use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
 
 /// Says why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,7 +86,7 @@ impl RunState {
         let passed = u64::try_from(event.at.since(self.at).as_micros()).unwrap_or(u64::MAX);
         let mut active = Vec::new();
         if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && held && self.paused.is_none()) {
-            active_loops(root, &mut active);
+            active_frames(root, false, &mut active);
         }
         let applied = match &event.body {
             Body::RunClaimed { holder, .. } => {
@@ -120,6 +119,11 @@ impl RunState {
                     index: 0,
                     stage: Stage::Ready,
                     usage: crate::record::Usage::default(),
+                    budget: budget_of(start).map(Arc::new),
+                    allowance: Allowance::default(),
+                    spent: Spending::default(),
+                    rounds: 0,
+                    active: 0,
                     began: event.at,
                     end: None,
                 };
@@ -165,6 +169,7 @@ impl RunState {
                 Ok(())
             }
             Body::StepStart { attempt } => self.start_step(path, *attempt),
+            Body::StepHeld {} => self.hold_step(path),
             Body::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
             Body::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
             Body::ValueRecorded { name, value } => match path.last() {
@@ -174,23 +179,30 @@ impl RunState {
             Body::LoopModelCall { question: Some(question), .. } if self.is_question(path) => self.ask(path, question),
             Body::LoopModelResult { parts, facts, .. } if self.is_question(path) => {
                 self.answer(path, parts)?;
-                self.add_usage(path, facts.usage);
+                self.add_usage(path, facts);
                 Ok(())
             }
             Body::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
             Body::LoopAnswerRefused { facts, .. } => {
                 apply_loop::apply(self, event)?;
-                self.add_usage(path, facts.usage);
+                self.add_usage(path, facts);
                 Ok(())
             }
             Body::LoopModelResult { facts, .. } => {
                 apply_loop::apply(self, event)?;
-                self.add_usage(path, facts.usage);
+                self.add_usage(path, facts);
                 Ok(())
+            }
+            Body::LoopIteration(_) => {
+                apply_loop::apply(self, event)?;
+                self.add_round(path);
+                Ok(())
+            }
+            Body::BudgetRequested { .. } | Body::BudgetDecided { .. } | Body::BudgetExpired {} => {
+                self.apply_budget(event)
             }
             Body::LoopComplete { change, outcome, .. } => self.complete_loop(path, outcome, change.as_ref(), event),
             Body::LoopStart { .. }
-            | Body::LoopIteration(_)
             | Body::LoopModelCall { .. }
             | Body::LoopModelRetry { .. }
             | Body::LoopToolCall(_)
@@ -200,6 +212,7 @@ impl RunState {
             | Body::LoopBrainStart { .. }
             | Body::LoopBrainComplete { .. }
             | Body::LoopOutput { .. }
+            | Body::LoopTrigger { .. }
             | Body::LoopApprovalRequested { .. }
             | Body::LoopApprovalDecided { .. }
             | Body::LoopApprovalWithdrawn { .. }
@@ -222,13 +235,7 @@ impl RunState {
         // Whether the worker was alive when somebody else sent a signal, its own next event says.
         let sure = if event.epoch.is_some() { std::mem::take(&mut self.unsure) } else { Vec::new() };
         for (path, passed) in sure {
-            let brain = owner_of(&path).and_then(|owner| self.brain_mut(owner, |_| ()));
-            if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage)
-                && frame.path == path
-            {
-                let frame = Arc::make_mut(frame);
-                frame.active = frame.active.saturating_add(passed);
-            }
+            self.add_active(&path, passed);
         }
         Ok(())
     }
@@ -307,7 +314,7 @@ impl RunState {
         event: &Event,
     ) -> Result<(), Reason> {
         let owner = owner_of(path).ok_or("this is no loop's path")?;
-        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
+        let brain = self.owner(path).ok_or("the brain around it is not open")?;
         let Stage::Loop(frame) = &brain.stage else { return Err("the loop is not open".to_owned()) };
         if frame.path != *path {
             return Err("another loop is open".to_owned());
@@ -315,7 +322,8 @@ impl RunState {
         if let Some(open) = frame.batch.iter().find(|call| call.result().is_none()) {
             return Err(format!("the call `{}` has no result", open.path));
         }
-        let failure = limit_failure(frame, outcome);
+        let failure = self.limit_failure(frame, outcome);
+        let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
         change_state(brain, change, event)?;
         match failure {
             Some(failure) => brain.stage = Stage::Failed(failure),
@@ -325,17 +333,6 @@ impl RunState {
             }
         }
         Ok(())
-    }
-
-    fn add_usage(&mut self, path: &Path, usage: crate::record::Usage) {
-        let Some(owner) = owner_of(path) else { return };
-        let brain = self.brain_mut(owner, |visit| match visit {
-            Visit::Brain(brain) => brain.usage += usage,
-            Visit::Loop(frame) => frame.usage += usage,
-        });
-        if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
-            Arc::make_mut(frame).usage += usage;
-        }
     }
 }
 
@@ -355,23 +352,11 @@ pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, even
     Ok(())
 }
 
-fn limit_failure(frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
-    use crate::record::{EndReason, OnLimit};
-    let what = match outcome {
-        LoopOutcome::MaxIterations => format!("its {} rounds", frame.limits.max_iterations.unwrap_or(frame.round)),
-        LoopOutcome::Limit { limit } => format!("its limit of {}", limit.noun()),
-        LoopOutcome::Failed { code, message, retryable } => {
-            return Some(Failure { code: *code, message: message.clone(), retryable: *retryable });
-        }
-        LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
-    };
-    match frame.limits.on_limit {
-        OnLimit::Exit => None,
-        OnLimit::Error => Some(Failure {
-            code: EndReason::Limit,
-            message: format!("the loop `{}` used up {what} without coming to an end", frame.path),
-            retryable: false,
-        }),
+/// What a brain may use: of the run's own brain, what it was started with goes before what its author says.
+fn budget_of(start: &BrainStart) -> Option<Budget> {
+    match (start.start.as_ref().and_then(|start| start.budget.as_ref()), &start.budget) {
+        (Some(given), Some(own)) => Some(given.or(own)),
+        (given, own) => given.or(own.as_ref()).cloned(),
     }
 }
 
@@ -406,31 +391,45 @@ fn doubt(brain: &mut BrainFrame) {
     }
 }
 
-/// Collects the loops with a limit of time that work, and says whether the brain does.
-fn active_loops(brain: &BrainFrame, active: &mut Vec<Path>) -> bool {
-    if brain.end.is_some() {
-        return true;
+/// Collects the loops and brains with a limit of time that work, and says whether the brain does. Nothing works that waits
+/// for more.
+fn active_frames(brain: &BrainFrame, waits: bool, active: &mut Vec<Path>) -> bool {
+    let waits = waits || brain.allowance.asked.is_some();
+    let busy = match &brain.stage {
+        _ if brain.end.is_some() => true,
+        Stage::Step(step) => !step.held || !waits,
+        Stage::Ready => !waits || brain.current().is_none_or(|stage| stage.kind != StageKind::Loop),
+        Stage::Failed(_) => true,
+        Stage::Brain(inner) => active_frames(inner, waits, active),
+        Stage::Loop(frame) => active_loop(frame, waits, active),
+    };
+    if busy && brain.budget.as_ref().is_some_and(|budget| budget.max_time.is_some()) {
+        active.push(brain.path.clone());
     }
-    match &brain.stage {
-        Stage::Ready | Stage::Step(_) | Stage::Failed(_) => true,
-        Stage::Brain(inner) => active_loops(inner, active),
-        Stage::Loop(frame) => {
-            let mut busy = !matches!(frame.phase, LoopPhase::Batch);
-            for call in &frame.batch {
-                busy |= works(call, active);
-            }
-            if busy && frame.limits.max_time.is_some() {
-                active.push(frame.path.clone());
-            }
-            busy
-        }
+    busy
+}
+
+fn active_loop(frame: &LoopFrame, waits: bool, active: &mut Vec<Path>) -> bool {
+    let waits = waits || frame.allowance.asked.is_some();
+    let mut busy = match &frame.phase {
+        LoopPhase::Batch => false,
+        LoopPhase::Prepare | LoopPhase::Answered => !waits,
+        LoopPhase::Ask { intent, .. } => !waits || *intent == Intent::Running,
+        LoopPhase::Ending(_) => true,
+    };
+    for call in &frame.batch {
+        busy |= works(call, waits, active);
     }
+    if busy && frame.limits.max_time.is_some() {
+        active.push(frame.path.clone());
+    }
+    busy
 }
 
 /// A call that is put off works, too: nobody is waited for.
-fn works(call: &Call, active: &mut Vec<Path>) -> bool {
+fn works(call: &Call, waits: bool, active: &mut Vec<Path>) -> bool {
     match &call.phase {
-        CallPhase::Brain(inner) => active_loops(inner, active),
+        CallPhase::Brain(inner) => active_frames(inner, waits, active),
         CallPhase::Open(intent) => matches!(intent, Intent::Running | Intent::Backoff(_)),
         CallPhase::Resumed { .. } => true,
         CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,

@@ -109,9 +109,10 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             frame.cut = false;
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
-        EventBody::LoopLimit { kind, .. } => {
+        EventBody::LoopLimit { kind, of, .. } => {
             all_done(frame)?;
             frame.cut = !matches!(frame.phase, LoopPhase::Prepare);
+            frame.ended_by.clone_from(of);
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
         }
         EventBody::LoopCompacted { .. } => {
@@ -128,7 +129,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
 pub(super) const fn wraps_up(frame: &LoopFrame) -> Option<&LoopOutcome> {
     match &frame.phase {
         LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
-            if frame.limits.wrap_up && frame.wrap_up.is_none() =>
+            if frame.limits.wrap_up && frame.wrap_up.is_none() && frame.ended_by.is_none() =>
         {
             Some(outcome)
         }
@@ -278,7 +279,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     let call = frame.call_mut(round, index).ok_or("there is no such call in the current round")?;
     match (&event.body, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
-        (EventBody::LoopPluginChanged { .. }, _) => {}
+        (EventBody::LoopPluginChanged { .. } | EventBody::LoopTrigger { .. }, _) => {}
         (EventBody::LoopOutput { .. }, _) => call.outputs += 1,
         (EventBody::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
             if *intent == Intent::Running || *attempt != call.attempt {

@@ -15,6 +15,7 @@ impl RunState {
             _ if step.attempt != attempt => Err(format!("the next try is {}", step.attempt)),
             Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => {
                 step.intent = Intent::Running;
+                step.held = false;
                 Ok(())
             }
         })
@@ -27,6 +28,16 @@ impl RunState {
             }
             step.attempt += 1;
             step.intent = Intent::Backoff(due);
+            Ok(())
+        })
+    }
+
+    pub(super) fn hold_step(&mut self, path: &Path) -> Result<(), Reason> {
+        self.step(path, |step| {
+            if step.intent != Intent::Running {
+                return Err("the step is not running".to_owned());
+            }
+            (step.intent, step.held) = (Intent::Ready, true);
             Ok(())
         })
     }
@@ -66,8 +77,13 @@ impl RunState {
         match &mut brain.stage {
             Stage::Step(step) => f(step),
             Stage::Ready => {
-                let mut step =
-                    StepFrame { attempt: 0, intent: Intent::Ready, asked: Vec::new(), values: Values::new() };
+                let mut step = StepFrame {
+                    attempt: 0,
+                    intent: Intent::Ready,
+                    asked: Vec::new(),
+                    values: Values::new(),
+                    held: false,
+                };
                 f(&mut step)?;
                 brain.stage = Stage::Step(step);
                 Ok(())
@@ -97,6 +113,8 @@ impl RunState {
     ) -> Result<(), Reason> {
         self.step(path, |step| match step.intent {
             Intent::Running => f(step),
+            // What it had asked beside is paid for, and answers it when it runs again.
+            Intent::Ready if step.held => f(step),
             Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
         })
     }

@@ -11,7 +11,8 @@ use crate::record::{BatchPolicy, Body, CallFlags, Draft, ResumeCause, StageKind,
 
 use super::apply_loop::denial;
 use super::close;
-use super::next::{Around, Effect, Next, brain, nests_too_deep, startable, too_deep};
+use super::limits::Around;
+use super::next::{Effect, Next, brain, nests_too_deep, startable, too_deep};
 use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
 use super::status;
 
@@ -269,6 +270,7 @@ fn asks_next(brain: &BrainFrame) -> bool {
         },
         Stage::Brain(inner) => asks_next(inner),
         Stage::Ready => brain.end.is_none() && brain.current().is_some_and(|stage| stage.kind == StageKind::Loop),
-        Stage::Step(_) | Stage::Failed(_) => false,
+        Stage::Step(step) => step.held,
+        Stage::Failed(_) => false,
     }
 }

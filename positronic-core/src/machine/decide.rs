@@ -6,11 +6,12 @@
 use serde_json::Value;
 
 use crate::record::{
-    Body, Decision, Draft, Event, Path, PendingKind, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp,
+    Body, Decision, Draft, Event, More, Path, PendingKind, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp,
     ToolDecl, ToolResult,
 };
 
 use super::close;
+use super::limits::{AskedMore, Bound, bound_at};
 use super::state::{Call, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
 use super::status::pending;
 
@@ -51,6 +52,20 @@ pub enum Refusal {
         /// The call.
         call: Path,
         /// What was decided, or what became of the call.
+        how: String,
+    },
+    /// Nobody is asked for more there.
+    #[error("nobody is asked for more at `{at}`; {open}")]
+    NotAsked {
+        /// The loop or the brain.
+        at: Path,
+        /// What is pending instead, as a clause.
+        open: String,
+    },
+    /// What is granted does not help.
+    #[error("{how}")]
+    TooLittle {
+        /// What was used, and how much it takes, in a sentence.
         how: String,
     },
     /// The call is open, and this is not what it waits for.
@@ -117,6 +132,11 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
     }
     match &signal.kind {
         SignalKind::Approve { call, arguments } => approve(state, signal, call, arguments.as_ref(), now, schemas),
+        SignalKind::Grant { to, more } => grant(state, signal, to, *more, now),
+        SignalKind::Reject { call, reason } if asked_at(state, call).is_some() => {
+            let asked = asked_at(state, call).map(|(_, asked)| asked);
+            refuse(asked, signal, call, reason.as_ref(), now)
+        }
         SignalKind::Reject { call, reason } => reject(state, signal, call, reason.as_ref(), now),
         SignalKind::Webhook { name, identifier, payload } => {
             let found = waiting(state).find(|(_, wait)| wait.1.webhook == *name && wait.1.identifier == *identifier);
@@ -154,13 +174,24 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
     }
 }
 
-/// Says what was decided about a call, from the log: the state forgets the calls of a batch that is over.
+/// Says what was decided about a call, or last about more for a loop or a brain, from the log: the state forgets the calls
+/// of a batch that is over.
 pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Option<Refusal> {
-    log.into_iter().filter(|event| event.path == *call).find_map(|event| {
-        let Body::LoopApprovalDecided { decision, reason, actor, .. } = &event.body else { return None };
-        let mut how = match decision {
-            Decision::Approved => "it was approved".to_owned(),
-            Decision::Rejected => "it was rejected".to_owned(),
+    log.into_iter().filter(|event| event.path == *call).fold(None, |found, event| {
+        let (mut how, reason, actor) = match &event.body {
+            Body::LoopApprovalDecided { decision: Decision::Approved, reason, actor, .. } => {
+                ("it was approved".to_owned(), reason, actor)
+            }
+            Body::LoopApprovalDecided { decision: Decision::Rejected, reason, actor, .. } => {
+                ("it was rejected".to_owned(), reason, actor)
+            }
+            Body::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
+                (format!("{more} more was granted"), reason, actor)
+            }
+            Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
+                ("more was refused".to_owned(), reason, actor)
+            }
+            _ => return found,
         };
         if let Some(by) = &actor.by {
             how.push_str(" by ");
@@ -231,7 +262,59 @@ fn reject(
     ])
 }
 
+/// Finds the question for more that a loop or a brain has open.
+fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a>, &'a AskedMore)> {
+    let bound = bound_at(state, path)?;
+    Some((bound, bound.allowance().asked.as_ref()?))
+}
+
+fn grant(state: &RunState, signal: &Signal, to: &Path, more: More, now: Timestamp) -> Result<Vec<Draft>, Refusal> {
+    let Some((bound, asked)) = asked_at(state, to) else {
+        return Err(Refusal::NotAsked { at: to.clone(), open: open(state) });
+    };
+    if is_void(asked, now) {
+        return Err(Refusal::Expired { call: to.clone() });
+    }
+    if let Some(kind) = more.kinds().find(|kind| bound.limit(*kind).is_none()) {
+        let how = format!("there is no limit of {} at `{to}`, so more of it grants nothing", kind.noun());
+        return Err(Refusal::TooLittle { how });
+    }
+    let (kind, (limit, used)) = (asked.kind, bound.limit(asked.kind).unwrap_or((asked.limit, asked.used)));
+    if limit.saturating_add(more.of(kind)) <= used {
+        let least = (used - limit).saturating_add(1);
+        let (used, limit, least) = (kind.amount(used), kind.amount(limit), kind.amount(least));
+        let how = format!("that is too little: {used} used, {limit} allowed; it takes at least {least} more");
+        return Err(Refusal::TooLittle { how });
+    }
+    let (decision, reason) = (Decision::Approved, None);
+    let (signal, actor) = (signal.id.clone(), signal.actor.clone());
+    Ok(vec![Draft::new(to.clone(), Body::BudgetDecided { decision, more, reason, signal, actor })])
+}
+
+fn refuse(
+    asked: Option<&AskedMore>,
+    signal: &Signal,
+    path: &Path,
+    reason: Option<&String>,
+    now: Timestamp,
+) -> Result<Vec<Draft>, Refusal> {
+    if asked.is_some_and(|asked| is_void(asked, now)) {
+        return Err(Refusal::Expired { call: path.clone() });
+    }
+    let (decision, more, reason) = (Decision::Rejected, More::default(), reason.cloned());
+    let (signal, actor) = (signal.id.clone(), signal.actor.clone());
+    Ok(vec![Draft::new(path.clone(), Body::BudgetDecided { decision, more, reason, signal, actor })])
+}
+
+fn is_void(asked: &AskedMore, now: Timestamp) -> bool {
+    asked.expires.is_some_and(|expires| expires <= now)
+}
+
 fn pending_call<'a>(state: &'a RunState, path: &Path, now: Timestamp) -> Result<(&'a LoopFrame, &'a Call), Refusal> {
+    if asked_at(state, path).is_some() {
+        let how = "asks for more, so say how much, or reject it".to_owned();
+        return Err(Refusal::Unasked { call: path.clone(), how });
+    }
     let found = state.looped(path).zip(state.call(path));
     let Some((frame, call)) = found else { return Err(no_such_call(state, path)) };
     match &call.phase {
@@ -269,6 +352,7 @@ fn declared<'a>(frame: &'a LoopFrame, call: &Call) -> Option<&'a ToolDecl> {
 fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
     let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
         Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
+        Some(PendingKind::More { kind, .. }) => format!("asks for more {}, not for {sent}", kind.noun()),
         Some(PendingKind::Answer { waits }) => {
             let what = waits.iter().map(|wait| match wait.webhook.as_str() {
                 REPLY => "a reply".to_owned(),
@@ -285,9 +369,13 @@ fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
 }
 
 fn no_such_call(state: &RunState, call: &Path) -> Refusal {
+    Refusal::NoSuchCall { call: call.clone(), open: open(state) }
+}
+
+/// Says what is pending, as a clause.
+fn open(state: &RunState) -> String {
     let open: Vec<_> = pending(state).iter().map(|pending| format!("`{}`", pending.call)).collect();
-    let open = if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) };
-    Refusal::NoSuchCall { call: call.clone(), open }
+    if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) }
 }
 
 type Waiting = (usize, crate::record::WaitSpec);
@@ -296,7 +384,7 @@ fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
     pending(state).into_iter().flat_map(|pending| {
         let waits = match pending.kind {
             PendingKind::Answer { waits } => waits,
-            PendingKind::Approval { .. } => Vec::new(),
+            PendingKind::Approval { .. } | PendingKind::More { .. } => Vec::new(),
         };
         let call = pending.call;
         waits.into_iter().enumerate().map(move |wait| (call.clone(), wait))

@@ -15,12 +15,14 @@
 //! current batch, and a [`Call`] can hold the frame of the brain that it runs. Only what is open has a frame.
 
 mod apply;
+mod apply_budget;
 mod apply_loop;
 mod apply_step;
 mod batch;
 mod close;
 mod decide;
 mod known;
+mod limits;
 mod next;
 mod state;
 mod status;
@@ -29,6 +31,7 @@ mod why;
 
 pub use apply::IllegalEvent;
 pub use decide::{Refusal, Schemas, decide, decided};
+pub use limits::{Allowance, AskedMore, Spending};
 pub use next::{Effect, Next, next};
 pub use state::{
     Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, Refused, RunState, Stage,
@@ -42,3 +45,4 @@ pub(crate) use apply_loop::denial;
 pub(crate) use apply_step::question_hash;
 pub(crate) use batch::denied_before;
 pub(crate) use decide::REPLY;
+pub(crate) use limits::{Verdict, limits_money, may_ask};

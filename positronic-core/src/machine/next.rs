@@ -1,12 +1,10 @@
 //! What has to happen next: a pure function of the state and the time.
 
-use crate::record::{
-    Body, Draft, EndReason, Failure, LimitKind, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp,
-};
+use crate::record::{Body, Draft, EndReason, Failure, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp};
 
 use super::apply_loop::wraps_up;
 use super::batch;
-use super::close;
+use super::limits::{Around, Before, Bound};
 use super::state::{BrainEnd, BrainFrame, Intent, LoopFrame, LoopPhase, RunState, Stage};
 
 /// What the state asks of its runner.
@@ -116,26 +114,15 @@ pub fn next(state: &RunState, now: Timestamp) -> Next {
     out
 }
 
-/// The loops around a frame, from the outside in: their limits bind everything below.
-#[derive(Default)]
-pub(super) struct Around<'a>(Vec<&'a LoopFrame>);
-
-impl<'a> Around<'a> {
-    pub(super) fn within<T>(&mut self, frame: &'a LoopFrame, f: impl FnOnce(&mut Self) -> T) -> T {
-        self.0.push(frame);
-        let result = f(self);
-        self.0.pop();
-        result
-    }
-
-    /// Says whether a limit of a loop around forbids the next model call.
-    fn exhausted(&self) -> bool {
-        self.0.iter().any(|frame| reached_limit(frame).is_some())
+/// Walks one brain.
+pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+    match Bound::of(frame) {
+        Some(budget) => around.within(budget, |around| stage(frame, now, around, out)),
+        None => stage(frame, now, around, out),
     }
 }
 
-/// Walks one brain.
-pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
+fn stage<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
     let Some(stage) = frame.current() else {
         out.effects.push(Effect::CompleteBrain { path: frame.path.clone() });
         return;
@@ -144,13 +131,17 @@ pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Arou
     match &frame.stage {
         Stage::Ready => match stage.kind {
             StageKind::Step => out.effects.push(Effect::Step { path: path(), attempt: 0 }),
-            StageKind::Loop if around.exhausted() => out.held = true,
+            StageKind::Loop if around.exhausted(Before::Round) => out.held = true,
+            // Where nobody is asked for more, the loop begins all the same, and ends before it asks a model.
+            StageKind::Loop if around.asks_for_more(Before::Round, now, out) => {}
             StageKind::Loop => out.effects.push(Effect::Prepare { path: path(), round: 0 }),
             StageKind::Brain if nests_too_deep(&path()) => {
                 fail(frame, Failure { code: EndReason::Brain, message: too_deep(&path()), retryable: false }, out);
             }
             StageKind::Brain => out.effects.push(Effect::StartBrain { path: path() }),
         },
+        Stage::Step(step) if step.held && around.exhausted(Before::Request) => out.held = true,
+        Stage::Step(step) if step.held && around.asks_for_more(Before::Request, now, out) => {}
         Stage::Step(step) => {
             if startable(step.intent, now, out) {
                 out.effects.push(Effect::Step { path: path(), attempt: step.attempt });
@@ -227,23 +218,19 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
             return;
         }
-    } else if may_end_by_limit(frame) && end_by_limit(frame, out) {
+    } else if limits_bind(frame).is_some_and(|before| around.at_limit(frame, before, now, out)) {
         return;
     }
     match &frame.phase {
         LoopPhase::Prepare => {
-            let limit = frame.limits.max_iterations.filter(|limit| frame.round >= *limit);
-            if let Some(limit) = limit.filter(|_| frame.wrap_up.is_none()) {
-                let reached = Draft::new(frame.path.clone(), Body::LoopMaxIterations { limit });
-                out.effects.push(Effect::Append(vec![reached]));
-            } else if around.exhausted() {
+            if around.exhausted(Before::Round) {
                 out.held = true;
             } else {
                 out.effects.push(Effect::Prepare { path: frame.path.clone(), round: frame.round });
             }
         }
         LoopPhase::Ask { attempt, intent } => {
-            if around.exhausted() {
+            if around.exhausted(Before::Request) {
                 out.held |= startable(*intent, now, &mut Next::default());
             } else if startable(*intent, now, out) {
                 out.effects.push(Effect::Ask { path: frame.path.round(frame.round), attempt: *attempt });
@@ -259,9 +246,9 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
         }
         LoopPhase::Batch => {
             let before = out.effects.len();
-            around.within(frame, |around| batch::next(frame, now, around, out));
+            around.within(Bound::Loop(frame), |around| batch::next(frame, now, around, out));
             if out.effects.len() == before && batch::is_held_by_limit(frame) {
-                end_by_limit(frame, out);
+                around.at_limit(frame, Before::Round, now, out);
             }
         }
         LoopPhase::Ending(_) if wraps_up(frame).is_some() => out.effects.push(told(frame, last_words(frame))),
@@ -307,43 +294,11 @@ fn exits(frame: &LoopFrame) -> String {
 
 /// A limit binds before the next model call: what the model asked for and paid for is done first, so that an exit
 /// tool in the round that uses the last token still ends its loop.
-fn may_end_by_limit(frame: &LoopFrame) -> bool {
+fn limits_bind(frame: &LoopFrame) -> Option<Before> {
     match &frame.phase {
-        LoopPhase::Prepare => true,
-        LoopPhase::Ask { intent, .. } => *intent != Intent::Running,
-        LoopPhase::Answered => frame.exits,
-        LoopPhase::Batch | LoopPhase::Ending(_) => false,
+        LoopPhase::Prepare => Some(Before::Round),
+        LoopPhase::Ask { intent, .. } => (*intent != Intent::Running).then_some(Before::Request),
+        LoopPhase::Answered => frame.exits.then_some(Before::Request),
+        LoopPhase::Batch | LoopPhase::Ending(_) => None,
     }
-}
-
-fn end_by_limit(frame: &LoopFrame, out: &mut Next) -> bool {
-    let reached = reached_limit(frame).or_else(|| reached_failures(frame));
-    let Some((kind, limit, used)) = reached else { return false };
-    let mut drafts = Vec::new();
-    let why = format!("the loop `{}` reached its limit of {}", frame.path, kind.noun());
-    close::calls(frame, &why, &mut drafts);
-    drafts.push(Draft::new(frame.path.clone(), Body::LoopLimit { kind, limit, used }));
-    out.effects.push(Effect::Append(drafts));
-    true
-}
-
-/// Returns the first limit that a loop has reached, with the limit and what was used.
-fn reached_limit(frame: &LoopFrame) -> Option<(LimitKind, u64, u64)> {
-    let tokens = frame.limits.max_tokens.filter(|limit| frame.usage.total() >= *limit);
-    let time = frame.limits.max_time.filter(|limit| frame.active >= *limit);
-    match (tokens, time) {
-        (Some(limit), _) => Some((LimitKind::Tokens, limit, frame.usage.total())),
-        (None, Some(limit)) => Some((LimitKind::Time, limit, frame.active)),
-        (None, None) => None,
-    }
-}
-
-/// Returns the limit of failures, where a loop has reached it before a round begins. It binds nothing below the loop.
-fn reached_failures(frame: &LoopFrame) -> Option<(LimitKind, u64, u64)> {
-    let limit = frame.limits.max_failures.filter(|limit| frame.failures >= *limit)?;
-    matches!(frame.phase, LoopPhase::Prepare).then_some((
-        LimitKind::Failures,
-        u64::from(limit),
-        u64::from(frame.failures),
-    ))
 }

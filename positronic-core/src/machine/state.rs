@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::{
-    CallFlags, CallState, Claim, ContentHash, ContextItem, Failure, Gate, Limits, LoopOutcome, ModelRequest, Part,
-    Path, PluginStates, Segment, Seq, Settings, Shape, SignalId, StageKind, StageShape, Start, Timestamp, ToolResult,
-    ToolSet, Transcript, Usage, WaitSpec, parent_of, segments_of,
+    Budget, CallFlags, CallState, Claim, ContentHash, ContextItem, Failure, Gate, Limits, LoopOutcome, ModelRequest,
+    Part, Path, PluginStates, Segment, Seq, Settings, Shape, SignalId, StageKind, StageShape, Start, Timestamp,
+    ToolResult, ToolSet, Transcript, Usage, WaitSpec, parent_of, segments_of,
 };
 
 use super::known::Known;
+use super::limits::{Allowance, Spending, is_default};
 
 /// Everything a run's log says about now. It is the fold of the log's events and never the only copy of anything.
 ///
@@ -38,6 +39,9 @@ pub struct RunState {
     /// then and has a limit of time; it counts once the worker shows that it was alive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<(Path, u64)>,
+    /// The currency of the run's first known cost; a cost in another one counts as unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Arc<str>>,
 }
 
 /// A brain that has begun.
@@ -68,6 +72,21 @@ pub struct BrainFrame {
     pub stage: Stage,
     /// The tokens of this brain and all below it.
     pub usage: Usage,
+    /// What the brain and all below it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Arc<Budget>>,
+    /// What people have said about the budget.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub allowance: Allowance,
+    /// What the answers of models have cost, here and below.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spent: Spending,
+    /// How many rounds have begun, here and below.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rounds: u64,
+    /// The active time, in microseconds. Counted only where it is limited.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub active: u64,
     /// When it began.
     pub began: Timestamp,
     /// How it ended.
@@ -124,6 +143,9 @@ pub struct StepFrame {
     pub asked: Vec<Asked>,
     /// The values that it computed once.
     pub values: Values,
+    /// Whether it has asked a model that a limit did not allow, and has not run since.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub held: bool,
 }
 
 /// The values that a step or a call computed once, by the author's names for them.
@@ -163,6 +185,15 @@ pub struct LoopFrame {
     pub phase: LoopPhase,
     /// The limits.
     pub limits: Limits,
+    /// What people have said about the limits.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub allowance: Allowance,
+    /// What the answers of models have cost, here and below.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spent: Spending,
+    /// The brain whose budget ended the loop, where it was not a limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<Path>,
     /// Whether an exit tool is among the tools.
     pub exits: bool,
     /// What the current round sends to the model.
@@ -334,6 +365,14 @@ impl Call {
         }
     }
 
+    /// Returns the brain that it runs.
+    pub(super) fn inner(&self) -> Option<&BrainFrame> {
+        match &self.phase {
+            CallPhase::Brain(inner) => Some(inner),
+            _ => None,
+        }
+    }
+
     /// Says whether something of it is in flight.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -365,6 +404,9 @@ impl LoopFrame {
             round: 0,
             phase: LoopPhase::Prepare,
             limits,
+            allowance: Allowance::default(),
+            spent: Spending::default(),
+            ended_by: None,
             exits: false,
             prepared: Prepared::default(),
             seen,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
+use super::limits::{Allowance, AskedMore};
 use super::next::{Next, next};
 use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, RunState, Stage};
 
@@ -32,16 +33,29 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
 
 /// Says whether the log holds an intent without its outcome, or a try that is put off; `asks` says it of a request.
 fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
+    let asks = asks_below(&brain.allowance, asks);
     match &brain.stage {
         Stage::Step(step) => is_busy(step.intent),
         Stage::Brain(inner) => in_flight(inner, asks),
-        Stage::Loop(frame) => match &frame.phase {
-            LoopPhase::Ask { intent, .. } => asks(*intent),
-            LoopPhase::Batch => frame.batch.iter().any(|call| call_in_flight(call, asks)),
-            LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => false,
-        },
+        Stage::Loop(frame) => {
+            let asks = asks_below(&frame.allowance, asks);
+            match &frame.phase {
+                LoopPhase::Ask { intent, .. } => asks(*intent),
+                LoopPhase::Batch => frame.batch.iter().any(|call| call_in_flight(call, asks)),
+                LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => false,
+            }
+        }
         Stage::Ready | Stage::Failed(_) => false,
     }
+}
+
+/// A request that is put off is not sent again before somebody grants more, where that is asked for.
+const fn asks_below(allowance: &Allowance, asks: fn(Intent) -> bool) -> fn(Intent) -> bool {
+    if allowance.asked.is_some() { is_running } else { asks }
+}
+
+const fn is_running(intent: Intent) -> bool {
+    matches!(intent, Intent::Running)
 }
 
 /// Says whether something of a brain is in flight, or put off.
@@ -52,7 +66,7 @@ pub(super) fn is_in_flight(brain: &BrainFrame) -> bool {
 /// Says whether something of a call goes on although no model may be asked any more: a request that is put off does
 /// not, since it would be sent again only later.
 pub(super) fn goes_on_unasked(call: &Call) -> bool {
-    call_in_flight(call, |intent| intent == Intent::Running)
+    call_in_flight(call, is_running)
 }
 
 fn call_in_flight(call: &Call, asks: fn(Intent) -> bool) -> bool {
@@ -74,7 +88,8 @@ pub fn awaits(state: &RunState, path: &Path) -> bool {
     let running = |intent: &Intent| *intent == Intent::Running;
     let Some(brain) = state.owner(path).filter(|brain| brain.end.is_none()) else { return false };
     match (&brain.stage, path.last()) {
-        (Stage::Step(step), Some(Segment::Stage(_) | Segment::Round(_))) => running(&step.intent),
+        (Stage::Step(step), Some(Segment::Stage(_))) => running(&step.intent),
+        (Stage::Step(step), Some(Segment::Round(_))) => running(&step.intent) || step.held,
         (Stage::Loop(frame), Some(Segment::Round(round))) => {
             let waits = match &frame.phase {
                 LoopPhase::Prepare => true,
@@ -102,10 +117,19 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
     out
 }
 
+fn asked(path: &Path, allowance: &Allowance, out: &mut Vec<Pending>) {
+    if let Some(AskedMore { since, kind, limit, used, expires }) = allowance.asked.clone() {
+        let kind = PendingKind::More { kind, limit, used, expires };
+        out.push(Pending { call: path.clone(), tool: String::new(), arguments: Arc::default(), since, kind });
+    }
+}
+
 fn collect(brain: &BrainFrame, out: &mut Vec<Pending>) {
+    asked(&brain.path, &brain.allowance, out);
     match &brain.stage {
         Stage::Brain(inner) => collect(inner, out),
         Stage::Loop(frame) => {
+            asked(&frame.path, &frame.allowance, out);
             for call in &frame.batch {
                 let (since, kind) = match &call.phase {
                     CallPhase::Pending { since, expires } => {

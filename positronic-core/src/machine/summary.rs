@@ -46,6 +46,6 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
 fn hears_mail(state: &RunState) -> bool {
     pending(state).iter().any(|pending| match &pending.kind {
         PendingKind::Answer { waits } => waits.iter().any(|wait| wait.webhook != REPLY),
-        PendingKind::Approval { .. } => false,
+        PendingKind::Approval { .. } | PendingKind::More { .. } => false,
     })
 }

@@ -23,7 +23,7 @@ pub struct Why {
     pub until: Option<Timestamp>,
     /// Who can let it go on, each once.
     pub whom: Vec<Whom>,
-    /// The calls that wait for somebody, in path order.
+    /// The calls that wait for somebody, and the loops and brains that ask for more, in path order.
     pub calls: Vec<Path>,
 }
 
@@ -84,6 +84,15 @@ fn question(pending: &Pending) -> Reason {
             clause: format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason),
             whom: vec![Whom::Person],
         },
+        PendingKind::More { kind, limit, used, .. } => {
+            let place = match call.is_root() {
+                true => "the run".to_owned(),
+                false => format!("`{call}`"),
+            };
+            let used = format!("{} used, {} allowed", kind.amount(*used), kind.amount(*limit));
+            let clause = format!("a person's decision about more {} for {place} ({used})", kind.noun());
+            Reason { clause, whom: vec![Whom::Person] }
+        }
         PendingKind::Answer { waits } => {
             let answers: Vec<_> = waits.iter().map(answer).collect();
             Reason {

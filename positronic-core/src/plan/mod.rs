@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::record::{
-    BrainStart, ContentHash, ContextItem, Gate, Limits, LoopOutcome, PluginStates, Settings, Shape, StageKind,
-    StageShape, ToolDecl, ToolId,
+    BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, PluginStates, Settings, Shape, StageKind,
+    StageShape, ToolDecl, ToolId, TriggerChange,
 };
 use crate::tools::Schema;
 
@@ -56,6 +56,8 @@ pub struct Plan {
     pub public: Option<StateFn>,
     /// Makes the services of this brain from those of the brain around it.
     pub provide: Option<Provide>,
+    /// What it and all below it may use.
+    pub budget: Option<Budget>,
     /// Makes a state of this version from one of an earlier version.
     pub migrations: BTreeMap<u32, MigrateFn>,
 }
@@ -203,6 +205,8 @@ pub struct ToolReply {
     pub plugin_updates: Vec<(Home, Update)>,
     /// What the call waits for before it has its result.
     pub waits: Vec<PlannedWait>,
+    /// The triggers that it sets and takes back, in order.
+    pub triggers: Vec<TriggerChange>,
 }
 
 /// Something a call waits for, before it is known when its time is up.
@@ -253,6 +257,7 @@ impl Plan {
             options,
             state: Value::clone(&self.initial),
             plugins: PluginStates::default(),
+            budget: self.budget.clone(),
             start: None,
         }
     }

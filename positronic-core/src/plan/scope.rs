@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::{Document, Plan, ToolPlan};
 use crate::error::Result;
-use crate::record::{Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput};
+use crate::record::{
+    Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
+};
 
 /// The services of a brain, without their type.
 pub type AnyServices = Arc<dyn Any + Send + Sync>;
@@ -46,6 +48,16 @@ pub trait Link: Send + Sync {
 
     /// Keeps the bytes of a file with the runs, and returns their hash. No event refers to them yet.
     fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>>;
+
+    /// Returns what time it is.
+    fn now(&self) -> Timestamp;
+
+    /// Lists the triggers of the run's conversation; of its user, where it is a part of none; or of the run itself. The one
+    /// that is due first comes first.
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>>;
+
+    /// Returns the trigger that has started the run.
+    fn fired(&self) -> Option<Fired>;
 
     /// Shows what a running call says of itself; it is not recorded.
     fn progress(&self, path: &Path, text: String);

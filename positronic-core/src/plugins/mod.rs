@@ -8,12 +8,14 @@
 //! | [`Memory`] | facts about a user, over all runs: the model stores, searches and forgets them, and is shown those that fit | [`RecalledFacts`] |
 //! | [`Modes`] | one way to work at a time: a prompt, the tools allowed, the ways out, with waits and exits | [`CurrentMode`] |
 //! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
+//! | [`Triggers`] | prompts that start at a time or again and again: the model sets, lists and deletes them | nothing |
 
 mod blueprints;
 mod compaction;
 mod memory;
 mod modes;
 mod skills;
+mod triggers;
 
 use crate::record::{OutputKind, Prompt};
 
@@ -24,6 +26,7 @@ pub use memory::SqliteFacts;
 pub use memory::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, RecalledFacts};
 pub use modes::{CurrentMode, Mode, Modes};
 pub use skills::{ActiveSkills, Skills};
+pub use triggers::{NoTriggerState, Triggers};
 
 /// Returns what the user has said last in a loop.
 fn latest_input(record: Prompt) -> Option<String> {

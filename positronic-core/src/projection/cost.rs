@@ -3,17 +3,20 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::record::{Body, Event, Money, Path, PriceTable, Seq, Usage};
+use crate::record::{Body, Charge, Event, Money, Path, PriceTable, Seq, Usage};
 
 /// What a run used and what it cost.
 ///
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
-/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer | yes |
-/// | `LOOP_ANSWER_REFUSED` | a round | `facts.usage`: the tokens of this answer | yes, and nothing else is |
+/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer; `facts.cost`: what they cost when it came | yes |
+/// | `LOOP_ANSWER_REFUSED` | a round | as `LOOP_MODEL_RESULT` | yes, and nothing else is |
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
-/// | `LOOP_LIMIT` | a loop | `used`: tokens or time, against the limit | no, it is a sum |
+/// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: rounds, tokens, money or time, against the limit | no, it is a sum |
 /// | `LOOP_MODEL_RETRY` | a round, a question | none: no provider says what a failed answer used | no |
+///
+/// Amounts are by the table that is given; what limits of money have counted is [`Costs::counted`]. Where each number is found,
+/// from one answer to a conversation, stands with [`Bill`](super::Bill).
 ///
 /// So a bill can be higher: by answers that broke off, and by calls that were sent again after a crash. A fork's log begins with a
 /// copy of another run's, whose answers are counted in both. Answers of a cassette are priced as if they had been asked for, where
@@ -39,8 +42,31 @@ pub struct CallCost {
     pub model: String,
     /// The tokens.
     pub usage: Usage,
-    /// What they cost.
+    /// What they cost, by the table.
     pub cost: Cost,
+    /// What they cost when the answer came, as the log says it; that is what limits of money have counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Charge>,
+}
+
+impl CallCost {
+    /// Reckons what an answer cost; none where the event is no answer.
+    #[must_use]
+    pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
+        let facts = match &event.body {
+            Body::LoopModelResult { facts, .. } => facts,
+            Body::LoopAnswerRefused { facts, .. } => &**facts,
+            _ => return None,
+        };
+        Some(Self {
+            seq: event.seq,
+            path: event.path.clone(),
+            model: format!("{}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)),
+            usage: facts.usage,
+            cost: prices.charge(facts).map_or(Cost::Unknown, |charge| Cost::Known(charge.amount)),
+            counted: facts.cost.as_deref().cloned(),
+        })
+    }
 }
 
 /// What one answer cost.
@@ -51,6 +77,19 @@ pub enum Cost {
     Known(Money),
     /// Nobody can say: the model has no price, or the answer came without its tokens. It is never taken for nothing.
     Unknown,
+}
+
+/// What answers cost when they came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// The currency.
+    pub currency: String,
+    /// The day of the last prices; none where providers themselves said what it cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<String>,
+    /// The sum.
+    #[serde(flatten)]
+    pub spent: Spent,
 }
 
 /// A sum of answers.
@@ -89,24 +128,7 @@ impl Costs {
     /// Reads a log with a table.
     #[must_use]
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) -> Self {
-        let call = |event: &'a Event| {
-            let facts = match &event.body {
-                Body::LoopModelResult { facts, .. } => facts,
-                Body::LoopAnswerRefused { facts, .. } => &**facts,
-                _ => return None,
-            };
-            // A request is never empty, so an answer without tokens came without its count.
-            let is_counted = facts.usage.total() > 0;
-            let price = prices.price(facts).filter(|_| is_counted);
-            Some(CallCost {
-                seq: event.seq,
-                path: event.path.clone(),
-                model: format!("{}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)),
-                usage: facts.usage,
-                cost: price.map_or(Cost::Unknown, |price| Cost::Known(price.of(&facts.usage))),
-            })
-        };
-        let calls = events.into_iter().filter_map(call).collect();
+        let calls = events.into_iter().filter_map(|event| CallCost::of(event, prices)).collect();
         Self { currency: prices.currency.clone(), as_of: prices.as_of.clone(), calls }
     }
 
@@ -149,6 +171,22 @@ impl Costs {
             }
         }
         models
+    }
+
+    /// Sums up what the answers cost when they came, as the log says it: what limits of money have counted. None where no
+    /// answer carries a cost. A cost in another currency than the first one counts as unknown.
+    #[must_use]
+    pub fn counted(&self) -> Option<Counted> {
+        let charges = || self.calls.iter().filter_map(|call| call.counted.as_ref());
+        let currency = charges().next()?.currency.clone();
+        let as_of = charges().filter_map(|charge| charge.as_of.clone()).next_back();
+        let mut spent = Spent::default();
+        for call in &self.calls {
+            let charge = call.counted.as_ref().filter(|charge| charge.currency == currency);
+            let cost = charge.map_or(Cost::Unknown, |charge| Cost::Known(charge.amount));
+            spent += &CallCost { cost, ..call.clone() };
+        }
+        Some(Counted { currency, as_of, spent })
     }
 
     fn sum(&self, counts: impl Fn(&CallCost) -> bool) -> Spent {

@@ -2,8 +2,10 @@
 //!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
 //! from a record what a model reads, `decision` what one reads that answers in decisions; [`request_at`] rebuilds a request
-//! that was sent; [`diff`] compares two runs; [`Costs`] says what a run used and cost; [`files`] lists what files its tools made.
+//! that was sent; [`diff`] compares two runs; [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`]
+//! lists what files its tools made.
 
+mod bill;
 mod cost;
 mod decision;
 mod diff;
@@ -13,7 +15,8 @@ mod prompts;
 mod requests;
 mod transcript;
 
-pub use cost::{CallCost, Cost, Costs, Spent};
+pub use bill::Bill;
+pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 #[cfg(all(test, feature = "openai"))]
 pub(crate) use decision::decision_request;
 pub(crate) use decision::{Decided, ReasoningStream, decided};

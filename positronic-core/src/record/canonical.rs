@@ -20,6 +20,29 @@ pub fn canonical<T: Serialize + ?Sized>(value: &T) -> Result<Value, serde_json::
     Ok(document)
 }
 
+/// How many lists and objects may stand within one another in a value that a log holds. Readers of JSON stop at 128, and a
+/// line of the log has some of its own around the value.
+const DEEPEST: usize = 64;
+
+/// Says whether a log can hold a value: one that nests deeper could be written, and never read back.
+///
+/// # Errors
+///
+/// A clause that says so, where it cannot.
+pub fn check_depth(value: &Value) -> Result<(), String> {
+    fn fits(value: &Value, left: usize) -> bool {
+        match value {
+            Value::Array(items) => left > 0 && items.iter().all(|item| fits(item, left - 1)),
+            Value::Object(fields) => left > 0 && fields.values().all(|field| fits(field, left - 1)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        }
+    }
+    if fits(value, DEEPEST) {
+        return Ok(());
+    }
+    Err(format!("it nests deeper than {DEEPEST} levels, and no log holds that"))
+}
+
 /// Reads an optional document: `null` is a document, and only a field that is left out is none.
 pub(super) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::budget::{Budget, More};
 use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
 use super::ids::{PublicId, SignalId, Timestamp};
@@ -16,6 +17,7 @@ use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
 use super::shape::Shape;
 use super::signal::{Actor, Start, is_unknown};
+use super::trigger::TriggerChange;
 use super::usage::{ModelError, ModelFacts, Part, Usage};
 
 /// What happened.
@@ -24,7 +26,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// |---|---|---|---|
 /// | `RUN_CLAIMED` | root | a worker attaches to the run | `holder`, `trace` |
 /// | `RUN_RELEASED` | root | it lets go | `reason` |
-/// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, start` |
+/// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, budget, start` |
 /// | `BRAIN_MIGRATED` | root | the run goes on with another version of its brain | `version, fingerprint, stages, change` |
 /// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
 /// | `BRAIN_ERROR` | brain | it failed | `code, message, retryable` |
@@ -33,6 +35,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `STEP_START` | stage | a step begins | `attempt` |
 /// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
+/// | `STEP_HELD` | stage | it asked a model that a limit does not allow, and runs again once there is more | – |
 /// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
 /// | `LOOP_START` | loop | a loop begins | `input, message_id, hidden, limits` |
 /// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
@@ -47,6 +50,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_BRAIN_START` | call | a brain called as a tool begins | `title, options` |
 /// | `LOOP_BRAIN_COMPLETE` | call | it ended, also in failure | `result` or `error` |
 /// | `LOOP_OUTPUT` | call | a tool shows something beside its result | `id`, `file`, `widget` or `custom` |
+/// | `LOOP_TRIGGER` | call | a tool sets a trigger, or takes one back | `change` |
 /// | `LOOP_APPROVAL_REQUESTED` | call | a person is asked | `reason, expires, editable, arguments_hash` |
 /// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
 /// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
@@ -56,7 +60,10 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, message_id, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
-/// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used` |
+/// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, unpriced` |
+/// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, expires` |
+/// | `BUDGET_DECIDED` | loop, brain | the person granted more, or refused | `decision, more, reason, signal, actor` |
+/// | `BUDGET_EXPIRED` | loop, brain | nobody decided in time | – |
 /// | `LOOP_PLUGIN_CHANGED` | round, call | a plugin's state changed | `plugin, version, patch` or `state` |
 /// | `LOOP_PLUGIN_FAILED` | round | a plugin failed and the loop goes on | `plugin, message` |
 /// | `LOOP_COMPACTED` | loop | older messages were summarised, or are whole again | `keep, summary` |
@@ -163,6 +170,9 @@ pub enum Body {
         /// When it is tried again.
         due: Timestamp,
     },
+    /// A step asked a model that a limit does not allow. It runs again, with the answers and values that it has, once a
+    /// person has decided.
+    StepHeld {},
     /// A step or a tool has computed a value that is not computed again when it runs again.
     ValueRecorded {
         /// The author's name for it.
@@ -280,6 +290,11 @@ pub enum Body {
         #[serde(flatten)]
         output: SideOutput,
     },
+    /// A tool sets a trigger, or takes one back; its result follows.
+    LoopTrigger {
+        /// What it does.
+        change: TriggerChange,
+    },
     /// A person is asked whether a call may run.
     LoopApprovalRequested {
         /// Why a person is asked.
@@ -375,11 +390,48 @@ pub enum Body {
     LoopLimit {
         /// Which.
         kind: LimitKind,
-        /// The limit: tokens, or microseconds.
+        /// The limit: tokens, billionths of money, microseconds, or rounds.
         limit: u64,
         /// What was used.
         used: u64,
+        /// The brain whose budget it is, where it is not the loop's own limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<super::path::Path>,
+        /// The model whose answer has no known cost, where that is why a limit of money cannot be kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpriced: Option<Arc<str>>,
     },
+    /// A loop or a brain has reached a limit, and a person is asked for more. What ends the loop or the brain otherwise
+    /// makes the question void.
+    BudgetRequested {
+        /// Which limit.
+        kind: LimitKind,
+        /// The limit: tokens, billionths of money, microseconds, or rounds.
+        limit: u64,
+        /// What was used.
+        used: u64,
+        /// When the question becomes void, which refuses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Timestamp>,
+    },
+    /// A person granted more, or refused.
+    BudgetDecided {
+        /// What was decided.
+        decision: Decision,
+        /// How much more there is.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        more: More,
+        /// Why it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The signal.
+        signal: SignalId,
+        /// Who decided, and over which channel.
+        #[serde(default, skip_serializing_if = "is_unknown")]
+        actor: Actor,
+    },
+    /// Nobody decided in time, which refuses.
+    BudgetExpired {},
     /// What a plugin keeps has changed outside of `prepare`: by a look at an answer, or by a call.
     LoopPluginChanged {
         /// The plugin.
@@ -427,6 +479,10 @@ const fn is_no_message(count: &u64) -> bool {
     *count == 0
 }
 
+fn is_nothing(more: &More) -> bool {
+    *more == More::default()
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn is_answered(cause: &ResumeCause) -> bool {
     *cause == ResumeCause::Answered
@@ -458,6 +514,9 @@ pub struct BrainStart {
     /// What its plugins keep from the conversation before.
     #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
     pub plugins: PluginStates,
+    /// What its author lets it and all below it use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// How the run was started; only at the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
@@ -589,7 +648,7 @@ pub enum EndReason {
     State,
 }
 
-/// What a person decided about a call.
+/// What a person decided about a call, or about more for a loop or a brain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {

@@ -54,6 +54,10 @@ text_id! {
     SignalId
 }
 text_id! {
+    /// Names one trigger, in a whole store.
+    TriggerId
+}
+text_id! {
     /// Names a call or an output in public: short, safe in a URL, derived from its path.
     PublicId
 }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::AskMore;
+use super::price::Money;
+
 /// The limits of one loop. A limit that is `None` does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -14,6 +17,9 @@ pub struct Limits {
     /// How many tokens, input and output together, the loop and all below it may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// What the answers of models may cost, in the currency of the runner's prices, for the loop and all below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_money: Option<Money>,
     /// How long the loop may be active, in microseconds; time spent suspended does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<u64>,
@@ -26,6 +32,9 @@ pub struct Limits {
     /// Whether the model has one more round at a limit, to sum up what it has; its tools are the exit tools then.
     #[serde(skip_serializing_if = "is_default")]
     pub wrap_up: bool,
+    /// Whether a person is asked for more first; `on_limit` is what refusing does then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AskMore>,
     /// How many calls of one batch run at once. The default is 8.
     #[serde(skip_serializing_if = "is_default_parallel")]
     pub parallel: u32,
@@ -39,10 +48,12 @@ impl Default for Limits {
         Self {
             max_iterations: Some(50),
             max_tokens: None,
+            max_money: None,
             max_time: None,
             max_failures: None,
             on_limit: OnLimit::Exit,
             wrap_up: false,
+            ask: None,
             parallel: DEFAULT_PARALLEL,
             policy: BatchPolicy::Gated,
         }
@@ -68,7 +79,7 @@ impl Limits {
     }
 }
 
-/// What a loop does when it reaches a limit.
+/// What a loop does when it reaches a limit, and nobody is asked for more or nobody grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
@@ -79,16 +90,18 @@ pub enum OnLimit {
     Error,
 }
 
-/// Which limit was reached, apart from the number of rounds.
+/// Which limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
-    /// Tokens of the loop and all below it.
+    /// Tokens of a loop or a brain and all below it.
     Tokens,
-    /// Money spent by the loop and all below it.
+    /// Money spent by a loop or a brain and all below it, in billionths.
     Money,
     /// Active time, in microseconds.
     Time,
+    /// Rounds: a loop's own, or those of a brain and all below it.
+    Rounds,
     /// Calls of the loop that failed in a row.
     Failures,
 }
@@ -101,7 +114,20 @@ impl LimitKind {
             Self::Tokens => "tokens",
             Self::Money => "money",
             Self::Time => "time",
+            Self::Rounds => "rounds",
             Self::Failures => "failures",
+        }
+    }
+
+    /// Returns an amount of it, for people: `1200 tokens`, `2.5 of money`, `90 s of active time`, `3 rounds`.
+    #[must_use]
+    pub fn amount(self, amount: u64) -> String {
+        match self {
+            Self::Tokens => format!("{amount} token{}", if amount == 1 { "" } else { "s" }),
+            Self::Money => format!("{} of money", Money::of_nanos(amount)),
+            Self::Time => format!("{:?} of active time", Duration::from_micros(amount)),
+            Self::Rounds => format!("{amount} round{}", if amount == 1 { "" } else { "s" }),
+            Self::Failures => format!("{amount} failure{} in a row", if amount == 1 { "" } else { "s" }),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here does anything. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
 //! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) keeps them.
 
+mod budget;
 mod call;
 mod canonical;
 mod decision;
@@ -20,23 +21,26 @@ mod result;
 mod shape;
 mod signal;
 mod summary;
+mod trigger;
 mod usage;
 
+pub(crate) use budget::micros;
+pub use budget::{AskMore, Budget, More};
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
-pub use canonical::{Change, ChangeError, ContentHash, canonical, hash_json, hash_text, sha256};
+pub use canonical::{Change, ChangeError, ContentHash, canonical, check_depth, hash_json, hash_text, sha256};
 pub use decision::{DecisionForm, Decisions};
 pub use event::{Draft, Event, EventError, FORMAT_VERSION};
 pub use event_body::{
     Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,
     ToolEntry,
 };
-pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp};
+pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use path::{Path, PathError, Segment};
 pub(crate) use path::{parent_of, segments_of};
 pub use plugin::{PluginChange, PluginDocument, PluginStates};
-pub use price::{Money, MoneyError, Price, PriceTable};
+pub use price::{Charge, Money, MoneyError, Price, PriceTable};
 pub use prompt::{
     CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
 };
@@ -45,4 +49,5 @@ pub use result::{LoopOutcome, ToolResult};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};
 pub use summary::{Claim, Pending, PendingKind, RunSummary, Status};
+pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
 pub use usage::{Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall, Usage};

@@ -50,6 +50,32 @@ impl Money {
     }
 }
 
+impl Money {
+    /// Reads what an author wrote.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "an author's mistake is told where it was written, before anything runs")]
+    pub(crate) fn written<M: TryInto<Self, Error: Into<MoneyError>>>(amount: M) -> Self {
+        match amount.try_into() {
+            Ok(amount) => amount,
+            Err(error) => panic!("{}", error.into()),
+        }
+    }
+}
+
+impl TryFrom<&str> for Money {
+    type Error = MoneyError;
+
+    fn try_from(text: &str) -> Result<Self, MoneyError> {
+        text.parse()
+    }
+}
+
+impl From<std::convert::Infallible> for MoneyError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl std::ops::AddAssign for Money {
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0.saturating_add(other.0);
@@ -154,6 +180,18 @@ impl Price {
     }
 }
 
+/// What one answer cost when it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    /// The amount.
+    pub amount: Money,
+    /// Its currency.
+    pub currency: String,
+    /// The day of the prices; none where the provider itself said what it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<String>,
+}
+
 /// Prices of models, in one currency, as of a day.
 ///
 /// A key is `provider/model` or the name of a model alone, and stands for that model and for its dated versions: `gpt-4o` is
@@ -237,6 +275,15 @@ impl PriceTable {
     pub fn price(&self, facts: &ModelFacts) -> Option<&Price> {
         let names = facts.answered_by.iter().chain([&facts.model]).filter(|name| !name.is_empty());
         names.map(|name| self.find(&facts.provider, name)).find_map(|price| price)
+    }
+
+    /// Reckons what an answer cost; none where its model has no price, or where it came without its tokens: a request is
+    /// never empty.
+    #[must_use]
+    pub fn charge(&self, facts: &ModelFacts) -> Option<Charge> {
+        let price = self.price(facts).filter(|_| facts.usage.total() > 0)?;
+        let (amount, currency) = (price.of(&facts.usage), self.currency.clone());
+        Some(Charge { amount, currency, as_of: Some(self.as_of.clone()) })
     }
 
     fn find(&self, provider: &str, model: &str) -> Option<&Price> {

@@ -4,8 +4,10 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::budget::{Budget, More};
 use super::ids::{RunId, SignalId};
 use super::path::Path;
+use super::trigger::Fired;
 
 /// Who sent something, and how it came. Every part may be unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
@@ -46,6 +48,12 @@ pub struct Start {
     /// What opens the first loop of the run's brain that has no input of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Opening>,
+    /// The trigger that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fired: Option<Fired>,
+    /// What the run may use, whatever its brain's author says: each limit that is set here takes the place of the author's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// The run and the event number it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, super::ids::Seq)>,
@@ -110,11 +118,18 @@ pub enum SignalKind {
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
-    /// Refuses a pending call.
+    /// Grants a loop or a brain more that has reached a limit and asks for it.
+    Grant {
+        /// The loop's or the brain's path; that of the run's own brain is empty.
+        to: Path,
+        /// How much more.
+        more: More,
+    },
+    /// Refuses a pending call, or more for a loop or a brain that asks for it.
     Reject {
-        /// The call's path.
+        /// The path of the call, the loop or the brain.
         call: Path,
-        /// Why; the model reads it.
+        /// Why; the model reads it of a call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::call::{Gate, WaitSpec};
 use super::ids::{Epoch, RunId, Seq, Timestamp};
+use super::limits::LimitKind;
 use super::path::Path;
 use super::usage::Usage;
 
@@ -118,11 +119,11 @@ pub struct RunSummary {
 /// Something that waits for somebody.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pending {
-    /// The call that waits.
+    /// The call that waits, or the loop or the brain that asks for more; the path of the run's own brain is empty.
     pub call: Path,
-    /// The tool.
+    /// The tool; empty where there is none.
     pub tool: String,
-    /// The arguments.
+    /// The arguments; `null` where there are none.
     pub arguments: Arc<Value>,
     /// The event since which it waits.
     pub since: Seq,
@@ -139,6 +140,18 @@ pub enum PendingKind {
         /// Why a person is asked, and whether the arguments may be edited.
         gate: Gate,
         /// When the question becomes void.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Timestamp>,
+    },
+    /// More than a limit allows.
+    More {
+        /// Which limit was reached.
+        kind: LimitKind,
+        /// The limit: tokens, billionths of money, microseconds, or rounds.
+        limit: u64,
+        /// What was used.
+        used: u64,
+        /// When the question becomes void, which refuses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::price::Charge;
+
 /// Counts the tokens of one model call, or of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -86,6 +88,9 @@ pub struct ModelFacts {
     pub first_chunk: Option<u64>,
     /// The tokens.
     pub usage: Usage,
+    /// What the answer cost, by the runner's prices of then or by what the provider said; none where nobody knew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Box<Charge>>,
 }
 
 /// One part of a model's answer, in the order the model gave them.

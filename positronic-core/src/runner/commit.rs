@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::load;
 use super::shared::Stop;
+use super::triggers::timers;
 use super::worker::{Announced, Worker};
 use crate::machine::{Effect, IllegalEvent, RunState, awaits, pending, summary};
 use crate::record::{Body, Draft, Epoch, Event, Path, RunId, RunSummary, Seq, SignalId, Timestamp};
-use crate::store::{Append, Index, Snapshot, StoreError};
+use crate::store::{Append, Index, Snapshot, StoreError, TimerChange};
 
 /// After how many events a snapshot is made anew, so that a decision about a long run need not fold its whole log.
 const SNAPSHOT_EVERY: u64 = 256;
@@ -94,7 +95,8 @@ impl Worker {
         let snapshot = self.snapshot(&after);
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
         let made = |after: &RunState| {
-            let extras = Extras { epoch: Some(epoch), snapshot: snapshot.clone(), ..Extras::default() };
+            let timers = timers(&shared.run, after, &events);
+            let extras = Extras { epoch: Some(epoch), timers, snapshot: snapshot.clone(), ..Extras::default() };
             append_of(&shared.run, &before, after, Some(&*shared.summary()), &events, extras)
         };
         let mut append = made(&after);
@@ -198,6 +200,7 @@ impl Worker {
 pub(super) struct Extras {
     pub(super) epoch: Option<Epoch>,
     pub(super) takes: Vec<SignalId>,
+    pub(super) timers: Vec<TimerChange>,
     pub(super) snapshot: Option<Snapshot>,
 }
 
@@ -208,10 +211,10 @@ pub(super) fn append_of(
     after: &RunState,
     row: Option<&RunSummary>,
     events: &[Arc<Event>],
-    Extras { epoch, takes, snapshot }: Extras,
+    Extras { epoch, takes, timers, snapshot }: Extras,
 ) -> Append {
     let index = index(run, before, after, row);
-    Append { expected: before.next, epoch, events: events.to_vec(), index, takes, snapshot }
+    Append { expected: before.next, epoch, events: events.to_vec(), index, takes, timers, snapshot }
 }
 
 /// Folds events into a copy of a state.

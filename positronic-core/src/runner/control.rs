@@ -12,7 +12,9 @@ use super::signals::{SignalError, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState};
 use crate::projection::{Prompts, RunFile, files};
-use crate::record::{Actor, Event, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp};
+use crate::record::{
+    Actor, Event, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp, check_depth,
+};
 use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError, swept_before};
 
 /// Decides, delivers and looks, in any run of a store.
@@ -121,7 +123,16 @@ impl Control {
         self.signal(run, SignalKind::Approve { call: call.clone(), arguments: None }, actor).await
     }
 
-    /// Refuses a pending call.
+    /// Grants a loop or a brain more that has reached a limit and asks for it; the path of the run's own brain is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::send`].
+    pub async fn grant(&self, run: &RunId, to: &Path, more: More, actor: Actor) -> Result<Seq, SignalError> {
+        self.signal(run, SignalKind::Grant { to: to.clone(), more }, actor).await
+    }
+
+    /// Refuses a pending call, or more for a loop or a brain that asks for it.
     ///
     /// # Errors
     ///
@@ -144,6 +155,10 @@ impl Control {
         payload: Value,
         actor: Actor,
     ) -> Result<Delivered, SignalError> {
+        check_depth(&payload).map_err(|reason| {
+            let what = format!("the payload of the webhook `{webhook}` cannot be kept");
+            Refusal::Misfit { what, reason }
+        })?;
         let at = self.clock.now();
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         let mail = Mail { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };

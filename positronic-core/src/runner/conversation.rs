@@ -21,19 +21,10 @@ use crate::dsl::Runnable;
 use crate::plan::{Plan, encode};
 use crate::projection::Prompts;
 use crate::record::{
-    Actor, Message, Opening, PluginStates, Prompt, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Start, Status,
+    Actor, Busy, Fired, Message, Opening, PluginStates, Prompt, RunId, RunSummary, Seq, Signal, SignalId, SignalKind,
+    Start, Status,
 };
 use crate::store::{RunFilter, StoreError};
-
-/// What a message does while the last run of its conversation is not over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Busy {
-    /// It is said to the open loop, which reads it when what is pending is decided.
-    #[default]
-    Queue,
-    /// It cancels the run, whose open calls get typed results, and begins the next one.
-    Cancel,
-}
 
 /// Says why a message was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -174,8 +165,8 @@ impl Conversation {
                         return Ok(run);
                     }
                 }
-                (Some(last), Busy::Cancel) => self.cancel(last).await?,
-                (None, _) => match self.next(&runs, &plan, &options, Some(opening.clone())).await {
+                (Some(last), Busy::Cancel) => self.cancel(last, "another message came").await?,
+                (None, _) => match self.next(&runs, &plan, &options, Because::Said(opening.clone())).await {
                     // Another process has begun the next one.
                     Err(ConversationError::Start(StartError::Started { .. })) => {}
                     begun => return begun,
@@ -191,7 +182,29 @@ impl Conversation {
     /// As [`Conversation::start`].
     pub async fn start_plan(&self, plan: Arc<Plan>, options: Value) -> Result<Run<Value>, ConversationError> {
         let runs = self.own_runs().await?;
-        self.next(&runs, &plan, &options, None).await
+        self.next(&runs, &plan, &options, Because::Nothing).await
+    }
+
+    /// Begins the next prompt since a trigger is due. Answers `None` while it has to wait: for the last run to end, or since
+    /// somebody else has begun the next one meanwhile.
+    pub(super) async fn fire(
+        &self,
+        plan: Arc<Plan>,
+        options: Value,
+        fired: Fired,
+    ) -> Result<Option<Run<Value>>, ConversationError> {
+        loop {
+            let runs = self.own_runs().await?;
+            let open = runs.first().filter(|last| !last.status.is_over());
+            match (open, self.busy) {
+                (Some(_), Busy::Queue) => return Ok(None),
+                (Some(last), Busy::Cancel) => self.cancel(last, "a trigger is due").await?,
+                (None, _) => match self.next(&runs, &plan, &options, Because::Fired(fired)).await {
+                    Err(ConversationError::Start(StartError::Started { .. })) => return Ok(None),
+                    begun => return begun.map(Some),
+                },
+            }
+        }
     }
 
     /// Lists its runs, the last one first.
@@ -249,8 +262,8 @@ impl Conversation {
         }
     }
 
-    async fn cancel(&self, last: &RunSummary) -> Result<(), ConversationError> {
-        let reason = Some("another message came".to_owned());
+    async fn cancel(&self, last: &RunSummary, reason: &str) -> Result<(), ConversationError> {
+        let reason = Some(reason.to_owned());
         let signal = self.signal(SignalKind::Cancel { reason });
         match self.runner.control().send(&last.run, &[signal]).await {
             Ok(_) => Ok(()),
@@ -265,9 +278,14 @@ impl Conversation {
         runs: &[RunSummary],
         plan: &Arc<Plan>,
         options: &Value,
-        message: Option<Opening>,
+        because: Because,
     ) -> Result<Run<Value>, ConversationError> {
         let last = runs.first();
+        let (message, fired) = match because {
+            Because::Said(message) => (Some(message), None),
+            Because::Fired(fired) => (None, Some(fired)),
+            Because::Nothing => (None, None),
+        };
         let plugins = match last {
             Some(last) => load::state(&*self.runner.store, &last.run).await?.root.map(|root| root.plugins.clone()),
             None => None,
@@ -279,6 +297,7 @@ impl Conversation {
             conversation: Some(self.id.clone()),
             after: last.map(|last| last.run.clone()),
             message,
+            fired,
             ..Start::default()
         };
         let plugins: PluginStates = plugins.unwrap_or_default();
@@ -288,6 +307,16 @@ impl Conversation {
     fn signal(&self, kind: SignalKind) -> Signal {
         Signal { id: self.runner.ids.signal(), actor: self.actor.clone(), kind }
     }
+}
+
+/// Why the next prompt begins.
+enum Because {
+    /// Somebody said something.
+    Said(Opening),
+    /// A trigger is due.
+    Fired(Fired),
+    /// The system begins it.
+    Nothing,
 }
 
 fn erased<B: Runnable>(brain: &B, options: &B::Options) -> Result<(Arc<Plan>, Value), StartError> {

@@ -86,6 +86,7 @@ impl Worker {
         let refused = frame.refused.len() + 1;
         let mut usage = frame.usage;
         let ModelResponse { parts, facts, .. } = response;
+        let facts = self.charged(facts);
         usage += facts.usage;
         let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
             let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };

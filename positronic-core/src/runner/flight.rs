@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use super::decide::{Given, given};
 use super::plugged::{Round, around, looked_at};
@@ -19,20 +19,24 @@ use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, To
 use crate::projection::round_request;
 use crate::record::{
     Body, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall, PublicId,
-    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet,
+    Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
 pub(super) type Reports = mpsc::UnboundedSender<Box<Report>>;
 
+/// The right to ask or to compute next, where that is done one after the other. It goes with the report, so that it is
+/// kept until the worker is done, also where whoever asked has given up.
+pub(super) type Turn = OwnedMutexGuard<()>;
+
 /// What comes back to the worker.
 pub(super) enum Report {
     /// A tool made a file or a widget.
     Output { path: Path, id: PublicId, output: SideOutput },
-    /// A step asks a model.
-    Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>> },
+    /// A step asks a model, or, in turn, a plugin that prepares a round.
+    Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value that is never to be computed again.
-    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<()> },
+    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Arc<Value>>, turn: Turn },
     /// A step's question failed and is asked again.
     Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.
@@ -58,7 +62,13 @@ pub(super) enum Outcome {
     Answer { result: Result<Answer, ModelError>, attempt: u32, took: u64 },
     Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
     Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
-    Question { result: Result<ModelResponse, ModelError>, reply: oneshot::Sender<Result<ModelResponse>>, took: u64 },
+    Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Asker },
+}
+
+/// Who waits for the answer to a question.
+pub(super) struct Asker {
+    pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
+    pub(super) turn: Option<Turn>,
 }
 
 /// A model's answer with its calls judged.
@@ -227,6 +237,11 @@ pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
+/// Refuses what no log can hold.
+pub(super) fn shallow(what: &str, value: &Value) -> Result<()> {
+    check_depth(value).map_err(|deep| Error::new(format!("{what} cannot be recorded: {deep}")))
+}
+
 pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Error::new(match said {
@@ -305,11 +320,14 @@ async fn judge(
 async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>, scope: Scope) -> Judged {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let (arguments, broken) = match serde_json::from_str::<Value>(text) {
-        Ok(mut json) => {
-            json.sort_all_objects();
-            (json, None)
-        }
-        Err(error) => (Value::String(call.arguments.clone()), Some(error)),
+        Ok(mut json) => match check_depth(&json) {
+            Ok(()) => {
+                json.sort_all_objects();
+                (json, None)
+            }
+            Err(deep) => (Value::String(call.arguments.clone()), Some(format!("cannot be taken: {deep}"))),
+        },
+        Err(error) => (Value::String(call.arguments.clone()), Some(format!("are no JSON: {error}"))),
     };
     let mut made = ToolCall {
         tool: call.name.clone(),
@@ -328,7 +346,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
     };
     made.tool = tool.decl.id.as_str().to_owned();
     if let Some(error) = broken {
-        return Judged { call: made, refused: Some(format!("the arguments are no JSON: {error}")) };
+        return Judged { call: made, refused: Some(format!("the arguments {error}")) };
     }
     if let Err(reason) = tool.schema.check(&made.arguments) {
         return Judged { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };

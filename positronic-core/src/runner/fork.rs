@@ -66,8 +66,9 @@ pub enum ForkError {
 
 impl Control {
     /// Makes a new run whose log begins as another one's, up to and with event `at`; the original is untouched. Nothing
-    /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that belongs to one
-    /// append with those after it is made after the last of them.
+    /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that cannot stand without
+    /// those after it, as an answer without its calls, is made after the last of them; what only began in the same append
+    /// is left out.
     ///
     /// # Errors
     ///
@@ -171,8 +172,11 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. } => {
             matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before)
         }
-        Body::LoopModelResult { .. } | Body::LoopAnswerRefused { .. } | Body::LoopWait { .. } => of_a_plugin(before),
-        Body::LoopToolResult { .. } => matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before),
+        Body::LoopModelResult { .. } | Body::LoopAnswerRefused { .. } => of_a_plugin(before),
+        Body::LoopWait { .. } | Body::LoopTrigger { .. } => sets_a_trigger(before) || of_a_plugin(before),
+        Body::LoopToolResult { .. } => {
+            matches!(before.body, Body::LoopBrainComplete { .. }) || sets_a_trigger(before) || of_a_plugin(before)
+        }
         Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }),
         Body::BrainStart(_) => matches!(before.body, Body::LoopBrainStart { .. }),
         Body::LoopComplete { .. } => {
@@ -187,6 +191,11 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
 /// Says whether a plugin speaks: what it speaks about follows in the same append.
 const fn of_a_plugin(event: &Event) -> bool {
     matches!(event.body, Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. })
+}
+
+/// Says whether a call sets a trigger or takes one back: its result follows in the same append.
+const fn sets_a_trigger(event: &Event) -> bool {
+    matches!(event.body, Body::LoopTrigger { .. })
 }
 
 fn not_open(log: &[Arc<Event>], call: &Path) -> String {

@@ -14,7 +14,7 @@ use super::shared::{Phase, Shared};
 use super::signals::{SignalError, send};
 use crate::machine::{BrainEnd, RunState, Why, pending, status, why};
 use crate::projection::Prompts;
-use crate::record::{Actor, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
+use crate::record::{Actor, Event, Failure, More, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
 use crate::store::StoreError;
 
 /// A run, as the one who started it holds it. Dropping it leaves the run running; `R` is what the brain's callers get.
@@ -224,7 +224,17 @@ impl<R> Run<R> {
         self.signal(kind, Actor::builder().by(by).build()).await
     }
 
-    /// Refuses a pending call.
+    /// Grants a loop or a brain more that has reached a limit and asks for it; the path of the run's own brain is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::signal`].
+    pub async fn grant(&self, to: &Path, more: More, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::Grant { to: to.clone(), more };
+        self.signal(kind, Actor::builder().by(by).build()).await
+    }
+
+    /// Refuses a pending call, or more for a loop or a brain that asks for it.
     ///
     /// # Errors
     ///

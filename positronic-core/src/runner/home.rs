@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flight::caught_now;
+use super::flight::{caught_now, shallow};
 use super::worker::Worker;
 use crate::error::Result;
 use crate::plan::{Document, Home, Update};
@@ -46,6 +46,7 @@ impl Worker {
 impl States {
     /// Takes the next state of where the tool lives, and then the updates of plugins that took part in the call.
     pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(Home, Update)>) -> Result<Changes> {
+        next.as_ref().map_or(Ok(()), |next| shallow("the next state", next))?;
         let mut after = self.plugins.clone();
         let mut changes = Changes::default();
         match (self.home, next) {
@@ -56,6 +57,7 @@ impl States {
         for (home, update) in updates {
             let document = home.document(after.get(home.plugin))?;
             let next = caught_now(|| update(&document))?;
+            shallow("what the plugin keeps", &next)?;
             after.set(home.plugin, home.keep(Arc::new(next)));
         }
         changes.drafts = plugin_steps(path, &self.plugins, &after);

@@ -33,7 +33,8 @@ impl Worker {
         self.append(drafts).await
     }
 
-    fn is_due(&self, effect: &Effect) -> bool {
+    /// Says whether an effect is still asked for.
+    pub(super) fn is_due(&self, effect: &Effect) -> bool {
         let state = self.shared.state();
         next(&state, self.shared.now().max(state.at)).effects.contains(effect)
     }
@@ -148,11 +149,17 @@ impl Worker {
     }
 
     fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<Draft> {
-        let Some(plan) = self.frames.looped(&path) else {
-            let message = format!("the loop `{path}` cannot be closed: the code of its brain is gone");
-            return self.failed_loop(&path, Failure { code: EndReason::Config, message, retryable: false });
+        let on_exit = match self.frames.looped(&path) {
+            Some(plan) => plan.on_exit.clone(),
+            // A limit around has ended it before its first round.
+            None => match self.yielded(&path) {
+                Ok(plan) => plan.on_exit,
+                Err(error) => {
+                    let message = format!("the loop `{path}` cannot be closed: {error}");
+                    return self.failed_loop(&path, Failure { code: EndReason::Config, message, retryable: false });
+                }
+            },
         };
-        let on_exit = plan.on_exit.clone();
         let found = self.around(&path, |state, _, document| {
             (document, state.looped(&path).map(|frame| frame.usage).unwrap_or_default())
         });

@@ -8,13 +8,16 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::commit::PAUSES;
-use super::flight::{Report, Reports};
+use super::flight::{Report, Reports, shallow};
 use super::shared::Shared;
 use super::worker::sleep;
 use crate::error::{Error, Result};
 use crate::plan::{Link, Plan, ToolPlan};
-use crate::record::{Delta, DeltaKind, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput};
-use crate::store::StoreError;
+use crate::record::{
+    Delta, DeltaKind, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput, Timer,
+    Timestamp,
+};
+use crate::store::{StoreError, TimerFilter};
 
 /// How many files and widgets a call may show: each is an event, and none is recorded before the tool lets others work.
 const OUTPUTS: usize = 1000;
@@ -58,6 +61,11 @@ impl RunLink {
 
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
+        match &output {
+            SideOutput::Widget(widget) => shallow("the widget's data", &widget.data)?,
+            SideOutput::Custom(custom) => shallow("the output's data", &custom.data)?,
+            SideOutput::File(_) => {}
+        }
         let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
             shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
         });
@@ -96,6 +104,24 @@ impl Link for RunLink {
         })
     }
 
+    fn now(&self) -> Timestamp {
+        self.shared.upgrade().map(|shared| shared.now()).unwrap_or_default()
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        let shared = self.shared.upgrade();
+        Box::pin(async move {
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so it has no triggers any more"))?;
+            let filter = TimerFilter::of(&shared.run, &shared.state().start);
+            let timers = shared.runner.store.timers(&filter).await;
+            timers.map_err(|error| Error::new(format!("the triggers cannot be listed: {error}")))
+        })
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        self.shared.upgrade().and_then(|shared| shared.state().start.fired.clone())
+    }
+
     fn progress(&self, path: &Path, text: String) {
         let Some(shared) = self.shared.upgrade() else { return };
         let n = self.count(path, |counts| {
@@ -117,12 +143,12 @@ impl Link for RunLink {
         let turn = matches!(path.last(), Some(Segment::Round(_))).then(|| self.turn(&path, "model"));
         let reports = self.reports.clone();
         Box::pin(async move {
-            let _turn = match &turn {
-                Some(turn) => Some(turn.lock().await),
+            let turn = match turn {
+                Some(turn) => Some(turn.lock_owned().await),
                 None => None,
             };
             let gone = || Error::new("the run has ended, so the model is not asked");
-            reports.send(Box::new(Report::Question { path, question, reply })).map_err(|_| gone())?;
+            reports.send(Box::new(Report::Question { path, question, reply, turn })).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }
@@ -136,17 +162,16 @@ impl Link for RunLink {
         Box::pin(async move {
             let gone = || Error::new("the run has ended, so nothing is recorded any more");
             // One after the other, so that a name that is asked for twice at once is computed once.
-            let turn = self.turn(path, name);
-            let _turn = turn.lock().await;
+            let turn = self.turn(path, name).lock_owned().await;
             if let Some(known) = self.shared.upgrade().ok_or_else(gone)?.state().value(path, name) {
                 return Ok(known);
             }
             let value = Arc::new(work.await?);
+            shallow(&format!("the value `{name}`"), &value)?;
             let (reply, kept) = oneshot::channel();
-            let report = Report::Value { path: path.clone(), name: name.to_owned(), value: Arc::clone(&value), reply };
+            let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
             self.reports.send(Box::new(report)).map_err(|_| gone())?;
-            kept.await.map_err(|_| gone())?;
-            Ok(value)
+            kept.await.map_err(|_| gone())
         })
     }
 
@@ -189,6 +214,18 @@ impl Link for Quiet {
 
     fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
         Self::refused()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        self.0.triggers()
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        self.0.fired()
     }
 
     fn progress(&self, _: &Path, _: String) {}

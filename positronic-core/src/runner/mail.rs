@@ -37,7 +37,7 @@ impl Worker {
             .into_iter()
             .flat_map(|pending| match pending.kind {
                 PendingKind::Answer { waits } => waits,
-                PendingKind::Approval { .. } => Vec::new(),
+                PendingKind::Approval { .. } | PendingKind::More { .. } => Vec::new(),
             })
             .filter(|wait| wait.webhook != REPLY)
             .collect();
@@ -63,7 +63,7 @@ impl Worker {
         let Shared { runner, run, .. } = &*self.shared;
         let state = self.shared.state().clone();
         match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {
-            Ok(_) => self.catch_up().await.map(|()| true),
+            Ok(sent) => self.catch_up().await.map(|()| sent.is_new),
             // Another run that waits for the same was first.
             Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),
             Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => {

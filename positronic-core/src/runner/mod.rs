@@ -13,6 +13,7 @@
 //! work: that is what the task of each run in `attend` does.
 
 mod attend;
+mod bill;
 mod claim;
 mod clock;
 mod commit;
@@ -39,6 +40,7 @@ mod setbacks;
 mod settle;
 mod shared;
 mod signals;
+mod triggers;
 mod worker;
 
 use std::fmt;
@@ -51,7 +53,7 @@ use tokio::sync::OnceCell;
 use crate::dsl::{Action, Runnable};
 use crate::model::{Model, RetryPolicy};
 use crate::plan::{ActionSet, Plan, UnknownAction, encode};
-use crate::record::{RunId, Start, Tier};
+use crate::record::{PriceTable, RunId, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use feed::Feeds;
@@ -60,12 +62,15 @@ use setbacks::Setbacks;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
-pub use conversation::{Busy, Conversation, ConversationError, ConversationSummary};
+pub use conversation::{Conversation, ConversationError, ConversationSummary};
 pub use due::Due;
 pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
 pub use open::{ResumeError, Service};
 pub use signals::SignalError;
+pub use triggers::FireError;
+
+pub use crate::record::Busy;
 
 /// Runs brains.
 ///
@@ -90,6 +95,10 @@ pub struct Runner {
     /// The model for loops that ask for [`Tier::High`]; the other one where it is not given.
     #[builder(default, setter(transform = |model: impl Model| Some(Arc::new(model) as Arc<dyn Model>)))]
     high: Option<Arc<dyn Model>>,
+    /// What models cost: each answer is reckoned with it when it comes, for limits of money and for the log. Without it no
+    /// cost is known; the table that is bundled is not taken by itself.
+    #[builder(default, setter(transform = |prices: impl Into<Option<PriceTable>>| prices.into().map(Arc::new)))]
+    prices: Option<Arc<PriceTable>>,
     /// Where the logs live; in memory where nothing is said.
     #[builder(
         default = Arc::new(MemoryStore::new()),

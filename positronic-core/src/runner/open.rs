@@ -13,13 +13,14 @@ use super::flight::panicked;
 use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
+use super::triggers::{Firing, fires};
 use super::worker::Worker;
 use super::{Control, Due, Run, Runner, StartError, load};
 use crate::machine::{IllegalEvent, RunState};
 use crate::plan::Plan;
 use crate::projection::Prompts;
 use crate::record::{
-    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start,
+    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start, check_depth,
 };
 use crate::store::{RunFilter, StoreError};
 
@@ -104,8 +105,9 @@ impl Runner {
         plugins: PluginStates,
     ) -> Result<Run<Value>, StartError> {
         self.actions.check(&plan)?;
-        let options = (plan.read_options)(&options)
-            .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
+        let misfit = |reason| StartError::Options { brain: plan.title.clone(), reason };
+        check_depth(&options).map_err(misfit)?;
+        let options = (plan.read_options)(&options).map_err(|error| misfit(error.to_string()))?;
         let run = match &start.id {
             Some(id) => RunId::new(id.as_str()),
             None => self.ids.run(),
@@ -123,7 +125,7 @@ impl Runner {
         let known = load::whole(&*self.store, &run).await?;
         let begun = &known.state.start;
         let same = (&begun.id, &begun.user, &begun.conversation) == (&given.id, &given.user, &given.conversation)
-            && (&begun.after, &begun.message) == (&given.after, &given.message)
+            && (&begun.after, &begun.message, &begun.fired) == (&given.after, &given.message, &given.fired)
             && known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
         if same { Ok(self.attended(run, Some(plan), known)) } else { Err(StartError::Started { run }) }
     }
@@ -147,7 +149,9 @@ impl Runner {
         events.extend(stamp(claim, Seq(1), now, Some(epoch)));
         let none = RunState::default();
         let state = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
-        let append = append_of(run, &none, &state, None, &events, Extras::default());
+        // The run is there and the trigger has fired, or neither.
+        let timers = fires(&state.start, now).into_iter().collect();
+        let append = append_of(run, &none, &state, None, &events, Extras { timers, ..Extras::default() });
         let summary = append.index.summary.clone();
         // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
         let grip = self.in_hand.grip(run);
@@ -300,9 +304,10 @@ impl Drop for Service {
 }
 
 async fn serve(runner: Runner) {
-    let mut due = runner.due();
+    let (mut due, mut firing) = (runner.due(), Firing::default());
     while !runner.in_hand.is_leaving() {
         due.wait().await;
+        firing.look(&runner).await;
         match due.rows(|run| runner.in_hand.has(run)).await {
             Ok(rows) => {
                 for row in rows {

@@ -6,11 +6,11 @@ use super::flight::{Outcome, caught_now};
 use super::plugged::{Round, prepared};
 use super::shared::Stop;
 use super::worker::Worker;
-use crate::machine::{LoopFrame, LoopPhase, Prepared};
+use crate::machine::{LoopFrame, LoopPhase, Prepared, limits_money};
 use crate::plan::{Compaction, LoopPlan, StageBody};
 use crate::record::{
-    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, Opening, Overrides, Path,
-    PluginStates, Segment, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
+    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, ModelFacts, Opening, Overrides,
+    Path, PluginStates, Segment, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
 };
 
 impl Worker {
@@ -80,7 +80,7 @@ impl Worker {
         if wraps_up {
             plan.tools.retain(|_, tool| tool.decl.flags.exit);
         }
-        if let Err(error) = checked(&plan) {
+        if let Err(error) = checked(&plan).and_then(|()| self.priced(&path, &plan)) {
             return self.not_prepared(&path, &error).await;
         }
         let mut drafts = Vec::new();
@@ -102,12 +102,42 @@ impl Worker {
         }
         let appended = self.append(drafts).await?;
         if appended {
+            // Nothing is asked in this round any more.
+            let asks = path.round(round);
+            self.answered.remove(&asks);
+            self.link.forget(&asks);
             self.frames.set_loop(path, Arc::new(plan));
         }
         Ok(appended)
     }
 
-    fn yielded(&mut self, path: &Path) -> crate::Result<LoopPlan> {
+    /// Refuses a limit of money that cannot be kept, as far as that is known before the model has answered.
+    fn priced(&self, path: &Path, plan: &LoopPlan) -> crate::Result<()> {
+        let runner = &self.shared.runner;
+        if !limits_money(&self.shared.state(), path) && plan.limits.max_money.is_none() {
+            return Ok(());
+        }
+        let Some(prices) = &runner.prices else {
+            return Err(crate::Error::new(
+                "there is a limit of money, and the runner has no prices; give it a table with `.prices(…)`",
+            ));
+        };
+        let name = runner.model_of(plan.settings.tier).name();
+        let (provider, model) = name.split_once('/').unwrap_or(("", &name));
+        let model = plan.settings.model.as_deref().unwrap_or(model).to_owned();
+        // What a cassette says was recorded elsewhere, and each answer names its model.
+        let facts = ModelFacts { provider: provider.to_owned(), model, ..ModelFacts::default() };
+        if provider == "cassette" || prices.price(&facts).is_some() {
+            return Ok(());
+        }
+        let (provider, model) = (&facts.provider, &facts.model);
+        Err(crate::Error::new(format!(
+            "there is a limit of money, and the runner's prices of {} have none for `{provider}/{model}`",
+            prices.as_of
+        )))
+    }
+
+    pub(super) fn yielded(&mut self, path: &Path) -> crate::Result<LoopPlan> {
         let missing = || crate::Error::new("the brain's code has no such loop");
         let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
         let scope = self.scope(path.clone()).ok_or_else(missing)?;

@@ -7,17 +7,17 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::flight::{Answer, Judged, Outcome, Report, ask, caught_now, took};
+use super::flight::{Answer, Asker, Judged, Outcome, Report, Turn, ask, caught_now, shallow, took};
 use super::home::{Changes, plugin_steps};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before, question_hash};
+use crate::machine::{LoopFrame, LoopPhase, REPLY, Stage, Verdict, denial, denied_before, may_ask, question_hash};
 use crate::plan::{Document, PlannedWait, ToolReply};
 use crate::projection::question_request;
 use crate::record::{
-    Body, CallFlags, Change, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelResponse, Part, Path,
-    Question, Segment, ToolCall, ToolResult, WaitSpec,
+    Body, CallFlags, Change, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part,
+    Path, Question, Segment, ToolCall, ToolResult, WaitSpec,
 };
 
 /// How often a step is tried again that failed transiently.
@@ -35,7 +35,7 @@ impl Worker {
             Outcome::Prepared { result, round, read } => {
                 return self.settle_prepared(path, result, round, read).await;
             }
-            Outcome::Question { result, reply, took } => return self.settle_question(path, result, reply, took).await,
+            Outcome::Question { result, took, asker } => return self.settle_question(path, result, asker, took).await,
         };
         let waits = drafts.iter().any(|draft| matches!(draft.body, Body::LoopWait { .. }));
         self.mail_unread |= waits;
@@ -60,7 +60,7 @@ impl Worker {
             Stage::Step(step) => step.attempt,
             _ => 0,
         };
-        let error = match result {
+        let error = match result.and_then(|next| shallow("the next state", &next).map(|()| next)) {
             Ok(next) => {
                 let change = Change::between(&brain.state, &next);
                 return vec![Draft::new(path.clone(), Body::StepComplete { change, duration })];
@@ -110,6 +110,7 @@ impl Worker {
 
     fn answered_drafts(&self, path: &Path, answer: Answer, duration: u64) -> Vec<Draft> {
         let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls, plugins, failed } = answer;
+        let facts = self.charged(facts);
         let looped = path.parent().unwrap_or_default();
         let round = match path.last() {
             Some(Segment::Round(round)) => round,
@@ -146,7 +147,9 @@ impl Worker {
     fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<Draft> {
         let called = self.shared.state().call(path).map(|call| (call.tool.clone(), call.flags));
         let Some(((tool, flags), states)) = called.zip(self.states(path)) else { return Vec::new() };
-        let reply = match result {
+        let shallow =
+            |reply: ToolReply| shallow("the tool did its work, but what it returned", &reply.output).map(|()| reply);
+        let reply = match result.and_then(shallow) {
             Ok(reply) => reply,
             Err(error) => return vec![self.failed_tool(path, &tool, flags, attempt, &error, duration)],
         };
@@ -160,7 +163,7 @@ impl Worker {
             Ok(changes) => (changes, None),
             Err(error) => (Changes::default(), Some(error)),
         };
-        let change = changes.change;
+        let (change, done) = (changes.change, failed.is_none());
         let body = match failed {
             Some(error) => Body::LoopToolResult {
                 result: ToolResult::error(format!(
@@ -179,6 +182,10 @@ impl Worker {
             }
         };
         let mut drafts = changes.drafts;
+        if done {
+            let set = |change| Draft::new(path.clone(), Body::LoopTrigger { change });
+            drafts.extend(reply.triggers.into_iter().map(set));
+        }
         drafts.push(Draft::new(path.clone(), body));
         drafts
     }
@@ -217,19 +224,27 @@ impl Worker {
         spec
     }
 
-    /// Records a value that a step or a tool has computed once.
+    /// Records a value that a step or a tool has computed once, and answers with it; with the one that was recorded
+    /// before, where a try that was given up has computed it, too.
     pub(super) async fn keep_value(
         &mut self,
         path: &Path,
         name: String,
         value: Arc<Value>,
-        reply: oneshot::Sender<()>,
+        reply: oneshot::Sender<Arc<Value>>,
     ) -> Result<(), Stop> {
-        let drafts = vec![Draft::new(path.clone(), Body::ValueRecorded { name, value })];
-        if self.append_outcome(path, drafts).await? {
-            // Whoever gave up waiting does not want to know.
-            _ = reply.send(());
-        }
+        let known = self.shared.state().value(path, &name);
+        let kept = if let Some(known) = known {
+            known
+        } else {
+            let drafts = vec![Draft::new(path.clone(), Body::ValueRecorded { name, value: Arc::clone(&value) })];
+            if !self.append_outcome(path, drafts).await? {
+                return Ok(());
+            }
+            value
+        };
+        // Whoever gave up waiting does not want to know.
+        _ = reply.send(kept);
         Ok(())
     }
 
@@ -239,8 +254,14 @@ impl Worker {
         &mut self,
         asks: Path,
         question: Question,
-        reply: oneshot::Sender<Result<ModelResponse>>,
+        mut reply: oneshot::Sender<Result<ModelResponse>>,
+        turn: Option<Turn>,
     ) -> Result<(), Stop> {
+        if !self.is_in_time(&asks) {
+            _ = reply
+                .send(Err(Error::new("a plugin asks a model while it prepares a round, and this round has begun")));
+            return Ok(());
+        }
         let hash = question_hash(&question);
         let asked = match self.shared.state().owner(&asks).map(|brain| &brain.stage) {
             Some(Stage::Step(frame)) => frame.asked.clone(),
@@ -269,6 +290,15 @@ impl Worker {
             _ = reply.send(Ok(ModelResponse { parts: parts.to_vec(), ..ModelResponse::default() }));
             return Ok(());
         }
+        let verdict = may_ask(&self.shared.state(), &asks);
+        match verdict {
+            Verdict::Allowed => {}
+            Verdict::Held => return self.hold(asks).await,
+            Verdict::Refused(reason) => {
+                _ = reply.send(Err(Error::new(reason)));
+                return Ok(());
+            }
+        }
         let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
         let request = question_request(path.clone(), 0, &question);
         let intent = Body::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };
@@ -283,33 +313,76 @@ impl Worker {
             let started = shared.now();
             let retry = shared.runner.retry;
             let mut request = request;
-            let result = loop {
-                let result = ask(&shared, &*model, &request, after, |show| show).await;
-                let Err(error) = &result else { break result };
-                let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
-                let Some(pause) = pause else { break result };
-                let (attempt, due) = (request.attempt, shared.now().after(pause));
-                // The worker is gone when the run was stopped; then nobody wants to know.
-                let retry = Report::Retry { path: path.clone(), attempt, error: error.clone(), due };
-                _ = reports.send(Box::new(retry));
-                tokio::time::sleep(pause).await;
-                request.attempt += 1;
+            let asking = async {
+                loop {
+                    let result = ask(&shared, &*model, &request, after, |show| show).await;
+                    let Err(error) = &result else { break result };
+                    let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
+                    let Some(pause) = pause else { break result };
+                    let (attempt, due) = (request.attempt, shared.now().after(pause));
+                    // The worker is gone when the run was stopped; then nobody wants to know.
+                    let retry = Report::Retry { path: path.clone(), attempt, error: error.clone(), due };
+                    _ = reports.send(Box::new(retry));
+                    tokio::time::sleep(pause).await;
+                    request.attempt += 1;
+                }
             };
-            Outcome::Question { result, reply, took: took(&shared, started) }
+            let result = if turn.is_some() {
+                tokio::select! {
+                    result = asking => result,
+                    // The next question of the round waits for this one.
+                    () = reply.closed() => Err(ModelError::new(ModelErrorKind::BadRequest, "nobody waits for the answer")),
+                }
+            } else {
+                asking.await
+            };
+            Outcome::Question { result, took: took(&shared, started), asker: Asker { reply, turn } }
         });
         Ok(())
+    }
+
+    /// Says whether a question can be asked now: a step's at any time, a plugin's until its round begins.
+    fn is_in_time(&self, asks: &Path) -> bool {
+        let Some(Segment::Round(round)) = asks.last() else { return true };
+        self.shared
+            .state()
+            .looped(asks)
+            .is_some_and(|frame| frame.round == round && matches!(frame.phase, LoopPhase::Prepare))
+    }
+
+    /// Stops whoever asks a model that a limit does not allow: a step, which runs again once there is more, or a round that
+    /// is being prepared, which the limit ends or has prepared anew.
+    async fn hold(&mut self, asks: Path) -> Result<(), Stop> {
+        let flight = match asks.last() {
+            Some(Segment::Round(_)) => asks.parent().unwrap_or_default(),
+            _ => {
+                self.append_outcome(&asks, vec![Draft::new(asks.clone(), Body::StepHeld {})]).await?;
+                asks.clone()
+            }
+        };
+        self.drop_flight(&flight);
+        self.answered.remove(&asks);
+        Ok(())
+    }
+
+    /// Adds what an answer cost, unless its provider has said that.
+    pub(super) fn charged(&self, mut facts: ModelFacts) -> ModelFacts {
+        if facts.cost.is_none() {
+            facts.cost = self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(&facts)).map(Box::new);
+        }
+        facts
     }
 
     async fn settle_question(
         &mut self,
         path: &Path,
         result: Result<ModelResponse, ModelError>,
-        reply: oneshot::Sender<Result<ModelResponse>>,
+        Asker { reply, turn }: Asker,
         duration: u64,
     ) -> Result<(), Stop> {
         let answer = match result {
             Ok(response) => {
-                let (parts, facts) = (response.parts.as_slice().into(), response.facts.clone());
+                let (parts, facts) = (response.parts.as_slice().into(), self.charged(response.facts.clone()));
                 let body = Body::LoopModelResult { parts, facts, duration };
                 self.append_outcome(path, vec![Draft::new(path.clone(), body)]).await?;
                 Ok(response)
@@ -318,6 +391,7 @@ impl Worker {
         };
         // A step that gave up waiting does not want the answer any more.
         _ = reply.send(answer);
+        drop(turn);
         Ok(())
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Sent {
     pub(super) accepted: Vec<Seq>,
     /// The number after all of them.
     pub(super) next: Seq,
+    /// Whether any of them was new to the run.
+    pub(super) is_new: bool,
 }
 
 /// Sends signals to a run, all or none: they are decided on one after the other, and appended at once. `state` is the
@@ -49,12 +51,16 @@ pub(super) async fn send(
             Err(refused) => return Err(told(store, run, refused.0, &refused.1).await?.into()),
         };
         if events.is_empty() {
-            return Ok(Sent { accepted, next: state.next });
+            for mail in takes {
+                // The run has had it another way, so nobody else is to get it.
+                store.discard(mail).await?;
+            }
+            return Ok(Sent { accepted, next: state.next, is_new: false });
         }
         let row = store.run(run).await?;
         let extras = Extras { takes: takes.to_vec(), ..Extras::default() };
         match store.append(run, append_of(run, &state, &after, Some(&row), &events, extras)).await {
-            Ok(()) => return Ok(Sent { accepted, next: after.next }),
+            Ok(()) => return Ok(Sent { accepted, next: after.next, is_new: true }),
             Err(StoreError::Conflict { .. }) => {
                 catch_up(store, run, &mut state).await?;
             }
@@ -99,10 +105,13 @@ async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> 
 
 /// Makes the refusal of a decision say what was decided, also when the batch of the call, or the run, is over.
 async fn told(store: &dyn EventStore, run: &RunId, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
-    let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. }) = &signal.kind else {
+    let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. }) =
+        &signal.kind
+    else {
         return Ok(refusal);
     };
-    if !matches!(refusal, Refusal::Decided { .. } | Refusal::NoSuchCall { .. } | Refusal::Ended) {
+    use Refusal::{Decided, Ended, NoSuchCall, NotAsked};
+    if !matches!(refusal, Decided { .. } | NoSuchCall { .. } | NotAsked { .. } | Ended) {
         return Ok(refusal);
     }
     let log = store.read(run, Seq(0), usize::MAX).await?;

@@ -191,6 +191,7 @@ impl Worker {
     /// Begins effects that can begin together: first the events that follow from the state and the intents, in one
     /// append; then what is in flight from then on; then what is done at once.
     async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
+        let decided = self.shared.state().next;
         let now = self.announce(&self.shared.state(), &mut effects);
         if !now.drafts.is_empty() {
             if !self.append(now).await? {
@@ -200,7 +201,9 @@ impl Worker {
             self.fly_announced();
         }
         for effect in effects {
-            if !self.perform(effect).await? {
+            // What follows from the appends since then may have ended what this one is about.
+            let stale = self.shared.state().next != decided && !self.is_due(&effect);
+            if stale || !self.perform(effect).await? {
                 return Ok(());
             }
         }
@@ -258,6 +261,14 @@ impl Worker {
         self.flights.insert(path, Flight { task: task.abort_handle(), awaited });
     }
 
+    /// Stops what is in flight at a path; nobody wants its outcome.
+    pub(super) fn drop_flight(&mut self, path: &Path) {
+        if let Some(flight) = self.flights.remove(path) {
+            flight.task.abort();
+        }
+        self.link.forget(path);
+    }
+
     /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
     /// came for as long as the worker lingers.
     async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
@@ -287,10 +298,12 @@ impl Worker {
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
+        // What was settled at once may have stopped the last one that was waited for.
         if at_once {
-            return self.settle(report).await;
+            self.settle(report).await?;
+        } else {
+            self.held.push(report);
         }
-        self.held.push(report);
         let done = |held: &[Report], path: &Path| {
             held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
         };
@@ -312,8 +325,11 @@ impl Worker {
                 let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, output })];
                 self.append_outcome(&path, drafts).await?;
             }
-            Report::Question { path, question, reply } => self.question(path, question, reply).await?,
-            Report::Value { path, name, value, reply } => self.keep_value(&path, name, value, reply).await?,
+            Report::Question { path, question, reply, turn } => self.question(path, question, reply, turn).await?,
+            Report::Value { path, name, value, reply, turn } => {
+                self.keep_value(&path, name, value, reply).await?;
+                drop(turn);
+            }
             Report::Retry { path, attempt, error, due } => {
                 let drafts = vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
                 self.append_outcome(&path, drafts).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::record::{Body, Epoch, Event, Pending, RunSummary, Seq, SideOutput, SignalId};
+use crate::record::{Body, Epoch, Event, Pending, RunSummary, Seq, SideOutput, SignalId, Timer, Timestamp, TriggerId};
 
 /// An atomic append. The files that its events record are known from then on as this run's, and stay as long as it does.
 #[derive(Debug, Clone)]
@@ -22,8 +22,29 @@ pub struct Append {
     /// The mail that the events deliver, which nobody else gets then. An append that takes what was taken before is
     /// refused; one that takes what there is not any more is an append all the same.
     pub takes: Vec<SignalId>,
+    /// What becomes of timers. One that fires has to be as the append says; else the append is refused. A log that is copied
+    /// changes none, although its events tell of them.
+    pub timers: Vec<TimerChange>,
     /// A snapshot, which replaces the one before.
     pub snapshot: Option<Snapshot>,
+}
+
+/// What an append does to a timer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TimerChange {
+    /// It is kept, in the place of the one with its id.
+    Set(Timer),
+    /// It goes, if it is there.
+    Deleted(TriggerId),
+    /// It fires: the append begins the run that it starts.
+    Fired {
+        /// Which.
+        id: TriggerId,
+        /// The time that it is due.
+        due: Timestamp,
+        /// Its next time; it goes where there is none.
+        next: Option<Timestamp>,
+    },
 }
 
 impl Append {

@@ -1,6 +1,6 @@
 //! How a store fails.
 
-use crate::record::{Epoch, RunId, Seq, SignalId};
+use crate::record::{Epoch, RunId, Seq, SignalId, TriggerId};
 
 /// Says why a store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +27,12 @@ pub enum StoreError {
         run: RunId,
         /// The first event of the append that took it.
         seq: Seq,
+    },
+    /// A timer is not there, or not due at the time at which it was to fire.
+    #[error("the trigger `{trigger}` does not fire: it has fired already, or was deleted")]
+    NotDue {
+        /// The trigger.
+        trigger: TriggerId,
     },
     /// There is no such log.
     #[error("there is no run `{run}`")]

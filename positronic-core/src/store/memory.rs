@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
     Answer, Append, EventStore, Found, Holder, Letter, Lies, Mail, PendingFilter, Posted, RunFilter, Snapshot,
-    StoreError, Waiter, Watcher, blob, watchers::Watchers,
+    StoreError, TimerChange, TimerFilter, Waiter, Watcher, blob, watchers::Watchers,
 };
-use crate::record::{Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::record::{
+    Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId,
+};
 
 /// Keeps logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +29,7 @@ struct Workers {
 struct Contents {
     runs: BTreeMap<RunId, Kept>,
     mail: BTreeMap<SignalId, (Mail, Option<(RunId, Seq)>)>,
+    timers: BTreeMap<TriggerId, Timer>,
     /// The bytes of files by their hash, and when they were kept last.
     blobs: BTreeMap<String, (Timestamp, Vec<u8>)>,
     watchers: Watchers,
@@ -35,6 +38,26 @@ struct Contents {
 impl std::fmt::Debug for Contents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} runs, {} mails", self.runs.len(), self.mail.len())
+    }
+}
+
+impl Contents {
+    fn change(&mut self, change: &TimerChange) {
+        match change {
+            TimerChange::Set(timer) => {
+                self.timers.insert(timer.trigger.id.clone(), timer.clone());
+            }
+            TimerChange::Deleted(id) => {
+                self.timers.remove(id);
+            }
+            TimerChange::Fired { id, next, .. } => {
+                if let Some(timer) = self.timers.remove(id)
+                    && let Some(next) = next
+                {
+                    self.timers.insert(id.clone(), timer.put_off(*next));
+                }
+            }
+        }
     }
 }
 
@@ -104,6 +127,16 @@ impl MemoryStore {
                 if let Some((_, Some((run, seq)))) = contents.mail.get(id) {
                     return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });
                 }
+            }
+            for change in &append.timers {
+                if let TimerChange::Fired { id, due, .. } = change
+                    && contents.timers.get(id).is_none_or(|timer| timer.trigger.due != *due)
+                {
+                    return Err(StoreError::NotDue { trigger: id.clone() });
+                }
+            }
+            for change in &append.timers {
+                contents.change(change);
             }
             for id in &append.takes {
                 if let Some((_, taken)) = contents.mail.get_mut(id) {
@@ -286,6 +319,18 @@ impl EventStore for MemoryStore {
             contents.mail.remove(mail);
         }
         ready(Ok(()))
+    }
+
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+        let contents = self.contents();
+        let mut timers: Vec<_> = contents.timers.values().filter(|timer| filter.passes(timer)).cloned().collect();
+        timers.sort_by(|a, b| (a.trigger.due, &a.trigger.id).cmp(&(b.trigger.due, &b.trigger.id)));
+        timers.truncate(filter.most.unwrap_or(usize::MAX));
+        ready(Ok(timers))
+    }
+
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+        ready(Ok(self.contents().timers.remove(id).is_some()))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {

@@ -5,8 +5,9 @@
 //! attachment, so that a worker that lost its run cannot write any more; a signal carries none.
 //!
 //! Beside the logs a store keeps what follows from them, written in the same transaction: a row about each run and an
-//! entry for everything that waits for somebody, so that lists never load a log. Three things do not follow from a log:
-//! the mailbox, where a webhook stays until somebody waits for it, the bytes of files, and which workers are alive.
+//! entry for everything that waits for somebody, so that lists never load a log. Four things do not follow from a log:
+//! the mailbox, where a webhook stays until somebody waits for it, the bytes of files, timers, which outlive the runs that
+//! set them, and which workers are alive.
 
 mod append;
 mod blob;
@@ -22,14 +23,14 @@ use std::sync::{Arc, Weak};
 
 use futures::future::BoxFuture;
 
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
-pub use append::{Append, Index, Snapshot};
+pub use append::{Append, Index, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, LARGEST_BLOB, swept_before};
 pub use error::StoreError;
 pub use mail::{Letter, Lies, Mail, Posted};
 pub use memory::MemoryStore;
-pub use query::{Found, PendingFilter, RunFilter, Waiter};
+pub use query::{Found, PendingFilter, RunFilter, TimerFilter, TimerOwner, Waiter};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
@@ -47,8 +48,9 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// ```
 /// use std::sync::{Arc, Weak};
 ///
-/// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
+/// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 /// # use positronic_core::store::{Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, Waiter};
+/// # use positronic_core::store::TimerFilter;
 /// use positronic_core::store::{Answer, Append, EventStore, StoreError, Watcher};
 ///
 /// struct Frozen<S>(S);
@@ -79,6 +81,8 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// #   }
 /// #   fn mailbox(&self) -> Answer<'_, Vec<Letter>> { self.0.mailbox() }
 /// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> { self.0.discard(mail) }
+/// #   fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> { self.0.timers(filter) }
+/// #   fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> { self.0.remove_timer(id) }
 /// #   fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> { self.0.put_blob(bytes, at) }
 /// #   fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> { self.0.blob(sha256) }
 /// #   fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> { self.0.sweep_blobs(before) }
@@ -93,7 +97,8 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`StoreError::Conflict`] when the log's next number is another one, [`StoreError::Fenced`] when a newer
-    /// attachment has the run, [`StoreError::Taken`] when a mail that it takes was taken before.
+    /// attachment has the run, [`StoreError::Taken`] when a mail that it takes was taken before, [`StoreError::NotDue`] when a
+    /// timer is not there, or not due at the time at which the append says that it fires.
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()>;
 
     /// Reads at most `most` events from number `from` on; fewer only at the log's end.
@@ -187,6 +192,20 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only those of the store itself.
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()>;
+
+    /// Lists timers, the one that is due first first. They outlive the runs that set them.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>>;
+
+    /// Removes a timer, and says whether it was there. An append removes those that a tool takes back.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool>;
 
     /// Keeps bytes that no run refers to yet, and returns their SHA-256, as 64 hexadecimal digits in lower case. The same
     /// bytes again are the same, and kept as of `at` then.

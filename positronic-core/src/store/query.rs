@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp};
+use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
 
 /// Says which runs are listed. What is not given does not narrow the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
@@ -77,7 +77,7 @@ impl RunSummary {
 pub struct PendingFilter {
     /// They are of this run.
     pub run: Option<RunId>,
-    /// They wait for a person: an approval, or an answer of a person.
+    /// They wait for a person: an approval, more than a limit allows, or an answer of a person.
     #[builder(setter(!strip_option))]
     pub person: bool,
     /// They wait for a webhook with this name and identifier.
@@ -92,11 +92,11 @@ impl PendingFilter {
     pub fn passes(&self, waiter: &Waiter) -> bool {
         let kind = &waiter.pending.kind;
         let for_person = match kind {
-            PendingKind::Approval { .. } => true,
+            PendingKind::Approval { .. } | PendingKind::More { .. } => true,
             PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
         };
         let for_webhook = |name: &str, identifier: &str| match kind {
-            PendingKind::Approval { .. } => false,
+            PendingKind::Approval { .. } | PendingKind::More { .. } => false,
             PendingKind::Answer { waits } => {
                 waits.iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
             }
@@ -104,6 +104,60 @@ impl PendingFilter {
         self.run.as_ref().is_none_or(|run| waiter.run == *run)
             && (!self.person || for_person)
             && self.webhook.as_ref().is_none_or(|(name, identifier)| for_webhook(name, identifier))
+    }
+}
+
+/// Says which timers are listed. What is not given does not narrow the list.
+#[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
+#[builder(field_defaults(default, setter(strip_option)))]
+pub struct TimerFilter {
+    /// It is this one.
+    pub id: Option<TriggerId>,
+    /// They are due at or before this moment.
+    pub due: Option<Timestamp>,
+    /// Whose they are.
+    pub owner: Option<TimerOwner>,
+    /// No more than these.
+    pub most: Option<usize>,
+}
+
+/// Whose a timer is. What has no name is nobody else's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerOwner {
+    /// A conversation's.
+    Conversation(String),
+    /// A user's, outside of conversations.
+    User(String),
+    /// A run's that belongs to nobody, and of those that its timers start.
+    Origin(RunId),
+}
+
+impl TimerFilter {
+    /// Makes the filter for the timers of a run, by how the run was started: those of its conversation, of its user where
+    /// it is a part of none, or its own.
+    #[must_use]
+    pub fn of(run: &RunId, start: &Start) -> Self {
+        let owner = match (&start.conversation, &start.user) {
+            (Some(conversation), _) => TimerOwner::Conversation(conversation.clone()),
+            (None, Some(user)) => TimerOwner::User(user.clone()),
+            (None, None) => {
+                TimerOwner::Origin(start.fired.as_ref().map_or_else(|| run.clone(), |fired| fired.origin.clone()))
+            }
+        };
+        Self { owner: Some(owner), ..Self::default() }
+    }
+
+    /// Says whether a timer passes; `most` is not looked at.
+    #[must_use]
+    pub fn passes(&self, timer: &Timer) -> bool {
+        let (conversation, user) = (&timer.conversation, &timer.user);
+        self.id.as_ref().is_none_or(|id| timer.trigger.id == *id)
+            && self.due.is_none_or(|due| timer.trigger.due <= due)
+            && self.owner.as_ref().is_none_or(|owner| match owner {
+                TimerOwner::Conversation(id) => conversation.as_ref() == Some(id),
+                TimerOwner::User(name) => conversation.is_none() && user.as_ref() == Some(name),
+                TimerOwner::Origin(run) => conversation.is_none() && user.is_none() && timer.origin == *run,
+            })
     }
 }
 

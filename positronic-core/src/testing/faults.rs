@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
     Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
-    Waiter, Watcher,
+    TimerFilter, Waiter, Watcher,
 };
 
 /// What goes wrong with an append.
@@ -127,6 +127,14 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
         self.inner.discard(mail)
+    }
+
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+        self.read_or("timers", || self.inner.timers(filter))
+    }
+
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+        self.inner.remove_timer(id)
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {

@@ -10,6 +10,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use crate::machine::Schemas;
+use crate::record::check_depth;
 
 /// A JSON schema with its validator, which is compiled when it is first needed and kept.
 ///
@@ -91,6 +92,7 @@ pub struct JsonSchemas;
 
 impl Schemas for JsonSchemas {
     fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        check_depth(value)?;
         Schema::new(schema.clone()).check(value)
     }
 }

@@ -40,7 +40,7 @@ fn asked(topics: [&str; 2]) -> Play {
 fn gates<R>(run: &Run<R>) -> Vec<Gate> {
     let gate = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate,
-        PendingKind::Answer { .. } => panic!("{} waits for an answer", pending.call),
+        PendingKind::Answer { .. } | PendingKind::More { .. } => panic!("{} waits for no approval", pending.call),
     };
     run.pending().into_iter().map(gate).collect()
 }

@@ -1,9 +1,10 @@
 //! What a run used and cost: by answer, round, loop, nested brain and run; what is unknown is never nothing.
 
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Cost, Costs, Spent};
-use positronic_core::record::{Body, Event, Money, Path, PriceTable, Usage};
+use positronic_core::record::{Body, Charge, Event, Money, Path, PriceTable, Seq, Usage};
+use positronic_core::runner::{Fork, Runner};
 use positronic_core::testing::Story;
 use serde_json::json;
 
@@ -116,4 +117,60 @@ async fn sums_in_the_log_are_not_counted_again() {
 
     assert_eq!(costs.total().usage, usage(42, 18, 0, 0));
     assert_eq!(costs.total().unpriced, 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_counted_stands_beside_what_it_costs_today() {
+    let mut log = log(&[("m", usage(10, 0, 0, 0)); 6]).await;
+    let charge = |currency: &str, nanos| Charge {
+        amount: Money::of_nanos(nanos),
+        currency: currency.to_owned(),
+        as_of: Some("2025-12-31".to_owned()),
+    };
+    let mut charges =
+        [Some(charge("EUR", 7)), None, Some(charge("USD", 9)), Some(charge("EUR", 5)), None, None].into_iter();
+    for event in &mut log {
+        if let Body::LoopModelResult { facts, .. } = &mut event.body {
+            facts.cost = charges.next().unwrap().map(Box::new);
+        }
+    }
+
+    let costs = Costs::of(&log, &table(&json!({"openai/m": {"input": "0.001", "output": 0}})));
+
+    let counted = costs.counted().unwrap();
+    assert_eq!((counted.currency.as_str(), counted.as_of.as_deref()), ("EUR", Some("2025-12-31")));
+    assert_eq!(of(counted.spent), spent(6, 12, 4), "a cost in another currency is unknown");
+    assert_eq!(of(costs.total()), spent(6, 60, 0), "today's prices know all of them");
+    assert_eq!(Costs::of(&self::log(&[("m", usage(1, 0, 0, 0)); 6]).await, &PriceTable::bundled()).counted(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_has_its_bill() {
+    let prices = table(&json!({"scripted/*": {"input": "1000", "output": 0}}));
+    let model = ScriptedModel::from_fn(|_| done().usage(usage(1, 0, 0, 0)));
+    let runner = Runner::builder().model(model).build();
+    let chat = brain("Chat").r#loop("Talk", |cx| cx.system("Talk."));
+    let conversation = runner.conversation("thread").user("ann");
+    let mut runs = Vec::new();
+    for text in ["one", "two", "three"] {
+        let run = conversation.send(&chat, (), text).await.unwrap();
+        run.result().await.unwrap();
+        runs.push(run.id().clone());
+    }
+    runner.start(&chat, ()).await.unwrap().result().await.unwrap();
+    let control = runner.control();
+
+    let mut bill = control.bill("thread", &prices).await.unwrap();
+
+    assert_eq!(bill.runs.keys().cloned().collect::<Vec<_>>(), runs);
+    assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
+    assert_eq!(of(control.costs(&runs[0], &prices).await.unwrap().total()), spent(1, 1_000_000, 0));
+    assert_eq!(control.bill("thread", &table(&json!({}))).await.unwrap().unpriced(), ["scripted/scripted"]);
+    assert_eq!(of(control.bill("nobody", &prices).await.unwrap().total()), spent(0, 0, 0));
+    // What a fork shares with a run that is on the bill is counted once.
+    let last = control.store().run(&runs[1]).await.unwrap().next;
+    let fork = control.fork(&runs[1], Seq(last.0 - 1), Fork::default()).await.unwrap();
+    let events = control.events(&fork, Seq(0)).await.unwrap();
+    bill.add(fork, events.iter().map(|event| &**event), &prices);
+    assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
 }

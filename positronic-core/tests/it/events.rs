@@ -23,6 +23,10 @@ fn examples() -> Vec<Value> {
     let limits = json!({
         "max_iterations": null, "max_tokens": 9, "max_time": 8, "on_limit": "error", "parallel": 2, "policy": "strict"
     });
+    let asking = json!({"max_iterations": 50, "max_money": "2.5", "ask": {"valid_for": 7}});
+    let budget = json!({
+        "max_rounds": 1, "max_tokens": 2, "max_money": "0.5", "max_time": 4, "on_limit": "exit", "ask": {}
+    });
     vec![
         json!({"type": "RUN_CLAIMED", "holder": "w1"}),
         json!({"type": "RUN_CLAIMED", "holder": "w1", "trace": "00-…"}),
@@ -33,6 +37,15 @@ fn examples() -> Vec<Value> {
             "stages": [{"name": "A", "kind": "step"}, {"name": "B", "kind": "loop"}, {"name": "C", "kind": "brain", "brain": hash}],
             "options": {"x": 1}, "state": [1.5], "plugins": {"todo": {"version": 1, "state": {}}, "notes": {"state": []}},
             "start": {"id": "s1", "user": "u1", "actor": actor, "conversation": "c1", "forked_from": ["run-0", 7]}
+        }),
+        json!({
+            "type": "BRAIN_START", "title": "Fired", "fingerprint": hash, "stages": [], "start": {
+                "fired": {"trigger": {"id": "t-1", "what": "water", "due": 9, "every": 5}, "origin": "run-0"}
+            }
+        }),
+        json!({
+            "type": "BRAIN_START", "title": "Thrifty", "fingerprint": hash, "stages": [], "budget": budget,
+            "start": {"budget": {"max_tokens": 9}}
         }),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": []}),
         json!({"type": "BRAIN_MIGRATED", "version": 2, "fingerprint": hash, "stages": [{"name": "A", "kind": "step"}], "change": patch}),
@@ -50,9 +63,11 @@ fn examples() -> Vec<Value> {
         json!({"type": "STEP_COMPLETE", "duration": 5}),
         json!({"type": "STEP_COMPLETE", "change": {"state": null}, "duration": 5}),
         json!({"type": "STEP_RETRY", "attempt": 0, "message": "down", "due": 9}),
+        json!({"type": "STEP_HELD"}),
         json!({"type": "VALUE_RECORDED", "name": "receipt", "value": {"id": 7}}),
         json!({"type": "LOOP_START", "limits": {"max_iterations": 50}}),
         json!({"type": "LOOP_START", "input": "hi", "message_id": "m1", "limits": limits}),
+        json!({"type": "LOOP_START", "limits": asking}),
         json!({"type": "LOOP_ITERATION"}),
         json!({
             "type": "LOOP_ITERATION", "system": {"hash": hash, "body": "Be kind."},
@@ -70,6 +85,11 @@ fn examples() -> Vec<Value> {
             "question": {"system": "Be brief.", "text": "Who?", "settings": {"max_output_tokens": 3}}
         }),
         json!({"type": "LOOP_MODEL_RESULT", "parts": [], "facts": {"finish": "stop", "usage": {}}, "duration": 1}),
+        json!({
+            "type": "LOOP_MODEL_RESULT", "parts": [], "facts": {
+                "finish": "stop", "usage": {}, "cost": {"amount": "0.002", "currency": "USD", "as_of": "2026-01-01"}
+            }, "duration": 1
+        }),
         json!({
             "type": "LOOP_MODEL_RESULT",
             "parts": [
@@ -118,6 +138,11 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_OUTPUT", "id": "0123456789abc", "widget": {
             "kind": "chart", "data": [1], "fallback": "a chart", "replaces": "abc0123456789"
         }}),
+        json!({"type": "LOOP_TRIGGER", "change": {"set": {"id": "t-1", "what": "water", "due": 9}}}),
+        json!({"type": "LOOP_TRIGGER", "change": {"set": {
+            "id": "t-1", "what": "water", "due": 9, "every": 5, "busy": "cancel"
+        }}}),
+        json!({"type": "LOOP_TRIGGER", "change": {"deleted": "t-1"}}),
         json!({"type": "LOOP_APPROVAL_REQUESTED", "reason": "sure?", "editable": true, "arguments_hash": hash}),
         json!({"type": "LOOP_APPROVAL_REQUESTED", "reason": "sure?", "expires": 9, "editable": false, "arguments_hash": hash}),
         json!({"type": "LOOP_APPROVAL_DECIDED", "decision": "approved", "signal": "s5"}),
@@ -147,6 +172,16 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_START", "limits": {"max_iterations": 50, "max_failures": 3, "wrap_up": true}}),
         json!({"type": "LOOP_LIMIT", "kind": "failures", "limit": 3, "used": 3}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
+        json!({"type": "LOOP_LIMIT", "kind": "rounds", "limit": 9, "used": 9, "of": "Chat/0.0"}),
+        json!({"type": "LOOP_LIMIT", "kind": "money", "limit": 9, "used": 0, "unpriced": "p/m"}),
+        json!({"type": "BUDGET_REQUESTED", "kind": "tokens", "limit": 9, "used": 10}),
+        json!({"type": "BUDGET_REQUESTED", "kind": "time", "limit": 9, "used": 10, "expires": 99}),
+        json!({"type": "BUDGET_DECIDED", "decision": "rejected", "signal": "s8"}),
+        json!({
+            "type": "BUDGET_DECIDED", "decision": "approved",
+            "more": {"rounds": 1, "tokens": 2, "money": "3", "time": 4}, "reason": "go", "signal": "s9", "actor": actor
+        }),
+        json!({"type": "BUDGET_EXPIRED"}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": patch["patch"]}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "version": 1, "state": {"n": 1}}),
         json!({"type": "LOOP_PLUGIN_FAILED", "plugin": "todo", "message": "no"}),

@@ -5,8 +5,9 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Body, EndReason, LimitKind, LoopOutcome, ModelError, ModelErrorKind, ToolResult, Usage};
-use positronic_core::runner::Settled;
-use positronic_core::testing::Story;
+use positronic_core::runner::{Runner, Settled};
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::{CountedIds, Fault, FaultyStore, Story, Test, TestClock};
 use serde_json::json;
 
 use crate::support::{
@@ -24,7 +25,7 @@ fn exiting(config: ShopLoop) -> ShopLoop {
 
 fn limit_of(story: &Story) -> (String, LimitKind, u64, u64) {
     let found = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopLimit { kind, limit, used } => Some((event.path.to_string(), *kind, *limit, *used)),
+        Body::LoopLimit { kind, limit, used, .. } => Some((event.path.to_string(), *kind, *limit, *used)),
         _ => None,
     });
     found.expect("a limit ended a loop")
@@ -195,6 +196,32 @@ async fn a_request_inside_that_is_put_off_does_not_outlive_the_limit_around() {
 
     assert_eq!(limit_of(&story), ("Work".to_owned(), LimitKind::Time, 1_000_000, 2_000_000));
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_reached_while_brains_begin_ends_those_that_have_yet_to() {
+    // The second brain's begin takes longer than the loop around may, so the first one's round is the last that begins.
+    let store = FaultyStore::new(MemoryStore::new(), |_, append| {
+        let begins = append.events.iter().any(|event| event.path == path("Work/0.1"));
+        let begins = begins && append.events.iter().any(|event| event.body.name() == "LOOP_BRAIN_START");
+        begins.then_some(Fault::Slow(Duration::from_secs(2)))
+    });
+    let both = Reply::calls([("inner", json!({})), ("inner", json!({}))]);
+    let runner = Runner::builder()
+        .model(ScriptedModel::new([both]))
+        .store(store)
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .build();
+    let inner = workshop(&Journal::default(), tools);
+    let timed = brain("Timed")
+        .r#loop("Work", move |cx| cx.system("").max_time(Duration::from_secs(1)).brain("inner", inner.clone(), |b| b));
+
+    let story = Test::with(runner).run(timed, ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+    assert_eq!(limit_of(&story), ("Work".to_owned(), LimitKind::Time, 1_000_000, 2_000_000));
+    assert_eq!(events_named(&story, "BRAIN_CANCELLED"), ["Work/0.0", "Work/0.1"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,8 @@ mod approvals;
 mod asks;
 mod batches;
 mod bfcl;
+mod budget_events;
+mod budgets;
 mod cancel;
 mod conversations;
 mod costs;

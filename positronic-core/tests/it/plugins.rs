@@ -5,12 +5,13 @@ mod compaction;
 mod memory;
 mod modes;
 mod skills;
+mod triggers;
 
 use positronic_core::dsl::{
     CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, Provides, RequestEdit, Services,
     State, Tool,
 };
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Body, ModelRequest, ModelResponse, PluginDocument, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
@@ -503,6 +504,86 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Asking {
         cx.context("summary", last);
         Ok(())
     }
+}
+
+/// Asks a slow model, gives up on it, and asks something else instead.
+#[derive(Debug, Clone, Copy)]
+struct Impatient;
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Impatient {
+    type State = Summary;
+
+    fn initial(&self) -> Summary {
+        Summary { rounds: 0, last: String::new() }
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Summary>) -> Result<()> {
+        let patience = std::time::Duration::from_secs(1);
+        assert!(tokio::time::timeout(patience, cx.model().ask("long")).await.is_err());
+        cx.state.last = cx.model().ask("short").await?;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_question_that_a_plugin_gave_up_is_not_taken_for_another_ones() {
+    let says = |request: &ModelRequest| {
+        let asked = serde_json::to_string(&request.messages.messages()).unwrap();
+        if asked.contains("long") {
+            Reply::text("the long answer").after(std::time::Duration::from_secs(5))
+        } else if asked.contains("short") {
+            Reply::text("the short answer").after(std::time::Duration::from_secs(10))
+        } else {
+            done()
+        }
+    };
+    for lockstep in [true, false] {
+        let hasty = brain("Hasty").r#loop("Work", |cx| cx.system("Work.").input("Go").plugin(Impatient));
+
+        let story = Play::of(ScriptedModel::from_fn(says), lockstep).run(&hasty, ()).await;
+
+        assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+        let kept = story.log().iter().find_map(|event| match &event.body {
+            Body::LoopIteration(iteration) => Some(format!("{:?}", iteration.plugins)),
+            _ => None,
+        });
+        assert!(kept.as_ref().is_some_and(|kept| kept.contains("the short answer")), "{kept:?}");
+    }
+}
+
+/// Asks a model when it is no longer its turn: the round has begun, and the model is answering.
+#[derive(Debug, Clone)]
+struct Late(std::sync::Arc<std::sync::Mutex<Option<tokio::task::JoinHandle<Result<String>>>>>);
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Late {
+    type State = Summary;
+
+    fn initial(&self) -> Summary {
+        Summary { rounds: 0, last: String::new() }
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Summary>) -> Result<()> {
+        let question = cx.model();
+        *self.0.lock().unwrap() = Some(tokio::spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            question.ask("Too late?").await
+        }));
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_asks_after_its_round_has_begun_gets_an_error_and_the_run_goes_on() {
+    let late = Late(std::sync::Arc::default());
+    let plugin = late.clone();
+    let brain = brain("Late").r#loop("Work", move |cx| cx.system("Work.").input("Go").plugin(plugin.clone()));
+
+    let story = Play::new([Reply::text("Done.").after(std::time::Duration::from_secs(5))]).run(&brain, ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+    let late = late.0.lock().unwrap().take().unwrap();
+    let asked = late.await.unwrap();
+    assert!(asked.unwrap_err().to_string().contains("while it prepares a round"));
 }
 
 /// A brain whose loop has plugins that ask, that need approvals, and that stand around calls.

@@ -129,6 +129,7 @@ async fn act(run: &Run<Board>, pending: &[Pending], (what, whom): (u8, u8)) {
             };
             run.signal(kind, Actor::default()).await.unwrap();
         }
+        PendingKind::More { .. } => panic!("nothing is limited: {chosen:?}"),
         PendingKind::Answer { waits } => {
             run.webhook(&waits[0].webhook, &waits[0].identifier, json!({})).await.unwrap();
         }

@@ -98,7 +98,7 @@ async fn failures_in_a_row_end_a_loop_and_a_success_begins_the_count_anew() {
 
     assert_eq!(outcome(&story), LoopOutcome::Limit { limit: LimitKind::Failures });
     let reached = story.log().iter().find_map(|event| match event.body {
-        Body::LoopLimit { kind, limit, used } => Some((kind, limit, used)),
+        Body::LoopLimit { kind, limit, used, .. } => Some((kind, limit, used)),
         _ => None,
     });
     assert_eq!(reached, Some((LimitKind::Failures, 3, 3)));

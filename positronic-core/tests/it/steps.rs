@@ -14,7 +14,7 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Runner, Settled, StartError};
 use positronic_core::store::MemoryStore;
-use positronic_core::testing::Test;
+use positronic_core::testing::{Fault, FaultyStore, Test};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -312,4 +312,30 @@ async fn outsiders_watch_a_run_that_was_opened_where_its_brain_is_known() {
     assert_eq!(known.public().unwrap(), Some(json!("6 of 6")));
     let error = unknown.public().unwrap_err();
     assert!(error.to_string().contains("the brain `Shown`, which this runner does not know"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_a_step_gave_up_waiting_for_is_not_computed_again() {
+    // The value is computed at once, and recorded only after the step has given up.
+    let store = FaultyStore::new(MemoryStore::new(), |_, append| {
+        let records = append.events.iter().any(|event| matches!(event.body, Body::ValueRecorded { .. }));
+        records.then_some(Fault::Slow(Duration::from_secs(2)))
+    });
+    let tries = Tries::default();
+    let impatient = brain("Impatient")
+        .services::<Tries>()
+        .state(0)
+        .step("Try", async |cx| {
+            let paid = || async { Ok(cx.services.next()) };
+            let first = tokio::time::timeout(Duration::from_secs(1), cx.once("paid", paid())).await;
+            assert!(first.is_err());
+            cx.once("paid", paid()).await
+        })
+        .bind(tries.clone());
+    let runner = Runner::builder().model(ScriptedModel::new([])).store(store).build();
+
+    let story = Test::with(runner).run(&impatient, ()).await;
+
+    assert_eq!(*story.settled(), Settled::Completed(json!(1)));
+    assert_eq!(tries.next(), 2, "it was paid once");
 }

@@ -131,6 +131,7 @@ async fn drive<R>(run: &Run<R>) {
         for Pending { call, kind, .. } in pending {
             match kind {
                 PendingKind::Approval { .. } => run.approve(&call, "ann").await.unwrap(),
+                PendingKind::More { .. } => panic!("nothing is limited at {call}"),
                 PendingKind::Answer { waits } => run.webhook("go", &waits[0].identifier, json!({})).await.unwrap(),
             };
         }

@@ -35,6 +35,24 @@ async fn promise_14_a_run_that_died_anywhere_ends_as_if_nothing_had_happened() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_story_of_limits_asks_for_more_at_every_place() {
+    let (_, tale) = stories::all(Tools::Once).into_iter().find(|(name, _)| *name == "limits").unwrap();
+    let whole = tale.undisturbed().await;
+    let asked: Vec<_> = whole
+        .log
+        .iter()
+        .filter_map(|event| match &event.body {
+            Body::BudgetRequested { kind, .. } => Some(format!("{} {}", event.path, kind.noun())),
+            Body::StepHeld {} => Some(format!("{} held", event.path)),
+            _ => None,
+        })
+        .collect();
+    let (whole, deep, work) = (" tokens", "Work/1.1/Deep tokens", "Work rounds");
+    let all = ["Ask held", whole, whole, deep, whole, " rounds", work, whole, " rounds"];
+    assert_eq!(asked, all, "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_14_what_a_tool_showed_before_its_process_died_is_shown_once() {
     every_death("outputs", &stories::outputs(Tools::Idempotent), |whole, death, end, _| {
         assert_eq!(*end, whole.end, "after {} with {:?}", death.until, death.deeds);

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{SignalId, Start, Timestamp};
+use positronic_core::record::{SignalId, SignalKind, Start, Timestamp};
 use positronic_core::runner::{Control, Delivered, Run, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, by, named, refusal, run_id};
+use crate::bench::{Bench, by, named, refusal, run_id, signal};
 use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, workshop};
 
@@ -30,6 +30,7 @@ on_both_stores! {
     promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later
     promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it
     promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing
+    promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_delivered_too
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -308,4 +309,23 @@ async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fres
     assert_eq!(waits(&third).await, ["Work/1.0"]);
     let next = deliver(&control, "next", "slack", "a", "for the third").await;
     assert!(matches!(&next, Delivered::To { run, .. } if run == third.id()), "{next:?}");
+}
+
+async fn promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_delivered_too<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    let twice = |place: &str| if ["Work/0", "Work/1"].contains(&place) { batch([("ask", "a")]) } else { done() };
+    let process = bench.process("run", twice);
+    let run = bench.start(&process, &workshop(&Journal::default(), asking)).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    let control = bench.control("machine");
+    let (webhook, identifier, payload) = ("slack".to_owned(), "a".to_owned(), note("once"));
+    let sent = signal("hook", SignalKind::Webhook { name: webhook, identifier, payload });
+    let seq = control.send(&run_id(), &[sent]).await.unwrap()[0];
+    assert_eq!(bench.waits(&run).await, ["Work/1.0"]);
+
+    let delivered = deliver(&control, "hook", "slack", "a", "once").await;
+
+    assert_eq!(delivered, Delivered::To { run: run_id(), seq });
+    assert_eq!(bench.waits(&run).await, ["Work/1.0"], "it was the answer to the first question");
+    assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap(), None, "nobody else gets it");
 }

@@ -187,7 +187,15 @@ async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows<
         let event = Event { seq: row.next, at: row.at, epoch, path: path(""), body };
         let summary = RunSummary { next: row.next.next(), ..row.clone() };
         let index = Index { summary, pending: None };
-        Append { expected: row.next, epoch, events: vec![Arc::new(event)], index, takes: Vec::new(), snapshot: None }
+        Append {
+            expected: row.next,
+            epoch,
+            events: vec![Arc::new(event)],
+            index,
+            takes: Vec::new(),
+            timers: Vec::new(),
+            snapshot: None,
+        }
     };
 
     let stale = bench.store.append(&run_id(), append(Some(Epoch(held.0 - 1)))).await;

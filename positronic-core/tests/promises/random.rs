@@ -16,8 +16,8 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    BatchPolicy, Body, Decision, Event, ModelRequest, Pending, PendingKind, Seq, Signal, SignalId, SignalKind, Start,
-    Timestamp,
+    BatchPolicy, Body, Decision, Event, LimitKind, ModelRequest, More, Pending, PendingKind, Seq, Signal, SignalId,
+    SignalKind, Start, Timestamp, Usage,
 };
 use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore as _, MemoryStore};
@@ -42,6 +42,20 @@ struct Script {
     /// How many appends a life has, and whether the last one is written.
     lives: Vec<(u64, bool)>,
     deeds: Vec<(u8, u8, u8)>,
+    limits: Limited,
+}
+
+/// The limits at which a person is asked for more.
+#[derive(Debug, Clone, Copy)]
+struct Limited {
+    /// The tokens of the outer loop; each answer uses ten.
+    outer: Option<u64>,
+    /// The tokens of the inner loop.
+    inner: Option<u64>,
+    /// The rounds of the whole brain.
+    rounds: Option<u64>,
+    /// The tokens of the whole brain.
+    whole: Option<u64>,
 }
 
 fn ask(inner: bool) -> impl Strategy<Value = Ask> {
@@ -57,8 +71,12 @@ fn scripts() -> impl Strategy<Value = Script> {
     let inner = proptest::collection::vec(ask(true), 0..4);
     let lives = proptest::collection::vec((2..20_u64, any::<bool>()), 0..6);
     let deeds = proptest::collection::vec(any::<(u8, u8, u8)>(), 24);
-    (policies(), any::<bool>(), any::<bool>(), rounds, inner, lives, deeds).prop_map(
-        |(policy, lockstep, linger, rounds, inner, lives, deeds)| Script {
+    let limit = || proptest::option::weighted(0.3, 5..60_u64);
+    let limits = (limit(), limit(), proptest::option::weighted(0.2, 1..6_u64), limit())
+        .prop_map(|(outer, inner, rounds, whole)| Limited { outer, inner, rounds, whole });
+    (policies(), any::<bool>(), any::<bool>(), rounds, inner, lives, deeds, limits).prop_map(
+        |(policy, lockstep, linger, rounds, inner, lives, deeds, limits)| Script {
+            limits,
             policy,
             lockstep,
             linger,
@@ -103,12 +121,16 @@ fn bench(config: Loop<(), Board, Ledger>, policy: BatchPolicy) -> Loop<(), Board
 }
 
 fn story(script: &Script, ledger: &Ledger) -> Brain<(), Board> {
-    let policy = script.policy;
+    let (policy, limits) = (script.policy, script.limits);
+    let limited = |config: Loop<(), Board, Ledger>, tokens: Option<u64>| match tokens {
+        Some(tokens) => config.max_tokens(tokens).ask_for_more(),
+        None => config,
+    };
     let inner = move || {
         brain("Inner")
             .services::<Ledger>()
             .state(Board::default())
-            .r#loop("Deep", move |cx| bench(cx.system("Inside."), policy))
+            .r#loop("Deep", move |cx| limited(bench(cx.system("Inside."), policy), limits.inner))
     };
     brain("Story")
         .services::<Ledger>()
@@ -119,12 +141,16 @@ fn story(script: &Script, ledger: &Ledger) -> Brain<(), Board> {
             Ok(Board { done: vec![began] })
         })
         .r#loop("Work", move |cx| {
-            bench(cx.system(format!("{} done.", cx.state.done.len())), policy)
+            limited(bench(cx.system(format!("{} done.", cx.state.done.len())), policy), limits.outer)
                 .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
                 .tools([deed("finish", DeedBuilder::exit)])
                 .max_iterations(6)
         })
         .bind(ledger.clone())
+        .budget(|mut budget| {
+            (budget.max_rounds, budget.max_tokens) = (limits.rounds, limits.whole);
+            budget.ask_for_more().on_limit(OnLimit::Exit)
+        })
 }
 
 fn says(script: &Script, request: &ModelRequest) -> Reply {
@@ -133,13 +159,14 @@ fn says(script: &Script, request: &ModelRequest) -> Reply {
         Some(round) => script.rounds.get(round),
         None => Some(&script.inner).filter(|_| place.ends_with("/Deep/0")),
     };
-    let Some(batch) = batch.filter(|batch| !batch.is_empty()) else { return done() };
+    let used = Usage { input: 7, output: 3, ..Usage::default() };
+    let Some(batch) = batch.filter(|batch| !batch.is_empty()) else { return done().usage(used) };
     let call = |(index, ask): (usize, &Ask)| {
         // Identical calls occur, so that denials of identical calls do.
         let arguments = json!({"id": format!("{}", index / 2), "takes": ask.takes, "fails": ask.fails});
         (ask.tool, if ask.tool == "inner" { json!({}) } else { arguments })
     };
-    Reply::calls(batch.iter().enumerate().map(call)).after(Duration::from_millis(3))
+    Reply::calls(batch.iter().enumerate().map(call)).after(Duration::from_millis(3)).usage(used)
 }
 
 /// What outlives the processes.
@@ -149,6 +176,8 @@ struct World {
     ledger: Ledger,
     sent: Arc<Mutex<Vec<ModelRequest>>>,
     people: Mutex<People>,
+    /// How often people were asked for more.
+    asked: AtomicU64,
 }
 
 /// What people have sent, and what they were told.
@@ -296,6 +325,12 @@ impl World {
                 1 => SignalKind::Reject { call, reason: None },
                 _ => SignalKind::Approve { call, arguments: None },
             },
+            PendingKind::More { kind, .. } => match (how % 5, kind) {
+                (0, _) => SignalKind::Reject { call, reason: None },
+                (1, _) => SignalKind::Grant { to: call, more: More::tokens(1) },
+                (_, LimitKind::Rounds) => SignalKind::Grant { to: call, more: More::rounds(2) },
+                _ => SignalKind::Grant { to: call, more: More::tokens(25) },
+            },
             PendingKind::Answer { waits } => {
                 let (name, identifier) = (waits[0].webhook.clone(), waits[0].identifier.clone());
                 SignalKind::Webhook { name, identifier, payload: json!({}) }
@@ -359,6 +394,8 @@ impl World {
             let first = wires.entry(request.path.to_string()).or_insert_with(|| wire.clone());
             assert_eq!(*first, wire, "promise 5: {} is sent again as it was", request.path);
         }
+        let asks = |event: &&Arc<Event>| matches!(event.body, Body::BudgetRequested { .. });
+        self.asked.fetch_add(log.iter().filter(asks).count() as u64, Ordering::SeqCst);
         self.check_calls(&log);
         self.check_signals(&log);
     }
@@ -418,14 +455,17 @@ impl World {
 #[test]
 fn promise_14_whatever_happens_in_whatever_order_and_wherever_processes_die() {
     let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    let asked = std::cell::Cell::new(0);
     TestRunner::new(config)
         .run(&scripts(), |script| {
             let lives = script.lives.len();
             let (store, ledger, sent) = (MemoryStore::new(), Ledger::default(), Arc::default());
-            let world = World { script, store, ledger, sent, people: Mutex::default() };
+            let world = World { script, store, ledger, sent, people: Mutex::default(), asked: AtomicU64::new(0) };
             let ended = (0..=lives).any(|life| world.live(life));
             assert!(ended, "the last life is long enough");
+            asked.set(asked.get() + world.asked.load(Ordering::SeqCst));
             Ok(())
         })
         .unwrap();
+    assert!(asked.get() > 50, "people were asked for more {} times", asked.get());
 }

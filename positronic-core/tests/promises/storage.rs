@@ -11,13 +11,13 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_at;
 use positronic_core::record::{
-    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Timestamp,
-    Usage,
+    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Timer,
+    Timestamp, TriggerId, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError, Waiter,
-    Watcher,
+    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
+    TimerFilter, Waiter, Watcher,
 };
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +101,14 @@ impl<S: EventStore> EventStore for Counting<S> {
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
         self.0.discard(mail)
+    }
+
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+        self.0.timers(filter)
+    }
+
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+        self.0.remove_timer(id)
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
@@ -194,6 +202,7 @@ async fn spoil(store: &impl EventStore, spoiled: Snapshot) {
         events: vec![Arc::new(event)],
         index,
         takes: Vec::new(),
+        timers: Vec::new(),
         snapshot: Some(spoiled),
     };
     store.append(&run_id(), append).await.unwrap();

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Weak, mpsc};
 
-use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
+use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
     Answer, Append, Durability, EventStore, Found, Holder, Letter, Mail, MemoryStore, PendingFilter, Posted, RunFilter,
-    Snapshot, SqliteOptions, SqliteStore, StoreError, Waiter, Watcher,
+    Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter, Waiter, Watcher,
 };
 use tempfile::TempDir;
 
@@ -126,6 +126,14 @@ impl EventStore for OnDisk {
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
         still(self.store.discard(mail))
+    }
+
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+        still(self.store.timers(filter))
+    }
+
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+        still(self.store.remove_timer(id))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {

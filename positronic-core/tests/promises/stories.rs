@@ -9,7 +9,7 @@ use std::time::Duration;
 use positronic_core::dsl::{Runnable, Tool, ToolBuilder};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{FileOutput, ModelRequest, Pending, PendingKind, SignalKind};
+use positronic_core::record::{FileOutput, LimitKind, ModelRequest, More, Pending, PendingKind, SignalKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -89,7 +89,64 @@ pub(crate) fn all(tools: Tools) -> Vec<(&'static str, Tale)> {
         ("waits", waits(tools)),
         ("pauses", pauses(tools)),
         ("decisions", decisions(tools)),
+        ("limits", limits(tools)),
     ]
+}
+
+/// Limits of rounds and tokens, of loops and of the whole brain, at each of which a person is asked for more: before a loop
+/// begins, between rounds, inside a brain that is called, and while a step asks.
+fn limits(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let inner = move || {
+        brain("Inner").services::<Ledger>().state(Board::default()).r#loop("Deep", move |cx| {
+            cx.system("Inside.").tools([tools.deed("inside", |t| t)]).max_tokens(20).ask_for_more()
+        })
+    };
+    let limited = brain("Limits")
+        .services::<Ledger>()
+        .state(Board::default())
+        .step("Ask", async |cx| {
+            let mut board = cx.state.clone();
+            for question in ["One?", "Two?", "Three?"] {
+                board.done.push(cx.model().ask(question).await?);
+            }
+            Ok(board)
+        })
+        .r#loop("Work", move |cx| {
+            cx.system("Work.")
+                .tools([tools.deed("safe", |t| t)])
+                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .max_iterations(2)
+                .ask_for_more()
+        })
+        .bind(ledger.clone())
+        .budget(|budget| budget.max_tokens(15).max_rounds(4).ask_for_more());
+    tale(
+        limited,
+        &ledger,
+        |path| {
+            let used = positronic_core::record::Usage { input: 7, output: 3, ..Default::default() };
+            let reply = match path {
+                "Work/0" => batch([("safe", "a"), ("safe", "b")]),
+                "Work/1" => Reply::calls([("safe", json!({"id": "c"})), ("inner", json!({}))]),
+                "Work/1.1/Deep/0" => batch([("inside", "d")]),
+                "Work/1.1/Deep/1" => batch([("inside", "e")]),
+                "Work/1.1/Deep/2" => batch([("inside", "f")]),
+                "Work/2" => batch([("safe", "g")]),
+                "Ask/0" | "Ask/1" | "Ask/2" => Reply::text(path),
+                _ => done(),
+            };
+            reply.usage(used)
+        },
+        |pending| {
+            let PendingKind::More { kind, .. } = &pending.kind else { panic!("{pending:?}") };
+            let more = match kind {
+                LimitKind::Rounds => More::rounds(2),
+                _ => More::tokens(25),
+            };
+            vec![SignalKind::Grant { to: pending.call.clone(), more }]
+        },
+    )
 }
 
 /// Steps with values that are computed once, with a question to a model, and with a try that fails.

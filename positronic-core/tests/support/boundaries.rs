@@ -238,7 +238,12 @@ impl Tale {
             tokio::time::sleep(Duration::from_secs(3600)).await;
         }
         for (index, kind) in kinds.into_iter().enumerate() {
-            self.send(run, &format!("{} {index}", pending.call), kind).await;
+            // A loop may ask for more as often as it reaches a limit.
+            let about = match &pending.kind {
+                PendingKind::More { .. } => format!("{} {} {index}", pending.call, pending.since),
+                PendingKind::Approval { .. } | PendingKind::Answer { .. } => format!("{} {index}", pending.call),
+            };
+            self.send(run, &about, kind).await;
         }
     }
 
@@ -327,6 +332,9 @@ pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
                 }
                 positronic_core::record::Decision::Rejected => SignalKind::Reject { call, reason: reason.clone() },
             },
+            Body::BudgetDecided { decision: positronic_core::record::Decision::Approved, more, .. } => {
+                SignalKind::Grant { to: call, more: *more }
+            }
             Body::LoopResume { payload, signal: Some(_), .. } => SignalKind::Reply { call, payload: payload.clone() },
             _ => continue,
         };
@@ -350,7 +358,8 @@ pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
                 SignalKind::Approve { call: pending.call.clone(), arguments }
             }
             (PendingKind::Approval { .. }, _) => SignalKind::Approve { call: pending.call.clone(), arguments: None },
-            (PendingKind::Answer { .. }, _) => return Vec::new(),
+            (PendingKind::More { .. }, Some(known @ SignalKind::Grant { .. })) => known,
+            (PendingKind::Answer { .. } | PendingKind::More { .. }, _) => return Vec::new(),
         };
         vec![kind]
     })

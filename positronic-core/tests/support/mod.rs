@@ -15,7 +15,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, request_at};
 use positronic_core::record::{
-    Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Pending, Prompt, Status, ToolOutput, ToolResult,
+    Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Pending, PriceTable, Prompt, Status, ToolOutput,
+    ToolResult,
 };
 use positronic_core::runner::{Run, Runner, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
@@ -50,6 +51,21 @@ impl Play {
             .ids(CountedIds::default())
             .lockstep(lockstep)
             .linger(Duration::MAX)
+            .build();
+        Self { model, test: Test::with(runner), asked: Mutex::default() }
+    }
+
+    /// Answers are reckoned with these prices.
+    pub(crate) fn priced(model: ScriptedModel, lockstep: bool, prices: &Value) -> Self {
+        let model = Arc::new(model);
+        let table = json!({"as_of": "2026-01-01", "currency": "EUR", "prices": prices});
+        let runner = Runner::builder()
+            .model(Arc::clone(&model))
+            .clock(TestClock::default())
+            .ids(CountedIds::default())
+            .lockstep(lockstep)
+            .linger(Duration::MAX)
+            .prices(serde_json::from_value::<PriceTable>(table).unwrap())
             .build();
         Self { model, test: Test::with(runner), asked: Mutex::default() }
     }

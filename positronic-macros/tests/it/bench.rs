@@ -8,7 +8,8 @@ use positronic_core::Result;
 use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
 use positronic_core::plan::{Document, Link, LoopPlan, Plan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use positronic_core::record::{
-    Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, ToolId,
+    Fired, Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer,
+    Timestamp, ToolId,
 };
 use serde_json::{Value, json};
 
@@ -93,6 +94,18 @@ impl Link for NoRun {
 
     fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
         Box::pin(std::future::pending())
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(0)
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        None
     }
 
     fn progress(&self, _: &Path, _: String) {}

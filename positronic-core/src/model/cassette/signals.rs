@@ -9,7 +9,7 @@ use crate::record::{Path, SignalKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pending<'a> {
-    /// A person's decision on the call.
+    /// A person's decision on the call, or about more for the loop or the brain.
     Approval(&'a Path),
     /// A webhook's payload.
     Webhook {
@@ -48,7 +48,10 @@ impl Signals {
 /// Says whether a signal answers what is pending. A recorded cancel answers everything: nothing came after it.
 fn answers(signal: &SignalKind, pending: Pending<'_>) -> bool {
     match (signal, pending) {
-        (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. }, Pending::Approval(asked))
+        (
+            SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. },
+            Pending::Approval(asked),
+        )
         | (SignalKind::Reply { call, .. }, Pending::Reply(asked)) => call == asked,
         (SignalKind::Webhook { name, identifier, .. }, Pending::Webhook { name: asked, identifier: by }) => {
             name == asked && identifier == by

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::failure::Trouble;
 use super::group::Unit;
 use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
-use super::{blobs, mailbox};
+use super::{blobs, mailbox, timers};
 use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
 use crate::store::{Append, Snapshot, StoreError};
 
@@ -23,6 +23,7 @@ pub(super) struct Encoded {
     pending: Option<Vec<Entry>>,
     takes: Vec<SignalId>,
     blobs: Vec<String>,
+    timers: Vec<timers::Change>,
     snapshot: Option<Snapshot>,
 }
 
@@ -53,6 +54,7 @@ impl Encoded {
             pending: pending.map(|pending| pending.iter().map(Entry::new).collect()).transpose()?,
             row: append.index.summary,
             takes: append.takes,
+            timers: append.timers.into_iter().map(timers::Change::new).collect::<Result<_, _>>()?,
             snapshot: append.snapshot,
         })
     }
@@ -61,7 +63,7 @@ impl Encoded {
 impl Entry {
     fn new(pending: &Pending) -> Result<Self, StoreError> {
         let (person, waits) = match &pending.kind {
-            PendingKind::Approval { .. } => (true, Vec::new()),
+            PendingKind::Approval { .. } | PendingKind::More { .. } => (true, Vec::new()),
             PendingKind::Answer { waits } => (
                 waits.iter().any(|wait| wait.person),
                 waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
@@ -135,6 +137,9 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
         if let Some((run, seq)) = mailbox::taker(db, mail)? {
             return Err(StoreError::Taken { mail: mail.clone(), run, seq }.into());
         }
+    }
+    for change in &append.timers {
+        timers::write(db, change)?;
     }
     let first = column(next.0);
     let after = first + column(append.lines.len() as u64);

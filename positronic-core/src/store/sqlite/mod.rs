@@ -5,8 +5,8 @@
 //! alone is written to without it. Two threads read, and searches have a third, so that no executor waits for a disk.
 //! Other processes may use the same file at the same time.
 //!
-//! What an append says beside its events (the run's row, what waits, mail that was taken, which files are the run's, a
-//! snapshot) is written in its transaction. Events lie in the order of their run and number; the rows have indexes for what lists filter by.
+//! What an append says beside its events (the run's row, what waits, mail that was taken, timers, which files are the
+//! run's, a snapshot) is written in its transaction. Events lie in the order of their run and number; the rows have indexes for what lists filter by.
 
 mod append;
 mod blobs;
@@ -23,6 +23,7 @@ mod remove;
 mod rows;
 mod schema;
 mod store;
+mod timers;
 mod writer;
 
 pub use options::{Durability, SqliteOptions};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Trouble;
-use crate::record::{Epoch, Gate, PendingKind, RunId, Seq, Timestamp, WaitSpec};
+use crate::record::{Epoch, Gate, LimitKind, PendingKind, RunId, Seq, Timestamp, WaitSpec};
 use crate::store::StoreError;
 
 /// How many events a run can have: a run's key and an event's number share the 63 bits of a row's id.
@@ -62,6 +62,14 @@ pub(super) enum Kind<'a> {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },
+    /// More than a limit allows.
+    More {
+        kind: LimitKind,
+        limit: u64,
+        used: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Timestamp>,
+    },
     /// A webhook or a reply.
     Answer { waits: Cow<'a, [WaitSpec]> },
 }
@@ -71,6 +79,9 @@ impl<'a> Kind<'a> {
     pub(super) fn of(kind: &'a PendingKind) -> Self {
         match kind {
             PendingKind::Approval { gate, expires } => Self::Approval { gate: Cow::Borrowed(gate), expires: *expires },
+            PendingKind::More { kind, limit, used, expires } => {
+                Self::More { kind: *kind, limit: *limit, used: *used, expires: *expires }
+            }
             PendingKind::Answer { waits } => Self::Answer { waits: Cow::Borrowed(waits) },
         }
     }
@@ -79,6 +90,7 @@ impl<'a> Kind<'a> {
     pub(super) fn into_kind(self) -> PendingKind {
         match self {
             Self::Approval { gate, expires } => PendingKind::Approval { gate: gate.into_owned(), expires },
+            Self::More { kind, limit, used, expires } => PendingKind::More { kind, limit, used, expires },
             Self::Answer { waits } => PendingKind::Answer { waits: waits.into_owned() },
         }
     }

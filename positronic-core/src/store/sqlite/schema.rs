@@ -96,6 +96,20 @@ CREATE TABLE blobs (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, at INTE
 -- Which runs refer to them, by the runs' keys.
 CREATE TABLE blob_refs (sha256 TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (sha256, run)) STRICT, WITHOUT ROWID;
 CREATE INDEX blob_refs_of_run ON blob_refs (run);
+", "
+-- What starts a prompt at its time. The columns count where the document says something else.
+CREATE TABLE timers (
+    id TEXT PRIMARY KEY,
+    due INTEGER NOT NULL,
+    fired INTEGER NOT NULL,
+    conversation TEXT,
+    user TEXT,
+    origin TEXT NOT NULL,
+    content TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX timers_by_due ON timers (due, id);
+CREATE INDEX timers_of_conversation ON timers (conversation) WHERE conversation IS NOT NULL;
+CREATE INDEX timers_of_user ON timers (user) WHERE conversation IS NULL AND user IS NOT NULL;
 "];
 
 /// Finds out whose file this is, and says whether it is new.

@@ -12,11 +12,11 @@ use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
-use super::{blobs, connection, mailbox, query, remove};
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
+use super::{blobs, connection, mailbox, query, remove, timers};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
     Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
-    Waiter, Watcher, blob,
+    TimerFilter, Waiter, Watcher, blob,
 };
 
 /// How many threads read. Two, so that one long log does not keep everybody waiting.
@@ -271,6 +271,16 @@ impl EventStore for SqliteStore {
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
         let mail = mail.clone();
         Box::pin(self.write(move |unit| mailbox::discard(unit.db(), &mail)))
+    }
+
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+        let filter = filter.clone();
+        Box::pin(self.ask(move |db| timers::list(db, &filter)))
+    }
+
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+        let id = id.clone();
+        Box::pin(self.write(move |unit| timers::remove(unit.db(), &id)))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::Sample;
-use crate::record::{Gate, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec};
+use crate::record::{
+    Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec,
+};
 use crate::store::{EventStore, Found, PendingFilter, RunFilter, StoreError, Waiter};
 
 /// Makes something that waits for an approval.
@@ -20,6 +22,12 @@ pub(super) fn approval(call: &str, since: u64) -> Pending {
             expires: Some(Timestamp(77)),
         },
     }
+}
+
+/// Makes something that asks for more than a limit allows.
+fn more(at: &str, since: u64) -> Pending {
+    let kind = PendingKind::More { kind: LimitKind::Money, limit: 9, used: 10, expires: Some(Timestamp(78)) };
+    Pending { tool: String::new(), arguments: Arc::default(), kind, ..approval(at, since) }
 }
 
 fn answer(call: &str, since: u64, waits: &[(&str, &str, bool)]) -> Pending {
@@ -120,7 +128,7 @@ pub async fn what_waits_is_listed_by_any_filter<S: EventStore>(open: impl Fn() -
     for number in 0_i64..20 {
         let slack = format!("thread-{}", number % 3);
         let pending = match number % 5 {
-            0 => vec![approval("Loop/0.0", 3), approval("Loop/0.1", 4)],
+            0 => vec![approval("Loop/0.0", 3), more("Loop", 4)],
             1 => vec![answer("Loop/0.0", 2, &[("slack", &slack, false), ("email", "ann", false)])],
             2 => vec![answer("Loop/0.0", 2, &[("reply", &slack, true)]), approval("Loop/0.1/Ask/1.0", 5)],
             3 => vec![answer("Loop/0.0", 1, &[("slack", &slack, false), ("slack", &slack, true)])],

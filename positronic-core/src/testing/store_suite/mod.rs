@@ -25,6 +25,7 @@ mod lists;
 mod log;
 mod mailbox;
 mod sample;
+mod timers;
 mod watching;
 mod workers;
 
@@ -33,6 +34,7 @@ pub use lists::*;
 pub use log::*;
 pub use mailbox::*;
 pub use sample::{Sample, event};
+pub use timers::*;
 pub use watching::*;
 pub use workers::*;
 
@@ -70,6 +72,11 @@ macro_rules! store_suite {
             what_no_run_refers_to_is_swept,
             a_file_goes_with_its_last_run,
             an_append_that_is_refused_refers_to_nothing,
+            a_timer_is_set_and_deleted_by_appends,
+            timers_are_listed_by_any_filter,
+            a_timer_fires_once,
+            a_refused_append_changes_no_timer,
+            of_many_that_fire_a_timer_one_does,
             a_worker_is_alive_while_it_holds,
             a_watcher_is_told_of_appends,
             a_watcher_is_told_of_a_run_to_come,

@@ -8,7 +8,7 @@ use crate::record::{
     Body, Epoch, Event, FileOutput, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status, Timestamp,
     Usage, sha256,
 };
-use crate::store::{Append, EventStore, Index, Snapshot, StoreError};
+use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
 
 /// Makes an event that says a text.
 #[must_use]
@@ -60,6 +60,7 @@ impl Sample {
             events: Vec::new(),
             index: Index { summary, pending: None },
             takes: Vec::new(),
+            timers: Vec::new(),
             snapshot: None,
         };
         Self { run, append }
@@ -126,6 +127,13 @@ impl Sample {
         self
     }
 
+    /// Changes a timer.
+    #[must_use]
+    pub fn changes(mut self, change: TimerChange) -> Self {
+        self.append.timers.push(change);
+        self
+    }
+
     /// Has a snapshot written.
     #[must_use]
     pub fn snapshot(mut self, next: u64, content: &str) -> Self {
@@ -144,6 +152,7 @@ impl Sample {
         self.append.events.clear();
         self.append.index.pending = None;
         self.append.takes.clear();
+        self.append.timers.clear();
         self.append.snapshot = None;
         Ok(())
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use positronic_core::record::{
-    Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timestamp, WaitSpec, sha256,
+    Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timer, Timestamp, Trigger, WaitSpec, sha256,
 };
-use positronic_core::store::{EventStore as _, Mail, PendingFilter, RunFilter, SqliteStore};
+use positronic_core::store::{EventStore as _, Mail, PendingFilter, RunFilter, SqliteStore, TimerChange, TimerFilter};
 use positronic_core::testing::store_suite::Sample;
 use rusqlite::Connection;
 use serde_json::json;
@@ -16,6 +16,8 @@ use super::{lines, quick};
 const FORMAT_1: &str = include_str!("format_1.sql");
 /// The same with format 2, and a file in it.
 const FORMAT_2: &str = include_str!("format_2.sql");
+/// The same with format 3, and a timer in it.
+const FORMAT_3: &str = include_str!("format_3.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -32,7 +34,7 @@ fn a_new_file_says_what_it_is() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(2)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(3)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
@@ -55,6 +57,14 @@ async fn a_file_of_format_2_is_read() {
 
     assert_eq!(store.sweep_blobs(Timestamp(i64::MAX)).await, Ok(0));
     assert_eq!(store.blob(&sha256(b"a file")).await, Ok(Some(b"a file".to_vec())));
+}
+
+#[tokio::test]
+async fn a_file_of_format_3_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(FORMAT_3, folder.path()).await;
+
+    assert_eq!(store.timers(&TimerFilter::default()).await.unwrap(), [timer()]);
 }
 
 /// Opens a store of some format, and finds what each of them holds.
@@ -98,7 +108,7 @@ fn a_new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_2).unwrap();
+    fixture.execute_batch(FORMAT_3).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
@@ -114,8 +124,20 @@ async fn print_the_fixture() {
     fixture(&store).await;
     drop(store);
     let dump = std::process::Command::new("sqlite3").arg(&path).arg(".dump").output().unwrap();
-    println!("PRAGMA application_id = {};\nPRAGMA user_version = 2;", i32::from_be_bytes(*b"Posi"));
+    println!("PRAGMA application_id = {};\nPRAGMA user_version = 3;", i32::from_be_bytes(*b"Posi"));
     println!("{}", String::from_utf8(dump.stdout).unwrap());
+}
+
+fn timer() -> Timer {
+    Timer {
+        trigger: Trigger::once("t-1".into(), "water", Timestamp(5)).every(std::time::Duration::from_secs(60)),
+        brain: "Sample".into(),
+        options: json!({"garden": "front"}),
+        user: Some("ann".to_owned()),
+        conversation: Some("c".to_owned()),
+        origin: RunId::from("run-1"),
+        fired: 2,
+    }
 }
 
 /// Writes what the fixture of a format holds.
@@ -151,7 +173,7 @@ async fn fixture(store: &SqliteStore) {
     }
     let run = Sample::new("run-1").says("one").claimed(1).takes(&SignalId::from("mail-1")).snapshot(2, "a snapshot");
     store.put_blob(b"a file".to_vec(), Timestamp(1)).await.unwrap();
-    let run = run.saves("a.txt", b"a file");
+    let run = run.saves("a.txt", b"a file").changes(TimerChange::Set(timer()));
     _ = run.row(|row| row.status = Status::Completed).appended(store).await;
     let run = Sample::new("run-2").says("one").row(|row| {
         row.status = Status::Waiting;

@@ -1,0 +1,69 @@
+//! Triggers: the model says when it wants to be asked again, and is, although nobody says anything then.
+//!
+//! A gardener is told to look after some beans. It sets a trigger for each evening; each evening a prompt starts that nobody
+//! has written, reads why, and waters. When rain is announced, it takes the trigger back. In a conversation the prompts
+//! know of each other: `runner.conversation("garden")`. Someone has to serve the store: `Runner::serve` in a program of your own,
+//! `positronic work` at the command line; `positronic triggers` shows what is set.
+
+use std::time::Duration;
+
+use positronic_core::plugins::Triggers;
+use positronic_core::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Gardener";
+
+/// What is said where no model is configured; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/triggers.jsonl");
+
+/// What the gardener is asked for.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Errand {
+    /// What the owner of the garden says first; nothing where the errand is said in a conversation
+    pub says: String,
+}
+
+impl Default for Errand {
+    fn default() -> Self {
+        Self { says: "Please water the beans now, and then every evening.".to_owned() }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Garden {
+    /// The beds that were watered, in order.
+    pub watered: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Water {
+    /// The bed
+    bed: String,
+}
+
+/// Makes the brain.
+pub fn gardener() -> Brain<Errand, Garden> {
+    let triggers = Triggers::new().most(5).at_least(Duration::from_hours(1));
+    brain(TITLE).description("Looks after a garden, also when nobody asks").options::<Errand>().state(Garden::default()).r#loop(
+        "Garden",
+        move |cx| {
+            let garden = cx
+                .system(
+                    "You look after a garden. What is to be done later or regularly you set a trigger for, and you delete it when \
+                     it is not needed any more.",
+                )
+                .tool("water", |t| {
+                    t.description("Waters a bed")
+                        .execute(async |Water { bed }, cx| Ok(cx.result("watered").update(|garden| garden.watered.push(bed))))
+                })
+                .plugin(triggers.clone())
+                .max_iterations(10);
+            // What a trigger has started has the same options, and nobody has said that again.
+            if cx.fired().is_some() || cx.options.says.is_empty() { garden } else { garden.input(cx.options.says.as_str()) }
+        },
+    )
+}

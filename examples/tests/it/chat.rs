@@ -1,0 +1,273 @@
+//! A chat at a terminal: the bundled cassette answers, and somebody types.
+
+use serde_json::json;
+
+use crate::durable::{Desk, signal, until};
+use crate::terminal::Seat;
+
+const ENTER: &str = "\r";
+const DOWN: &str = "\u{1b}[B";
+const UP: &str = "\u{1b}[A";
+const INTERRUPT: &str = "\u{3}";
+const LEAVE: &str = "\u{4}";
+
+/// Sits down at the conversation `c`.
+fn seat(desk: &Desk) -> Seat {
+    let mut seat = Seat::at(desk, &["chat", "kitchen", "--conversation", "c"]);
+    seat.sees("say something, or /help");
+    seat
+}
+
+/// Has heard the first answer.
+fn talking(desk: &Desk) -> Seat {
+    let mut seat = seat(desk);
+    seat.types("What can I cook tonight?\r");
+    seat.sees("which is missing.");
+    seat
+}
+
+/// Is asked whether to order.
+fn asked(desk: &Desk) -> Seat {
+    let mut seat = talking(desk);
+    seat.types("Please order the cheese.\r");
+    seat.sees("Enter to choose");
+    seat
+}
+
+/// Returns a screen from a line on.
+fn from<'a>(screen: &'a str, line: &str) -> &'a str {
+    screen.split_once(line).map_or_else(|| panic!("there is no `{line}`: {screen}"), |(_, rest)| rest)
+}
+
+#[test]
+fn an_answer_shows_what_tools_did_and_widgets_by_their_fallback() {
+    let desk = Desk::new();
+    let mut seat = talking(&desk);
+    seat.sees("say something, or /help");
+
+    let screen = seat.look();
+
+    insta::assert_snapshot!(from(&screen, "new conversation c · /help\n"), @r#"
+
+    › What can I cook tonight?
+
+    Let me see what is there.
+
+    ✓ larder
+      → eggs, rice, two leeks, butter
+    ✓ menu dish="Leek omelette with rice" minutes=25 missing=["cheese"]
+      ▪ Leek omelette with rice, 25 minutes; to buy: cheese
+      → shown
+
+    There are **eggs**, **rice** and **two leeks**: how about a leek omelette with rice? It takes 25
+    minutes, and gets better with some cheese, which is missing.
+
+    › say something, or /help
+    "#);
+    seat.types("/usage\r");
+    seat.sees("conversation: 3 model answers, 751 tokens in, 91 out, 384 cached; cost: unknown price");
+    seat.types("/tolls\r");
+    seat.sees("there is no command `/tolls`; did you mean `/tools`?");
+    seat.types("/to\t\r");
+    seat.sees("larder  Lists what is in the larder");
+    seat.types(LEAVE);
+    let (code, screen) = seat.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("come back with: "), "{screen}");
+}
+
+#[test]
+fn a_second_process_goes_on_with_the_conversation() {
+    let desk = Desk::new();
+    let mut first = talking(&desk);
+    first.types("/quit\r");
+    assert_eq!(first.end().0, Some(0));
+
+    let mut second = seat(&desk);
+    second.sees("Leek omelette with rice, 25 minutes; to buy: cheese");
+    second.types("Please order the cheese.\r");
+    second.sees("May order run?");
+    second.types(ENTER);
+    second.sees("That is settled.");
+    second.types(LEAVE);
+    let (code, screen) = second.end();
+
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("→ ordered: a piece of mountain cheese; it comes at six"), "{screen}");
+    let shown = desk.json(&["conversations", "show", "c"]);
+    assert_eq!(shown["prompts"][1]["prompt"]["input"], json!("Please order the cheese."));
+}
+
+#[test]
+fn an_approval_is_edited_or_refused_in_place() {
+    let desk = Desk::new();
+    let mut seat = asked(&desk);
+    seat.types(&[DOWN, DOWN, ENTER].concat());
+    seat.sees("Why not?");
+    seat.types("too dear\r");
+    seat.sees("That is settled.");
+    assert!(seat.look().contains("→ denied by ann: too dear"), "{}", seat.look());
+    seat.types(LEAVE);
+    seat.end();
+
+    let desk = Desk::new();
+    let mut seat = asked(&desk);
+    seat.types(&[DOWN, ENTER].concat());
+    seat.sees("Arguments:");
+    seat.types("\u{15}{\"items\": [\"feta\"], \"euros\": 3}\r");
+    seat.sees("→ ordered: feta; it comes at six");
+    seat.types(LEAVE);
+    assert_eq!(seat.end().0, Some(0));
+}
+
+#[test]
+fn an_approval_that_is_left_is_asked_again_in_the_next_chat() {
+    let desk = Desk::new();
+    let mut seat = asked(&desk);
+    seat.types(&[DOWN, DOWN, DOWN, ENTER].concat());
+    seat.sees("order is left for later: /pending asks again");
+    seat.sees("⏸ order needs approval: it costs 12 euros (/pending)");
+    // What is said meanwhile waits behind it.
+    seat.types("and hurry\r");
+    seat.sees("› and hurry");
+    seat.types(INTERRUPT);
+    let (code, screen) = seat.end();
+    assert_eq!(code, Some(3), "{screen}");
+    assert!(screen.contains("it waits for you, and is asked again then; come back with: "), "{screen}");
+    assert_eq!(desk.json(&["inbox"])["run"], json!("c-1"));
+
+    let mut seat = Seat::at(&desk, &["chat", "kitchen", "-c", "c"]);
+    seat.sees("May order run?");
+    seat.types(ENTER);
+    seat.sees("That is settled.");
+    seat.types(LEAVE);
+    assert_eq!(seat.end().0, Some(0));
+    let prompt = &desk.json(&["conversations", "show", "c"])["prompts"][1]["prompt"];
+    let said =
+        prompt["output"].as_array().unwrap().iter().filter(|entry| entry["output"]["text"] == json!("and hurry"));
+    assert_eq!((said.count(), &prompt["state"]), (1, &json!("completed")));
+}
+
+#[test]
+fn a_message_ends_what_waits_where_it_shall() {
+    let desk = Desk::new();
+    let mut seat = Seat::at(&desk, &["chat", "kitchen", "--busy", "cancel", "-c", "c"]);
+    seat.sees("say something, or /help");
+    seat.types("What can I cook tonight?\r");
+    seat.sees("which is missing.");
+    seat.types("Please order the cheese.\r");
+    seat.sees("Enter to choose");
+    seat.types(INTERRUPT);
+    seat.sees("order is left for later");
+    seat.types("never mind\r");
+    seat.sees("That is settled.");
+    assert!(seat.look().contains("■ cancelled"), "{}", seat.look());
+    seat.types(LEAVE);
+    assert_eq!(seat.end().0, Some(0));
+    assert_eq!(desk.json(&["show", "c-1"])["run"]["status"], json!("cancelled"));
+}
+
+#[test]
+fn an_approval_does_not_take_the_keys_of_whoever_writes() {
+    let desk = Desk::new();
+    let mut seat = talking(&desk);
+    seat.types("Please order the cheese.\rand also");
+    seat.sees("⏸ order needs approval: it costs 12 euros (/pending)");
+    seat.sees("› and also");
+    assert!(!seat.look().contains("May order run?"), "{}", seat.look());
+
+    // The first Ctrl-C takes away what was written, so the question can come.
+    seat.types(INTERRUPT);
+    seat.sees("May order run?");
+    seat.types(INTERRUPT);
+    seat.sees("order is left for later");
+    seat.types(INTERRUPT);
+    assert_eq!(seat.end().0, Some(3));
+}
+
+#[test]
+fn a_question_that_was_answered_elsewhere_goes_and_the_chat_goes_on() {
+    let desk = Desk::new();
+    let mut seat = asked(&desk);
+
+    desk.expect(&["approve", "c-1", "--by", "bob"], 0);
+
+    seat.sees("`Talk/0.0` waits no longer: it was approved by bob over cli");
+    seat.sees("That is settled.");
+    seat.types("/q\r");
+    assert_eq!(seat.end().0, Some(0));
+}
+
+#[test]
+fn what_was_written_is_found_again_and_a_pasted_text_is_one_message() {
+    let desk = Desk::new();
+    let mut first = seat(&desk);
+    first.types("\u{1b}[200~What can\r\nI cook?\u{1b}[201~");
+    first.sees("  I cook?");
+    first.types(ENTER);
+    first.sees("which is missing.");
+    first.types(LEAVE);
+    first.end();
+
+    let mut second = Seat::at(&desk, &["chat", "kitchen", "--history", "0"]);
+    second.sees("say something, or /help");
+    second.types(UP);
+    second.sees("  I cook?");
+    second.types(INTERRUPT);
+    second.sees("say something, or /help");
+    second.types(INTERRUPT);
+    assert_eq!(second.end().0, Some(0));
+    assert_eq!(desk.json(&["conversations", "show", "c"])["prompts"][0]["prompt"]["input"], json!("What can\nI cook?"));
+}
+
+#[test]
+fn what_is_said_elsewhere_comes_in() {
+    let desk = Desk::new();
+    let mut seat = talking(&desk);
+
+    let mut other = desk.command(&["chat", "kitchen", "-c", "c"]);
+    let mut other = other.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut other.stdin.take().unwrap(), b"From another place\n").unwrap();
+
+    seat.sees("› From another place");
+    seat.sees("May order run?");
+    assert_eq!(other.wait().unwrap().code(), Some(3));
+    seat.types(&[DOWN, DOWN, DOWN, ENTER].concat());
+    seat.sees("order is left for later");
+    seat.types(LEAVE);
+    assert_eq!(seat.end().0, Some(3));
+}
+
+#[test]
+fn a_chat_that_is_told_to_end_leaves_the_conversation() {
+    for told in ["-TERM", "-HUP"] {
+        let desk = Desk::new();
+        let mut seat = asked(&desk);
+
+        signal(&seat.child, told);
+        until(|| !seat.look().contains("Enter to choose"));
+        let (code, screen) = seat.end();
+
+        assert_eq!(code, Some(143), "{screen}");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("order"), "nobody has decided");
+    }
+}
+
+#[test]
+fn a_conversation_in_memory_leaves_nothing() {
+    let desk = Desk::new();
+    let mut seat = Seat::at(&desk, &["chat", "kitchen", "--memory"]);
+    seat.sees("say something, or /help");
+    seat.types("What can I cook tonight?\r");
+    seat.sees("which is missing.");
+    seat.types("/new\r");
+    seat.sees("new conversation ");
+    seat.types("/id\r");
+    seat.sees(", in memory alone");
+    seat.types(LEAVE);
+    let (code, screen) = seat.end();
+
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(!screen.contains("come back with"), "{screen}");
+    assert_eq!(std::fs::read_dir(desk.0.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,102 @@
+//! Questions in the middle of a chat: an approval takes the terminal for itself, and gives it back.
+
+use positronic_core::record::{Pending, PendingKind};
+use tokio::time::MissedTickBehavior;
+
+use super::keys::Keys;
+use super::table::Table;
+use crate::answers::{Answer, Recall, ask};
+use crate::display::{Line, Tone};
+use crate::failure::Failure;
+use crate::interrupts::Interrupt;
+use crate::session::settled;
+
+/// How often it is looked whether a question is still one.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(80);
+/// How long a terminal may take to take a question back.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Says whether a person can answer.
+pub(crate) fn for_person(pending: &Pending) -> bool {
+    match &pending.kind {
+        PendingKind::Approval { .. } | PendingKind::More { .. } => true,
+        PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
+    }
+}
+
+const fn is_approval(pending: &Pending) -> bool {
+    matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::More { .. })
+}
+
+impl<S> Table<'_, S>
+where
+    S: futures::Stream<Item = positronic_core::sink::Live> + Unpin,
+{
+    /// Asks for the next approval that was not left for later. Whoever is writing is not interrupted: what they type would
+    /// answer. Returns what has told the process to end meanwhile.
+    pub(super) async fn ask_what_waits(&mut self) -> Result<Option<Interrupt>, Failure> {
+        let is_free = self.editor.is_empty() && self.sending.is_none() && self.outbox.is_empty();
+        let is_new =
+            |pending: &&Pending| is_approval(pending) && !self.left.contains(&(pending.call.clone(), pending.since));
+        match self.waiting.iter().find(is_new).filter(|_| is_free).cloned() {
+            Some(pending) => self.ask(pending).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Puts a question to the person, and takes it back where somebody answers elsewhere.
+    pub(super) async fn ask(&mut self, pending: Pending) -> Result<Option<Interrupt>, Failure> {
+        let Some(run) = self.run.clone() else { return Ok(None) };
+        let place = self.live.view().trail(&pending.call);
+        let colour = self.live.style().colour;
+        // It begins with an empty line, as all that is said does.
+        self.live.print(&[Line::default()])?;
+        drop(self.keys.take());
+        let (question, recall) = (pending.clone(), Recall::default());
+        let taken_back = recall.clone();
+        let mut answer = tokio::task::spawn_blocking(move || ask(&question, &place, true, colour, taken_back));
+        let mut ticks = tokio::time::interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let is_open = || run.pending().iter().any(|open| open.call == pending.call && open.since == pending.since);
+        let mut told = None;
+        let answered = loop {
+            tokio::select! {
+                biased;
+                Some(interrupt) = self.interrupts.recv() => {
+                    told = (interrupt == Interrupt::System).then_some(interrupt);
+                    break None;
+                }
+                _ = ticks.tick() => if !is_open() { break None },
+                answer = &mut answer => {
+                    break Some(answer.map_err(|error| Failure::Run { message: error.to_string() })?);
+                }
+            }
+        };
+        if answered.is_none() {
+            recall.set();
+            // A terminal that is gone never answers.
+            _ = tokio::time::timeout(PATIENCE, answer).await;
+        }
+        if told.is_some() {
+            return Ok(told);
+        }
+        self.keys = Some(Keys::read(self.typing.clone())?);
+        match answered {
+            Some(Ok(Answer::Signal(kind))) => self.signal(kind).await?,
+            Some(Ok(Answer::Stop)) => self.cancel().await?,
+            // A terminal that fails is gone.
+            Some(Err(_)) => return Ok(Some(Interrupt::System)),
+            None if !is_open() => {
+                let log = run.events(pending.since).await?;
+                let what = settled(log.iter().map(|event| &**event), &pending.call);
+                self.say(Tone::Warn, &format!("`{}` waits no longer: {what}", pending.call))?;
+                self.watch();
+            }
+            Some(Ok(Answer::Later | Answer::Interrupted | Answer::Recalled)) | None => {
+                self.left.insert((pending.call.clone(), pending.since));
+                self.say(Tone::Dim, &format!("{} is left for later: /pending asks again", pending.tool))?;
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,212 @@
+//! What a chat knows: which conversation it is, with which brain, and where its things lie.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use positronic_core::plan::Plan;
+use positronic_core::record::{Actor, FileOutput, PriceTable, RunId, RunSummary, Timestamp};
+use positronic_core::runner::{Busy, Control, Conversation, ConversationError, ResumeError, Run, Runner};
+use positronic_core::store::{PendingFilter, Waiter};
+use serde_json::Value;
+
+use super::files::Folder;
+use crate::commands::{form, refuse_known, started, write};
+use crate::conversations::Recorded;
+use crate::display::Style;
+use crate::display::figures::{many, size, tokens};
+use crate::display::text::{one_line, shorten, width};
+use crate::failure::Failure;
+use crate::kept::{self, Kept};
+use crate::lists::question;
+use crate::prices::told;
+use crate::ui::Ui;
+
+/// A conversation that somebody sits at.
+pub(crate) struct Desk {
+    pub(crate) kept: Kept,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) options: Value,
+    pub(crate) id: String,
+    pub(crate) user: Option<String>,
+    pub(crate) actor: Actor,
+    pub(crate) busy: Busy,
+    /// The folder around those of the conversations' files.
+    pub(crate) around: PathBuf,
+    pub(crate) prices: PriceTable,
+    /// Writes nothing, and knows how this program is called.
+    pub(crate) words: Ui,
+}
+
+impl Desk {
+    pub(super) fn control(&self) -> Control {
+        self.kept.control()
+    }
+
+    pub(super) fn conversation(&self, runner: &Runner) -> Conversation {
+        let conversation = runner.conversation(self.id.as_str()).actor(self.actor.clone()).busy(self.busy);
+        match &self.user {
+            Some(user) => conversation.user(user.as_str()),
+            None => conversation,
+        }
+    }
+
+    pub(super) async fn recorded(&self) -> Result<Recorded, Failure> {
+        Recorded::read(&self.control(), &self.id).await
+    }
+
+    /// Returns the conversation's last run.
+    pub(super) async fn last(&self) -> Result<Option<RunSummary>, Failure> {
+        Ok(self.control().conversation(&self.id).await?.into_iter().next())
+    }
+
+    /// Goes on with a run that is not over, or looks at it where another worker has it or its brain is not here.
+    pub(super) async fn take_up(&self, runner: &Runner, run: &RunId) -> Result<Run<Value>, Failure> {
+        match runner.resume(run).await {
+            Ok(run) => Ok(run),
+            Err(ResumeError::Store(error)) => Err(error.into()),
+            Err(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::NoBrain { .. }) => {
+                Ok(runner.open(run).await?)
+            }
+            Err(error) => Err(Failure::Refused { message: error.to_string(), hints: Vec::new() }),
+        }
+    }
+
+    /// Writes the command that comes back to this conversation.
+    pub(crate) fn back(&self) -> String {
+        self.words.command(&["chat", &self.plan.title, "--conversation", &self.id])
+    }
+
+    pub(super) fn identity(&self) -> String {
+        if !self.kept.lasts() {
+            return format!("conversation {}, in memory alone", self.id);
+        }
+        format!("conversation {}\ncome back with: {}", self.id, self.back())
+    }
+
+    /// Writes the last `most` runs as a transcript.
+    pub(super) async fn history(&self, most: usize, style: &Style, now: Timestamp) -> Result<String, Failure> {
+        Ok(self.recorded().await?.text(most, style, false, now))
+    }
+
+    /// Lists the tools that the model had when it was asked last.
+    pub(super) async fn tools(&self, columns: usize, unicode: bool) -> Result<String, Failure> {
+        let Some(tools) = self.recorded().await?.tools()? else { return Ok("no model was asked yet".to_owned()) };
+        if tools.is_empty() {
+            return Ok("the model had no tools when it was asked last".to_owned());
+        }
+        let names: Vec<String> = tools.iter().map(|tool| one_line(tool.id.as_str(), unicode)).collect();
+        let column = names.iter().map(|name| width(name)).max().unwrap_or(0).min(columns / 3);
+        let mut text = String::new();
+        for (tool, name) in tools.iter().zip(names) {
+            let gap = " ".repeat(column.saturating_sub(width(&name)));
+            let line = format!("{name}{gap}  {}", one_line(&tool.description, unicode));
+            _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
+        }
+        Ok(text)
+    }
+
+    /// Says what the last answer and the conversation used and cost.
+    pub(super) async fn usage(&self) -> Result<String, Failure> {
+        let recorded = self.recorded().await?;
+        if recorded.runs.is_empty() {
+            return Ok("nothing was said yet".to_owned());
+        }
+        let (last, all) = recorded.costs(&self.prices);
+        let mut text = String::new();
+        for (what, costs) in [("last answer", &last), ("conversation", &all)] {
+            let spent = costs.total();
+            let usage = spent.usage;
+            let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
+            for (name, count) in [("cached", usage.cached), ("reasoning", usage.reasoning)] {
+                if count > 0 {
+                    _ = write!(line, ", {count} {name}");
+                }
+            }
+            if spent.calls > 0 {
+                _ = write!(line, "; {}", told(costs));
+            }
+            _ = writeln!(text, "{line}");
+        }
+        Ok(text)
+    }
+
+    /// Lists what waits for somebody in this conversation.
+    pub(super) async fn waiters(&self) -> Result<Vec<Waiter>, Failure> {
+        let Some(last) = self.last().await?.filter(|last| !last.status.is_over()) else { return Ok(Vec::new()) };
+        Ok(self.control().store().pending(&PendingFilter::builder().run(last.run).build()).await?)
+    }
+
+    /// Says what waits for somebody.
+    pub(super) fn waiting(waiters: &[Waiter]) -> String {
+        if waiters.is_empty() {
+            return "nothing waits".to_owned();
+        }
+        let line = |waiter: &Waiter| format!("{} {}", waiter.pending.tool, question(&waiter.pending));
+        waiters.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Saves the files that are not saved, and lists all of them.
+    pub(super) async fn files(&self, unicode: bool) -> Result<String, Failure> {
+        let files = self.recorded().await?.files();
+        if files.is_empty() {
+            return Ok(format!("there are no files yet; they are saved in {}", kept::told(self.folder().path())));
+        }
+        let mut text = String::new();
+        for file in &files {
+            let place = match self.save(file).await? {
+                Some(path) => kept::told(&path),
+                None => file.uri.clone(),
+            };
+            let what = format!("{} ({}, {})", file.name, file.media_type, size(file.size));
+            _ = writeln!(text, "{}  {}", one_line(&what, unicode), one_line(&place, unicode));
+        }
+        Ok(text)
+    }
+
+    /// Saves a file, where its bytes are kept here, and returns where it lies.
+    pub(super) async fn save(&self, file: &FileOutput) -> Result<Option<PathBuf>, Failure> {
+        let Some(bytes) = self.bytes(file).await? else { return Ok(None) };
+        let saved = self.folder().save(&file.name, &bytes);
+        saved.map(Some).map_err(|source| Failure::File {
+            path: self.folder().path().to_owned(),
+            doing: "cannot take the file",
+            source,
+        })
+    }
+
+    #[expect(clippy::unused_async, reason = "the store keeps no bytes yet")]
+    async fn bytes(&self, _: &FileOutput) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(None)
+    }
+
+    fn folder(&self) -> Folder {
+        Folder::new(&self.around, &self.id)
+    }
+
+    /// Writes the conversation into a file.
+    pub(super) async fn export(&self, file: &str) -> Result<String, Failure> {
+        if file.is_empty() {
+            return Ok("say into which file: /export talk.md, or /export talk.json".to_owned());
+        }
+        let file = Path::new(file);
+        refuse_known(Some(file), false)?;
+        write(file, &self.recorded().await?, form(Some(file)), false)?;
+        Ok(format!("wrote the conversation to {}", file.display()))
+    }
+}
+
+/// Says why a message was not taken.
+pub(super) fn untaken(error: ConversationError) -> Failure {
+    match error {
+        ConversationError::NotYours { conversation } => Failure::Refused {
+            message: format!("the conversation `{conversation}` belongs to another user"),
+            hints: vec!["say whose it is with --user, or begin another one with --conversation".to_owned()],
+        },
+        ConversationError::Start(error) => started(error),
+        ConversationError::Store(error) => error.into(),
+        ConversationError::Signal(error) => error.into(),
+        ConversationError::Resume(ResumeError::Store(error)) => error.into(),
+        other => Failure::Refused { message: other.to_string(), hints: Vec::new() },
+    }
+}

@@ -1,0 +1,53 @@
+//! What is typed, read on a thread of its own, which can be stopped so that a question has the keys for itself.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossterm::event::{Event, poll, read};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::answers::Raw;
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The keyboard, for as long as this is held.
+pub(super) struct Keys {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    _raw: Raw,
+}
+
+impl Keys {
+    /// Begins to read; what was read goes to `typed`. A terminal that is gone is the last thing that is read.
+    pub(super) fn read(typed: UnboundedSender<io::Result<Event>>) -> io::Result<Self> {
+        let raw = Raw::enter()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
+            while !stopped.load(Ordering::Acquire) {
+                let event = match poll(LOOK) {
+                    Ok(false) => continue,
+                    Ok(true) => read(),
+                    Err(error) => Err(error),
+                };
+                let is_gone = event.is_err();
+                if typed.send(event).is_err() || is_gone {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { stop, thread: Some(thread), _raw: raw })
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // Whoever reads next must be alone.
+        _ = self.thread.take().map(JoinHandle::join);
+    }
+}

@@ -1,0 +1,261 @@
+//! A chat line by line: each line of stdin is a message, each answer a text on stdout.
+//!
+//! It ends with the lines, or with a message that is not answered to its end: what comes after such a one would be said to
+//! somebody who has not heard it.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use positronic_core::projection::Prompts;
+use positronic_core::record::{Body, Event, Opening, Path, RunId, Seq, Status};
+use positronic_core::runner::{Ids as _, Runner, UuidIds};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::desk::{Desk, untaken};
+use super::slash::{Slash, Written, written};
+use crate::commands::{ended, left_by};
+use crate::conversations::{new_id, plain};
+use crate::display::text::sanitise;
+use crate::failure::{Exit, Failure};
+use crate::interrupts::{Interrupt, interrupts};
+use crate::kept::told;
+use crate::models::Tape;
+use crate::session::{Ending, Role, Sitting, session};
+use crate::ui::Ui;
+
+/// How the lines are told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) json: bool,
+    pub(crate) plain: bool,
+}
+
+/// Reads messages until there are no more, and says them one after the other.
+pub(crate) fn lines(
+    runtime: &Runtime,
+    desk: &mut Desk,
+    runner: &Runner,
+    tape: &Tape,
+    manner: Manner,
+    ui: &mut Ui,
+) -> Result<Exit, Failure> {
+    let by_hand = ui.settings.stdin_is_terminal;
+    let mut reader = Reader::new(std::mem::replace(&mut ui.input, Box::new(std::io::empty())));
+    let mut interrupts = runtime.block_on(async { interrupts() });
+    let before = runtime.block_on(desk.last())?.filter(|last| last.status == Status::Running);
+    if let Some(row) = before {
+        // What is decided is answered before somebody says more; what waits is answered behind what is said.
+        let exit = answered(runtime, desk, runner, tape, manner, Words::Before(row.run), ui)?;
+        if matches!(exit, Exit::Interrupted | Exit::Told) {
+            return Ok(exit);
+        }
+    }
+    loop {
+        if by_hand {
+            ui.lines("> ")?;
+        }
+        let line = match runtime.block_on(reader.next(&mut interrupts)) {
+            Next::Line(line) => line,
+            Next::End => return Ok(Exit::Done),
+            Next::Failed(source) => {
+                return Err(Failure::File { path: "stdin".into(), doing: "cannot be read", source });
+            }
+            Next::Told(how) => return Ok(left_by(how)),
+        };
+        let text = match if by_hand { written(&line) } else { Written::Message(line) } {
+            Written::Message(text) => text,
+            Written::Unknown(said) => {
+                ui.notice(&said)?;
+                continue;
+            }
+            Written::Command(Slash::Quit, _) => return Ok(Exit::Done),
+            Written::Command(slash, argument) => match runtime.block_on(carried_out(desk, slash, &argument, ui)) {
+                Ok(Some(again)) => again,
+                Ok(None) => continue,
+                Err(Failure::Output(error)) => return Err(error.into()),
+                Err(failure) => {
+                    ui.failure(&failure)?;
+                    continue;
+                }
+            },
+        };
+        let exit = answered(runtime, desk, runner, tape, manner, Words::Now(text), ui)?;
+        // What was told while the run went on was for the run.
+        while interrupts.try_recv().is_ok() {}
+        if exit != Exit::Done {
+            return Ok(exit);
+        }
+    }
+}
+
+/// Carries out a command; what it returns is to be said.
+async fn carried_out(desk: &mut Desk, slash: Slash, argument: &str, ui: &mut Ui) -> Result<Option<String>, Failure> {
+    let said = match slash {
+        Slash::New => {
+            desk.id = new_id(&desk.control()).await?;
+            format!("new conversation {}", desk.id)
+        }
+        Slash::Retry => match desk.recorded().await?.last_message() {
+            Some(text) => return Ok(Some(text)),
+            None => "nothing was said yet".to_owned(),
+        },
+        Slash::Cancel => "no answer is running".to_owned(),
+        other => desk.tell(other, argument, ui.err_columns(), ui.settings.unicode).await?,
+    };
+    ui.lines(&said)?;
+    Ok(None)
+}
+
+/// What is answered.
+enum Words {
+    /// What is said now.
+    Now(String),
+    /// What was said before, in a run that is not over.
+    Before(RunId),
+}
+
+/// Shows the progress of an answer, and writes it.
+fn answered(
+    runtime: &Runtime,
+    desk: &Desk,
+    runner: &Runner,
+    tape: &Tape,
+    manner: Manner,
+    words: Words,
+    ui: &mut Ui,
+) -> Result<Exit, Failure> {
+    let known = runtime.block_on(known(desk))?;
+    let id = matches!(words, Words::Now(_)).then(|| UuidIds.signal().to_string());
+    let sitting = Sitting {
+        tape,
+        played: false,
+        actor: &desk.actor,
+        lasts: desk.kept.lasts(),
+        role: Role::Runs,
+        plain: manner.plain,
+        json: manner.json,
+        several: true,
+    };
+    let begin = async |runner: Runner| match words {
+        Words::Before(run) => desk.take_up(&runner, &run).await,
+        Words::Now(text) => {
+            let (plan, options) = (Arc::clone(&desk.plan), desk.options.clone());
+            let opening = Opening { text, id: id.clone() };
+            desk.conversation(&runner).send_plan(plan, options, opening).await.map_err(untaken)
+        }
+    };
+    let (run, ending) = runtime.block_on(session(runner, begin, &sitting, ui))?;
+    let log = runtime.block_on(desk.control().events(&run, Seq(0)))?;
+    let prompts = Prompts::of(log.iter().map(|event| &**event));
+    let before = known.filter(|(known, _)| *known == run).map(|(_, prompts)| prompts);
+    let outputs = |path: &Path| before.as_ref().and_then(|before| before.get(path)).map_or(0, |one| one.output.len());
+    let answer = plain(&prompts, outputs);
+    for file in log.iter().filter_map(|event| file(event)) {
+        if let Some(path) = runtime.block_on(desk.save(file))? {
+            ui.notice(&format!("saved {} as {}", file.name, told(&path)))?;
+        }
+    }
+    if manner.json {
+        let status = runtime.block_on(desk.control().store().run(&run))?.status;
+        ui.json_line(&json!({"run": run, "status": status, "text": answer}))?;
+    } else if !answer.is_empty() {
+        ui.tell(&sanitise(&answer, ui.settings.unicode))?;
+    }
+    match ending {
+        Ending::Completed(result) => {
+            if !manner.json && answer.is_empty() && result != Value::Null {
+                ui.document(&result)?;
+            }
+            if id.is_some_and(|id| !log.iter().any(|event| is_heard(event, &id))) {
+                ui.notice(
+                    "the brain did not take the message: its loop begins with an input of its own, or it has none",
+                )?;
+            }
+            Ok(Exit::Done)
+        }
+        Ending::Left(pending) if desk.kept.lasts() => {
+            let exit = ended(&desk.kept, &run, Ending::Left(pending), &Tape::None, manner.json, ui)?;
+            ui.lines(&format!("or in the chat: {}", desk.back()))?;
+            Ok(exit)
+        }
+        other => ended(&desk.kept, &run, other, &Tape::None, manner.json, ui),
+    }
+}
+
+/// Returns what the run that is not over has shown already.
+async fn known(desk: &Desk) -> Result<Option<(RunId, Prompts)>, Failure> {
+    let Some(last) = desk.last().await?.filter(|last| !last.status.is_over()) else { return Ok(None) };
+    let log = desk.control().events(&last.run, Seq(0)).await?;
+    Ok(Some((last.run, Prompts::of(log.iter().map(|event| &**event)))))
+}
+
+const fn file(event: &Event) -> Option<&positronic_core::record::FileOutput> {
+    match &event.body {
+        Body::LoopOutput { output: positronic_core::record::SideOutput::File(file), .. } => Some(file),
+        _ => None,
+    }
+}
+
+fn is_heard(event: &Event, id: &str) -> bool {
+    matches!(
+        &event.body,
+        Body::LoopStart { message_id: Some(heard), .. } | Body::LoopMessage { message_id: Some(heard), .. } if heard == id
+    )
+}
+
+/// Reads one line when it is asked to, so that a question can have the keys in between.
+struct Reader {
+    ask: Sender<()>,
+    lines: UnboundedReceiver<Option<std::io::Result<String>>>,
+}
+
+enum Next {
+    Line(String),
+    End,
+    Failed(std::io::Error),
+    Told(Interrupt),
+}
+
+impl Reader {
+    fn new(input: Box<dyn Read + Send>) -> Self {
+        let (ask, asked) = channel();
+        let (sender, lines) = unbounded_channel();
+        std::thread::spawn(move || {
+            let mut input = BufReader::new(input);
+            while let Ok(()) = asked.recv() {
+                let mut bytes = Vec::new();
+                let line = match input.read_until(b'\n', &mut bytes) {
+                    Ok(0) => None,
+                    Ok(_) => Some(Ok(String::from_utf8_lossy(&bytes).into_owned())),
+                    Err(error) => Some(Err(error)),
+                };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { ask, lines }
+    }
+
+    /// Returns the next line that says something.
+    async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Next {
+        loop {
+            if self.ask.send(()).is_err() {
+                return Next::End;
+            }
+            tokio::select! {
+                biased;
+                Some(how) = interrupts.recv() => return Next::Told(how),
+                line = self.lines.recv() => match line.flatten() {
+                    Some(Ok(line)) if line.trim().is_empty() => {}
+                    Some(Ok(line)) => return Next::Line(line.trim_end_matches(['\r', '\n']).to_owned()),
+                    Some(Err(error)) => return Next::Failed(error),
+                    None => return Next::End,
+                },
+            }
+        }
+    }
+}

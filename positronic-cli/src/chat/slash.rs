@@ -1,0 +1,158 @@
+//! What begins with `/` in a chat: commands, found by their name, or by what may have been meant.
+
+use std::fmt::Write as _;
+
+use crate::suggest::{did_you_mean, nearest};
+
+/// A command of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slash {
+    Help,
+    History,
+    Tools,
+    Usage,
+    Files,
+    Pending,
+    Retry,
+    Cancel,
+    Export,
+    Id,
+    New,
+    Quit,
+}
+
+/// The commands: name, what may follow, and what it does.
+const ALL: [(Slash, &str, &str, &str); 12] = [
+    (Slash::Help, "help", "", "what can be said here"),
+    (Slash::History, "history", "[NUMBER]", "all that was said, or the last so many messages"),
+    (Slash::Tools, "tools", "", "the tools that the model had when it was asked last"),
+    (Slash::Usage, "usage", "", "tokens and cost of the last answer and of the conversation"),
+    (Slash::Files, "files", "", "the files of the conversation, and where they are saved"),
+    (Slash::Pending, "pending", "", "what waits for somebody, and asks you where you can answer"),
+    (Slash::Retry, "retry", "", "says the last message again"),
+    (Slash::Cancel, "cancel", "", "ends the answer that is not over"),
+    (Slash::Export, "export", "FILE", "writes the conversation into a file: .md or .json"),
+    (Slash::Id, "id", "", "the conversation's id, and how to come back to it"),
+    (Slash::New, "new", "", "begins another conversation"),
+    (Slash::Quit, "quit", "", "leaves; the conversation stays"),
+];
+
+/// Other names of commands.
+const ALSO: [(&str, Slash); 4] =
+    [("exit", Slash::Quit), ("q", Slash::Quit), ("?", Slash::Help), ("stop", Slash::Cancel)];
+
+/// What a person has written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// A message.
+    Message(String),
+    /// A command, with what stands behind it.
+    Command(Slash, String),
+    /// Something that looks like a command and is none, with a sentence about it.
+    Unknown(String),
+}
+
+/// Reads what a person has written. Two slashes stand for one that is said.
+pub(super) fn written(text: &str) -> Written {
+    let Some(rest) = text.trim().strip_prefix('/') else { return Written::Message(text.to_owned()) };
+    if rest.starts_with('/') {
+        return Written::Message(rest.to_owned());
+    }
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    match named(&name.to_lowercase()) {
+        Some(slash) => Written::Command(slash, argument.trim().to_owned()),
+        None => {
+            let near = nearest(name, ALL.iter().map(|(_, known, _, _)| *known));
+            let near: Vec<String> = near.iter().map(|name| format!("/{name}")).collect();
+            let near: Vec<&str> = near.iter().map(String::as_str).collect();
+            let meant = did_you_mean(&near).unwrap_or_else(|| "`/help` lists what there is".to_owned());
+            Written::Unknown(format!("there is no command `/{name}`; {meant} (`//` says a slash)"))
+        }
+    }
+}
+
+/// Finds a command by its name, or by the beginning of one name alone.
+fn named(name: &str) -> Option<Slash> {
+    let exact = ALL.iter().find(|(_, known, _, _)| *known == name).map(|(slash, ..)| *slash);
+    let also = || ALSO.iter().find(|(known, _)| *known == name).map(|(_, slash)| *slash);
+    exact.or_else(also).or_else(|| match &*beginning(name) {
+        [only] if !name.is_empty() => named(only),
+        _ => None,
+    })
+}
+
+fn beginning(name: &str) -> Vec<&'static str> {
+    ALL.iter().map(|(_, known, _, _)| *known).filter(|known| known.starts_with(name)).collect()
+}
+
+/// Completes the name of a command as far as it is certain, and lists what it may be where it is not.
+pub(super) fn complete(text: &str) -> Option<(String, Vec<String>)> {
+    let name = text.strip_prefix('/').filter(|name| !name.contains(char::is_whitespace))?;
+    let known = beginning(name);
+    match &*known {
+        [] => None,
+        [only] => Some((format!("/{only} "), Vec::new())),
+        [first, ..] => {
+            let shared = (0..=first.len())
+                .rev()
+                .find(|end| first.get(..*end).is_some_and(|start| known.iter().all(|known| known.starts_with(start))));
+            let start = first.get(..shared.unwrap_or(0)).unwrap_or_default();
+            Some((format!("/{start}"), known.iter().map(|name| format!("/{name}")).collect()))
+        }
+    }
+}
+
+/// Says what there is.
+pub(super) fn help() -> String {
+    let called: Vec<String> = ALL.iter().map(|(_, name, argument, _)| format!("/{name} {argument}")).collect();
+    let column = called.iter().map(|called| called.trim_end().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (called, (_, _, _, what)) in called.iter().zip(ALL) {
+        _ = writeln!(text, "{:<column$}  {what}", called.trim_end());
+    }
+    text + "\nEnter sends, Alt-Enter or Ctrl-J begins a line, the arrow keys find what was written before. Ctrl-C ends the \
+            answer that is running, or leaves where there is none; Ctrl-D leaves. A message that begins with a slash is \
+            written with two."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_found_by_its_name_or_its_beginning() {
+        let command = |slash, rest: &str| Written::Command(slash, rest.to_owned());
+
+        assert_eq!(written("/help"), command(Slash::Help, ""));
+        assert_eq!(written(" /HIS 3 "), command(Slash::History, "3"));
+        assert_eq!(written("/export talk.md"), command(Slash::Export, "talk.md"));
+        assert_eq!(written("/exit"), command(Slash::Quit, ""));
+        assert_eq!(written("/stop"), command(Slash::Cancel, ""));
+        assert_eq!(written("a /help"), Written::Message("a /help".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused_and_two_slashes_say_one() {
+        let Written::Unknown(said) = written("/tolls") else { panic!("it is no command") };
+        assert_eq!(said, "there is no command `/tolls`; did you mean `/tools`? (`//` says a slash)");
+        let Written::Unknown(said) = written("/etc/passwd is a file") else { panic!("it is no command") };
+        assert_eq!(said, "there is no command `/etc/passwd`; `/help` lists what there is (`//` says a slash)");
+        assert!(matches!(written("/"), Written::Unknown(_)));
+        assert!(matches!(written("/e"), Written::Command(Slash::Export, _)));
+        assert!(matches!(written("/h"), Written::Unknown(_)), "it may be /help or /history");
+        assert_eq!(written("//etc/passwd is a file"), Written::Message("/etc/passwd is a file".to_owned()));
+    }
+
+    #[test]
+    fn tab_writes_what_is_certain() {
+        assert_eq!(complete("/us"), Some(("/usage ".to_owned(), Vec::new())));
+        assert_eq!(complete("/h"), Some(("/h".to_owned(), vec!["/help".to_owned(), "/history".to_owned()])));
+        assert_eq!(complete("/hel").map(|(text, _)| text).as_deref(), Some("/help "));
+        assert_eq!((complete("hello"), complete("/x"), complete("/export f")), (None, None, None));
+    }
+
+    #[test]
+    fn help_names_every_command() {
+        insta::assert_snapshot!(help());
+    }
+}

@@ -1,0 +1,513 @@
+//! A chat at a terminal: the answer streams above the lines in which the next message is written.
+
+use std::collections::{HashSet, VecDeque};
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crossterm::event::{Event as Typed, KeyEventKind};
+use futures::future::BoxFuture;
+use futures::{Stream, StreamExt as _};
+use positronic_core::record::{Body, Event, Opening, Path, Pending, RunId, Seq, SideOutput, SignalKind, Status};
+use positronic_core::runner::{Clock as _, ConversationError, Ids as _, Run, Runner, Settled, SystemClock, UuidIds};
+use positronic_core::sink::{ChannelSink, Live as Shown};
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+
+use super::desk::{Desk, untaken};
+use super::editor::{Editor, Step};
+use super::keys::Keys;
+use super::past::Past;
+use super::slash::{Written, complete, written};
+use crate::conversations::plain;
+use crate::display::text::{sanitise, wrap};
+use crate::display::{Line, Live, Tone};
+use crate::failure::Failure;
+use crate::interrupts::{Interrupt, interrupts};
+use crate::kept::told;
+use crate::screen::size;
+use crate::ui::Ui;
+
+/// How often the screen is repainted, and after how many times it is looked for prompts of others.
+const TICK: Duration = Duration::from_millis(80);
+const LOOK: u32 = 12;
+/// How many events and pieces may be on their way to the screen.
+const ROOM: usize = 4096;
+
+/// How somebody left.
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// What tells the process to end, where it is not the person.
+    pub(crate) told: Option<Interrupt>,
+    /// Whether a call waits for a person.
+    pub(crate) waits: bool,
+    /// Whether anything was said in the conversation.
+    pub(crate) said: bool,
+}
+
+/// Sits at a conversation until somebody leaves it.
+pub(crate) async fn table(desk: &mut Desk, runner: Runner, history: usize, ui: &mut Ui) -> Result<Left, Failure> {
+    let style = ui.style();
+    let past = Past::of(desk.kept.path.as_deref());
+    let known = before(desk, history, ui).await?;
+    let (sink, stream) = ChannelSink::new(ROOM);
+    let (columns, rows) = size();
+    let apart = !ui.settings.stdout_is_terminal;
+    let live = Live::of_talk(&mut *ui.err as &mut (dyn Write + Send), style, columns, rows);
+    let (typing, typed) = unbounded_channel();
+    let mut table = Table {
+        runner: runner.sink(sink),
+        stream,
+        live,
+        out: apart.then_some(&mut *ui.out),
+        editor: Editor::new(past.read()),
+        past,
+        keys: Some(Keys::read(typing.clone())?),
+        typing,
+        typed,
+        interrupts: interrupts(),
+        run: None,
+        known,
+        seen: Seq(0),
+        settled: None,
+        open: false,
+        waiting: Vec::new(),
+        left: HashSet::new(),
+        outbox: VecDeque::new(),
+        sending: None,
+        unheard: Vec::new(),
+        hint: None,
+        stopping: false,
+        desk,
+    };
+    let left = table.sit().await;
+    // Whatever went wrong, the terminal is given back first.
+    let shown = table.live.finish();
+    drop(table.keys.take());
+    let left = left?;
+    shown?;
+    Ok(left)
+}
+
+/// Shows what was said before, but for a run that is not over, which is shown live. Returns the last run that was.
+async fn before(desk: &Desk, history: usize, ui: &mut Ui) -> Result<Option<RunId>, Failure> {
+    let mut recorded = desk.recorded().await?;
+    let is_new = recorded.runs.is_empty();
+    let goes_on = if is_new { "new conversation" } else { "conversation" };
+    ui.notice(&format!("{} · {goes_on} {} · /help", desk.plan.title, desk.id))?;
+    if recorded.runs.last().is_some_and(|(row, _)| !row.status.is_over()) {
+        recorded.runs.pop();
+    }
+    let all = recorded.runs.len();
+    if all > history {
+        ui.notice(&format!("{} earlier; /history shows all", all - history))?;
+    }
+    let (columns, _) = size();
+    let style = crate::display::Style {
+        width: columns.saturating_sub(1).clamp(2, 200),
+        stream_lines: usize::MAX,
+        ..ui.style()
+    };
+    let text = recorded.text(history, &style, false, SystemClock.now());
+    ui.err.write_all(text.as_bytes())?;
+    Ok(recorded.runs.last().map(|(row, _)| row.run.clone()))
+}
+
+pub(super) struct Table<'a, S> {
+    pub(super) desk: &'a mut Desk,
+    pub(super) runner: Runner,
+    stream: S,
+    pub(super) live: Live<&'a mut (dyn Write + Send)>,
+    /// Takes the answers as plain text, where that goes elsewhere.
+    out: Option<&'a mut (dyn Write + Send)>,
+    pub(super) editor: Editor,
+    past: Past,
+    pub(super) keys: Option<Keys>,
+    pub(super) typing: UnboundedSender<io::Result<Typed>>,
+    typed: UnboundedReceiver<io::Result<Typed>>,
+    pub(super) interrupts: UnboundedReceiver<Interrupt>,
+    /// The run that is shown.
+    pub(super) run: Option<Run<Value>>,
+    /// The last run of the conversation that was shown.
+    pub(super) known: Option<RunId>,
+    /// The number of the next event for the screen.
+    seen: Seq,
+    /// Tells when the run is over or waits.
+    pub(super) settled: Option<BoxFuture<'static, Settled>>,
+    /// Whether the run that is shown is not over.
+    pub(super) open: bool,
+    /// What the run waits for.
+    pub(super) waiting: Vec<Pending>,
+    /// What was left for later.
+    pub(super) left: HashSet<(Path, Seq)>,
+    /// What is to be sent, one after the other.
+    pub(super) outbox: VecDeque<Opening>,
+    pub(super) sending: Option<JoinHandle<Result<Run<Value>, ConversationError>>>,
+    /// What was said and stands in no log yet.
+    pub(super) unheard: Vec<Opening>,
+    /// What the completion of a command may be.
+    pub(super) hint: Option<String>,
+    /// Whether the answer was cancelled from here and is not over yet.
+    stopping: bool,
+}
+
+/// Waits for something that is perhaps not there.
+async fn ready<F: Future + Unpin>(waited: &mut Option<F>) -> F::Output {
+    match waited {
+        Some(waited) => waited.await,
+        None => std::future::pending().await,
+    }
+}
+
+impl<S> Table<'_, S> {
+    pub(super) fn is_running(&self) -> bool {
+        self.open && self.run.as_ref().is_some_and(|run| run.status() == Status::Running)
+    }
+}
+
+impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
+    async fn sit(&mut self) -> Result<Left, Failure> {
+        self.look_around().await?;
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut turns = 0_u32;
+        loop {
+            tokio::select! {
+                biased;
+                Some(told) = self.interrupts.recv() => {
+                    let leaves = told == Interrupt::System || self.interrupted().await?;
+                    if leaves {
+                        return self.leave((told == Interrupt::System).then_some(told)).await;
+                    }
+                }
+                Some(typed) = self.typed.recv() => {
+                    // A terminal that is gone answers no more, and says so as an error.
+                    let Ok(typed) = typed else { return self.leave(Some(Interrupt::System)).await };
+                    if self.typed(typed).await? {
+                        return self.leave(None).await;
+                    }
+                    self.repaint()?;
+                }
+                sent = ready(&mut self.sending) => {
+                    self.sending = None;
+                    let sent = sent.map_err(|error| Failure::Run { message: error.to_string() })?;
+                    self.sent(sent).await?;
+                }
+                settled = ready(&mut self.settled) => {
+                    self.settled = None;
+                    self.settled(settled).await?;
+                }
+                _ = ticks.tick() => {
+                    turns = turns.wrapping_add(1);
+                    if turns.is_multiple_of(LOOK)
+                        && let Err(failure) = self.look_around().await
+                    {
+                        // It is tried again, and what is on the screen stays.
+                        self.hint = Some(failure.to_string());
+                    }
+                    self.repaint()?;
+                    if let Some(told) = self.ask_what_waits().await? {
+                        return self.leave(Some(told)).await;
+                    }
+                }
+                Some(live) = self.stream.next() => self.show(live).await?,
+            }
+        }
+    }
+
+    fn repaint(&mut self) -> Result<(), Failure> {
+        let (columns, rows) = size();
+        let foot = self.foot(columns, rows);
+        self.live.set_foot(foot);
+        Ok(self.live.tick(SystemClock.now(), columns, rows)?)
+    }
+
+    /// Says something beside the conversation.
+    pub(super) fn say(&mut self, tone: Tone, text: &str) -> Result<(), Failure> {
+        let style = *self.live.style();
+        let text = sanitise(text.trim_end(), style.unicode);
+        let lines: Vec<Line> = std::iter::once(Line::default())
+            .chain(wrap(&text, style.width).into_iter().map(|line| Line::new(0).with(tone, line)))
+            .collect();
+        Ok(self.live.print(&lines)?)
+    }
+
+    /// Says why something did not go well.
+    pub(super) fn fail(&mut self, failure: &Failure) -> Result<(), Failure> {
+        self.say(Tone::Bad, failure.prose().trim_end())
+    }
+
+    async fn typed(&mut self, typed: Typed) -> Result<bool, Failure> {
+        let step = match typed {
+            Typed::Key(key) if key.kind != KeyEventKind::Release => self.editor.key(key),
+            Typed::Paste(text) => {
+                self.editor.paste(&text);
+                Step::Open
+            }
+            _ => return Ok(false),
+        };
+        self.hint = None;
+        match step {
+            Step::Open => {}
+            Step::Send(text) => {
+                if self.past.add(&text).is_err() {
+                    self.hint = Some("what you write cannot be remembered: the file beside the store".to_owned());
+                }
+                return self.written(&text).await;
+            }
+            Step::Interrupt => return self.interrupted().await,
+            Step::Leave => return Ok(true),
+            Step::Redraw => self.live.clear()?,
+            Step::Complete => {
+                if let Some((text, choices)) = complete(&self.editor.text()) {
+                    self.editor.set(&text);
+                    self.hint = (!choices.is_empty()).then(|| choices.join("  "));
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Does what was written; says whether that is to leave.
+    async fn written(&mut self, text: &str) -> Result<bool, Failure> {
+        match written(text) {
+            Written::Message(text) => self.send(text),
+            Written::Unknown(said) => self.say(Tone::Warn, &said)?,
+            Written::Command(slash, argument) => match self.command(slash, &argument).await {
+                Ok(leaves) => return Ok(leaves),
+                Err(Failure::Output(error)) => return Err(error.into()),
+                Err(failure) => self.fail(&failure)?,
+            },
+        }
+        Ok(false)
+    }
+
+    /// Ends the answer that is running, or what is being written; says whether there is nothing of both.
+    async fn interrupted(&mut self) -> Result<bool, Failure> {
+        if self.is_running() {
+            if self.stopping {
+                return Ok(true);
+            }
+            self.outbox.clear();
+            self.unheard.clear();
+            self.cancel().await?;
+            self.stopping = true;
+        } else if self.editor.is_empty() {
+            return Ok(true);
+        } else {
+            self.editor.set("");
+        }
+        Ok(false)
+    }
+
+    pub(super) async fn cancel(&mut self) -> Result<(), Failure> {
+        self.signal(SignalKind::Cancel { reason: Some("from the chat".to_owned()) }).await
+    }
+
+    /// Sends a signal to the run that is shown; a refusal is said.
+    pub(super) async fn signal(&mut self, kind: SignalKind) -> Result<(), Failure> {
+        let Some(run) = self.run.clone() else { return Ok(()) };
+        if let Err(error) = run.signal(kind, self.desk.actor.clone()).await {
+            self.say(Tone::Warn, &Failure::from(error).to_string())?;
+        }
+        self.watch();
+        Ok(())
+    }
+
+    /// Says something in the conversation, after what was said before.
+    pub(super) fn send(&mut self, text: String) {
+        let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
+        self.unheard.push(opening.clone());
+        self.outbox.push_back(opening);
+        self.send_next();
+    }
+
+    fn send_next(&mut self) {
+        if self.sending.is_some() {
+            return;
+        }
+        let Some(opening) = self.outbox.pop_front() else { return };
+        let conversation = self.desk.conversation(&self.runner);
+        let (plan, options) = (std::sync::Arc::clone(&self.desk.plan), self.desk.options.clone());
+        self.sending = Some(tokio::spawn(async move { conversation.send_plan(plan, options, opening).await }));
+    }
+
+    async fn sent(&mut self, sent: Result<Run<Value>, ConversationError>) -> Result<(), Failure> {
+        match sent {
+            Ok(run) => self.adopt(run).await?,
+            Err(error) => {
+                // What was not taken can be sent again as it is.
+                let lost = self.unheard.pop();
+                self.fail(&untaken(error))?;
+                if let Some(opening) = lost.filter(|_| self.editor.is_empty()) {
+                    self.editor.set(&opening.text);
+                }
+            }
+        }
+        self.send_next();
+        Ok(())
+    }
+
+    /// Shows a run from now on.
+    async fn adopt(&mut self, run: Run<Value>) -> Result<(), Failure> {
+        let is_same = self.run.as_ref().is_some_and(|shown| shown.id() == run.id());
+        if !is_same {
+            // The end of the one before, which was perhaps cancelled by this.
+            self.fill().await?;
+            self.live.next_run()?;
+            (self.seen, self.stopping) = (Seq(0), false);
+            self.left.clear();
+            self.known = Some(run.id().clone());
+        }
+        (self.run, self.open) = (Some(run), true);
+        self.waiting.clear();
+        self.watch();
+        self.fill().await
+    }
+
+    /// Waits for what becomes of the run.
+    pub(super) fn watch(&mut self) {
+        self.waiting.clear();
+        if let Some(run) = self.run.clone().filter(|_| self.open) {
+            self.settled = Some(Box::pin(async move { run.settled().await }));
+        }
+    }
+
+    /// Finds the next run of the conversation that was begun elsewhere, or was not over when the chat began.
+    async fn look_around(&mut self) -> Result<(), Failure> {
+        if self.open || self.sending.is_some() {
+            return Ok(());
+        }
+        let runs = self.desk.control().conversation(&self.desk.id).await?;
+        let known = self.known.as_ref();
+        let newer = runs.iter().take_while(|row| Some(&row.run) != known).last();
+        if let Some(row) = newer {
+            let run = self.desk.take_up(&self.runner, &row.run).await?;
+            self.adopt(run).await?;
+        }
+        Ok(())
+    }
+
+    async fn show(&mut self, live: Shown) -> Result<(), Failure> {
+        let is_shown = |run: &RunId| self.run.as_ref().is_some_and(|shown| shown.id() == run);
+        match live {
+            Shown::Event(run, event) if is_shown(&run) && event.seq == self.seen => self.event(&event).await,
+            Shown::Event(run, event) if is_shown(&run) && event.seq > self.seen => self.fill().await,
+            Shown::Delta(run, delta) if is_shown(&run) => {
+                self.live.delta(&delta);
+                Ok(())
+            }
+            Shown::Event(..) | Shown::Delta(..) => Ok(()),
+        }
+    }
+
+    /// Shows what the log has and the screen has not.
+    async fn fill(&mut self) -> Result<(), Failure> {
+        let Some(run) = self.run.clone() else { return Ok(()) };
+        for event in run.events(self.seen).await? {
+            self.event(&event).await?;
+        }
+        Ok(())
+    }
+
+    async fn event(&mut self, event: &Event) -> Result<(), Failure> {
+        self.seen = event.seq.next();
+        self.live.event(event);
+        match &event.body {
+            Body::LoopStart { message_id: Some(id), .. } | Body::LoopMessage { message_id: Some(id), .. } => {
+                self.unheard.retain(|opening| opening.id.as_ref() != Some(id));
+            }
+            Body::LoopOutput { output: SideOutput::File(file), .. } => match self.desk.save(file).await {
+                Ok(Some(path)) => self.live.note(event, format!("saved as {}", told(&path))),
+                Ok(None) => {}
+                Err(failure) => self.fail(&failure)?,
+            },
+            _ => {}
+        }
+        // It waits no longer, or for something else.
+        if self.settled.is_none() && self.open {
+            self.watch();
+        }
+        Ok(())
+    }
+
+    async fn settled(&mut self, settled: Settled) -> Result<(), Failure> {
+        self.fill().await?;
+        match settled {
+            Settled::Completed(result) => self.over(Some(&result)),
+            Settled::Failed(_) | Settled::Cancelled => self.over(None),
+            Settled::Waiting(waiting) => {
+                self.settled = None;
+                self.waiting = waiting;
+                Ok(())
+            }
+            Settled::Paused => Ok(()),
+            Settled::Stopped(message) => {
+                self.open = false;
+                self.say(Tone::Bad, &format!("the answer had to stop: {message}; it goes on when the chat does"))
+            }
+        }
+    }
+
+    fn over(&mut self, result: Option<&Value>) -> Result<(), Failure> {
+        (self.open, self.stopping, self.settled) = (false, false, None);
+        self.live.next_run()?;
+        let Some(run) = self.run.clone() else { return Ok(()) };
+        if let Some(out) = &mut self.out {
+            let said = plain(&run.prompts(), |_| 0);
+            let said = if said.is_empty() { result.map(Value::to_string).unwrap_or_default() } else { said };
+            writeln!(out, "{}", sanitise(&said, true))?;
+            out.flush()?;
+        }
+        // What is still to be sent is heard later, or not at all.
+        let waits = |opening: &Opening| self.outbox.contains(opening);
+        if self.sending.is_none() && self.unheard.iter().any(|opening| !waits(opening)) {
+            self.unheard.retain(|opening| self.outbox.contains(opening));
+            self.say(
+                Tone::Warn,
+                "the brain did not take the message: its loop begins with an input of its own, or it has none",
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Leaves: an answer that is not over is let go of, or ended where it would end anyway.
+    async fn leave(&mut self, told: Option<Interrupt>) -> Result<Left, Failure> {
+        if self.is_running() && self.desk.kept.lasts() {
+            self.say(Tone::Dim, crate::session::AT_ONCE)?;
+        } else if self.is_running() {
+            self.cancel().await?;
+        }
+        let runner = self.runner.clone();
+        let mut released = std::pin::pin!(runner.release());
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                biased;
+                Some(_) = self.interrupts.recv() => break,
+                () = &mut released => break,
+                Some(typed) = self.typed.recv() => {
+                    let is_end = match typed {
+                        Ok(Typed::Key(key)) => matches!(self.editor.key(key), Step::Interrupt | Step::Leave),
+                        Ok(_) => false,
+                        Err(_) => true,
+                    };
+                    if is_end {
+                        break;
+                    }
+                }
+                _ = ticks.tick() => self.repaint()?,
+                Some(live) = self.stream.next() => self.show(live).await?,
+            }
+        }
+        self.fill().await?;
+        let waits = self
+            .run
+            .as_ref()
+            .filter(|_| self.open)
+            .is_some_and(|run| run.pending().iter().any(crate::chat::for_person));
+        Ok(Left { told, waits, said: self.run.is_some() || self.known.is_some() })
+    }
+}

@@ -1,0 +1,141 @@
+//! `positronic chat`: a conversation with a brain.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::record::RunSummary;
+use positronic_core::runner::Runner;
+
+use super::block_on;
+use super::outcome::left_by;
+use super::run::{Given, options, save, unkept};
+use crate::chat::{Desk, Left, Manner, lines, table};
+use crate::cli::ChatArgs;
+use crate::conversations::{known, new_id};
+use crate::failure::{Exit, Failure};
+use crate::kept::Kept;
+use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
+use crate::place::folder;
+use crate::project::{Entry, Project};
+use crate::rewind::rewind;
+use crate::ui::Ui;
+
+/// The folder beside the store in which the conversations' files are saved.
+const FILES: &str = "files";
+
+pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    if let (true, Some(store)) = (args.memory, &ui.place.store) {
+        let message = format!("a conversation in memory is not kept in {}", store.display());
+        return Err(Failure::Misused { message, hint: "say --memory or --store FILE".to_owned() });
+    }
+    let entry = project.find(&args.brain)?;
+    let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
+    let playing = cassette(project, entry, wanted, &ui.settings)?;
+    let goal = playing.as_ref().and_then(Playing::goal);
+    let given = Given { pairs: &args.pairs, document: args.options.as_deref() };
+    let options = options(entry, given, playing.as_ref().and_then(Playing::options), ui)?;
+    let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
+    let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
+    if let Some(notice) = &models.notice {
+        ui.notice(notice)?;
+    }
+    if let Some(goal) = goal {
+        ui.notice(&goal)?;
+    }
+    let (id, rows) = block_on(conversation(&kept, entry, args, ui))?;
+    if let Tape::Plays(cassette) = &models.tape {
+        // What was answered before is not answered again.
+        block_on(async {
+            for row in rows.iter().rev() {
+                rewind(cassette, &kept, &row.run).await?;
+            }
+            Ok::<_, Failure>(())
+        })?;
+    }
+    let desk = Desk {
+        plan: Arc::clone(&entry.plan),
+        options,
+        id,
+        user: args.user.clone().or_else(|| rows.first().and_then(|last| last.user.clone())),
+        actor: ui.actor(args.user.as_deref()),
+        busy: args.busy.into(),
+        around: match &args.files {
+            Some(folder) => folder.clone(),
+            None => around(&kept)?,
+        },
+        prices: crate::prices::prices(args.prices.as_deref(), &ui.settings)?,
+        words: ui.silent(),
+        kept: kept.clone(),
+    };
+    let runner = models.runner(project, &kept);
+    let left = sit(desk, runner, &models, args, ui);
+    save(&models, args.record.as_deref(), ui)?;
+    left
+}
+
+fn sit(mut desk: Desk, runner: Runner, models: &Models, args: &ChatArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let settings = &ui.settings;
+    let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let exit = if terminal && !args.plain && !args.json {
+        let left = runtime.block_on(table(&mut desk, runner, args.history, ui));
+        left.and_then(|left| parted(&desk, &left, ui))
+    } else {
+        ui.goes_on_unread();
+        let manner = Manner { json: args.json, plain: args.plain };
+        lines(&runtime, &mut desk, &runner, &models.tape, manner, ui)
+    };
+    // A question that is still on the screen must not hold the process back.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    exit
+}
+
+/// Says how to come back.
+fn parted(desk: &Desk, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
+    ui.goes_on_unread();
+    if left.said && desk.kept.lasts() {
+        let stays = if left.waits { "it waits for you, and is asked again then" } else { "the conversation stays" };
+        ui.lines(&format!("\n{stays}; come back with: {}", desk.back()))?;
+    }
+    Ok(match left.told {
+        Some(told) => left_by(told),
+        None if left.waits => Exit::Unanswered,
+        None => Exit::Done,
+    })
+}
+
+/// Finds the conversation that is meant, or makes the id of a new one; with its runs, the last one first.
+async fn conversation(
+    kept: &Kept,
+    entry: &Entry,
+    args: &ChatArgs,
+    ui: &Ui,
+) -> Result<(String, Vec<RunSummary>), Failure> {
+    let control = kept.control();
+    let id = match &args.conversation {
+        Some(written) => known(kept, written, ui).await?,
+        None if args.last => {
+            let mut all = control.conversations().await?.into_iter();
+            let is_meant =
+                |last: &RunSummary| *last.brain == *entry.plan.title && (args.user.is_none() || last.user == args.user);
+            let last = all.find(|one| is_meant(&one.last));
+            last.map(|last| last.id).ok_or_else(|| Failure::Misused {
+                message: format!("there is no conversation with `{}` in {} yet", entry.plan.title, kept.place),
+                hint: "without --last, a new one begins".to_owned(),
+            })?
+        }
+        None => new_id(&control).await?,
+    };
+    let rows = control.conversation(&id).await?;
+    Ok((id, rows))
+}
+
+/// Returns the folder beside the store.
+fn around(kept: &Kept) -> Result<PathBuf, Failure> {
+    let beside = match &kept.path {
+        Some(path) => path.parent().map(PathBuf::from).unwrap_or_default(),
+        None => folder(&std::env::current_dir()?),
+    };
+    Ok(beside.join(FILES))
+}

@@ -1,0 +1,332 @@
+//! Conversations over a pipe, and as they are listed, shown and written down.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use positronic_core::model::Model;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Message, Prompt, Tier};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::tests::{Outcome, call_given};
+use crate::project::Project;
+use crate::settings::Settings;
+
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn say(&self, project: &Project, lines: &str, arguments: &[&str]) -> Outcome {
+        let settings =
+            Settings { store: Some(self.0.path().join("runs.db")), user: Some("ann".into()), ..Settings::default() };
+        let mut outcome = call_given(project, arguments, lines, settings);
+        let folder = self.0.path().to_str().unwrap();
+        for text in [&mut outcome.out, &mut outcome.err] {
+            *text = text.replace(folder, "desk");
+        }
+        outcome
+    }
+
+    /// Says lines to the brain of a test, in the conversation `c`.
+    fn chat(&self, model: &Arc<ScriptedModel>, lines: &str) -> Outcome {
+        self.say(&project(model), lines, &["chat", "helper", "--conversation", "c"])
+    }
+
+    fn look(&self, arguments: &[&str]) -> Outcome {
+        self.say(&Project::new(), "", arguments)
+    }
+}
+
+/// A loop that asks before it pays, and one behind it that people are not shown.
+fn helper() -> Brain<(), ()> {
+    brain("Helper")
+        .r#loop("Talk", |cx| {
+            cx.system("You help.")
+                .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+                .tool("look", |t| {
+                    t.execute(async |_: NoArgs, cx| {
+                        cx.display_widget("sky", json!({"clouds": 3}), "cloudy, 12 degrees")?;
+                        Ok("clouds")
+                    })
+                })
+        })
+        .step("End", async |_| Ok(()))
+}
+
+fn noting() -> Brain<(), ()> {
+    brain("Noting")
+        .r#loop("Talk", |cx| cx.system("You help."))
+        .r#loop("Note", |cx| cx.system("Note what matters.").hidden())
+        .step("End", async |_| Ok(()))
+}
+
+fn deaf() -> Brain<(), String> {
+    brain("Deaf").step("Do", async |_| Ok("done".to_owned()))
+}
+
+fn scripted(replies: impl IntoIterator<Item = Reply>) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::new(replies))
+}
+
+/// A model that says yes to everything.
+fn agreeing() -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::from_fn(|_| Reply::text("Yes.")))
+}
+
+fn project(model: &Arc<ScriptedModel>) -> Project {
+    let model = Arc::clone(model) as Arc<dyn Model>;
+    Project::new().brain(helper()).brain(noting()).brain(deaf()).model(Tier::Normal, model)
+}
+
+/// What a person has said, and how many messages there were, in the last request.
+fn heard(model: &ScriptedModel) -> (Vec<String>, usize) {
+    let messages = model.requests().last().unwrap().messages.messages();
+    let said = messages.iter().filter_map(|message| match message {
+        Message::User { text } => Some(text.clone()),
+        _ => None,
+    });
+    (said.collect(), messages.len())
+}
+
+#[test]
+fn each_line_is_a_message_and_a_second_process_knows_the_first_ones() {
+    let desk = Desk::new();
+    let model = scripted([Reply::call("look", json!({})), Reply::text("Clouds."), Reply::text("Rain.")]);
+
+    let outcome = desk.chat(&model, "How is the sky?\n\n  \nAnd tomorrow?\r\n");
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, "cloudy, 12 degrees\n\nClouds.\nRain.\n"), "{}", outcome.err);
+    insta::assert_snapshot!("chat_lines_err", outcome.err);
+    assert_eq!(heard(&model), (vec!["How is the sky?".to_owned(), "And tomorrow?".to_owned()], 5));
+
+    let model = scripted([Reply::text("/Sun/.")]);
+    let outcome = desk.chat(&model, "/help is no command here");
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, "/Sun/.\n"));
+    let said = ["How is the sky?", "And tomorrow?", "/help is no command here"].map(str::to_owned);
+    assert_eq!(heard(&model), (said.to_vec(), 7), "calls and their results are there again, too");
+}
+
+#[test]
+fn an_approval_is_left_and_what_is_said_meanwhile_waits_behind_it() {
+    let desk = Desk::new();
+    let outcome = desk.chat(&scripted([Reply::call("pay", json!({}))]), "Pay.\nThis is not said.\n");
+    assert_eq!((outcome.code, outcome.out.as_str()), (3, ""));
+    assert!(outcome.err.contains("    desk approve c-0 Talk/0.0\n"), "{}", outcome.err);
+    assert!(outcome.err.ends_with("or in the chat: desk chat Helper --conversation c\n"), "{}", outcome.err);
+
+    assert_eq!(desk.chat(&scripted([]), "And quickly.\n").code, 3, "it still waits");
+    assert_eq!(desk.look(&["approve", "c-0"]).code, 0);
+    let model = scripted([Reply::text("Paid."), Reply::text("You are welcome.")]);
+    let outcome = desk.chat(&model, "Thanks!\n");
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, "Paid.\nYou are welcome.\n"), "{}", outcome.err);
+    let said = ["Pay.", "And quickly.", "Thanks!"].map(str::to_owned);
+    assert_eq!(heard(&model), (said.to_vec(), 6), "the messages are whole again");
+}
+
+#[test]
+fn a_message_ends_what_waits_where_it_shall() {
+    let desk = Desk::new();
+    assert_eq!(desk.chat(&scripted([Reply::call("pay", json!({}))]), "Pay.").code, 3);
+    let model = scripted([Reply::text("As you like.")]);
+
+    let arguments = ["chat", "helper", "--conversation", "c", "--busy", "cancel"];
+    let outcome = desk.say(&project(&model), "Never mind.", &arguments);
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, "As you like.\n"), "{}", outcome.err);
+    let rows: Vec<Value> =
+        desk.look(&["runs", "--json"]).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&rows[0]["status"], &rows[1]["status"]), (&json!("completed"), &json!("cancelled")));
+}
+
+#[test]
+fn a_message_that_is_not_answered_ends_the_chat() {
+    let desk = Desk::new();
+    let model = scripted([Reply::text("One.")]);
+
+    let outcome = desk.chat(&model, "one\ntwo\nthree\n");
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (1, "One.\n"));
+    assert_eq!(model.requests().len(), 2, "the third one is not said");
+}
+
+#[test]
+fn json_names_the_run_of_each_event_and_sums_up_each_answer() {
+    let desk = Desk::new();
+    let model = scripted([Reply::text("One."), Reply::text("Two.")]);
+
+    let outcome = desk.say(&project(&model), "1\n2\n", &["chat", "helper", "-c", "c", "--json"]);
+
+    let lines: Vec<Value> = outcome.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sums: Vec<&Value> = lines.iter().filter(|line| line.get("status").is_some()).collect();
+    assert_eq!(sums[0], &json!({"run": "c-0", "status": "completed", "text": "One."}));
+    assert_eq!(sums[1], &json!({"run": "c-1", "status": "completed", "text": "Two."}));
+    let begun: Vec<&Value> = lines.iter().filter(|line| line["event"]["type"] == "BRAIN_START").collect();
+    assert_eq!((&begun[0]["run"], &begun[1]["run"]), (&json!("c-0"), &json!("c-1")));
+}
+
+#[test]
+fn a_brain_that_takes_no_message_says_so_and_shows_its_result() {
+    let desk = Desk::new();
+
+    let outcome = desk.say(&project(&scripted([])), "hello", &["chat", "deaf"]);
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (0, "\"done\"\n"));
+    assert!(outcome.err.contains("the brain did not take the message"), "{}", outcome.err);
+}
+
+#[test]
+fn an_id_is_found_by_its_beginning_and_a_wrong_one_is_refused() {
+    let desk = Desk::new();
+    let begin = |arguments: &[&str]| {
+        let outcome = desk.say(&project(&agreeing()), "Hello", arguments);
+        (outcome.code, outcome.err)
+    };
+    begin(&["chat", "helper", "-c", "order-17", "--user", "bob"]);
+    begin(&["chat", "helper", "-c", "order-18"]);
+    begin(&["chat", "helper", "--memory"]);
+    begin(&["chat", "helper"]);
+    let listed = desk.look(&["conversations", "--json"]).out;
+    let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let made = listed[0]["conversation"].as_str().unwrap();
+    assert_eq!((listed.len(), made.len()), (3, 8), "what was in memory is gone");
+
+    assert_eq!(begin(&["chat", "helper", "-c", &made[..5]]).0, 0);
+    assert_eq!(begin(&["chat", "helper", "-c", "order"]).0, 0, "a name that nobody has begins a conversation");
+    assert_eq!(begin(&["chat", "helper", "--last"]).0, 0);
+    let count = |id: &str| {
+        let shown = desk.look(&["conversations", "show", id, "--json"]).out;
+        serde_json::from_str::<Value>(&shown).unwrap()["prompts"].as_array().unwrap().len()
+    };
+    assert_eq!((count(&made[..3]), count("order"), count("order-17")), (2, 2, 1));
+
+    let refused = |arguments: &[&str]| {
+        let outcome = desk.look(arguments);
+        format!("{}\n{}", outcome.code, outcome.err)
+    };
+    insta::assert_snapshot!(refused(&["conversations", "show", "order-"]), @r"
+    2
+    error: `order-` is the beginning of several conversations
+      order-18  Helper, completed
+      order-17  Helper, completed
+    ");
+    insta::assert_snapshot!(refused(&["conversations", "export", "oder-17"]), @r"
+    2
+    error: there is no conversation `oder-17` in desk/runs.db
+      did you mean `order-17` or `order-18`?
+      `desk conversations` lists the conversations
+    ");
+    let (code, err) = begin(&["chat", "helper", "-c", "order-17", "--user", "eve"]);
+    assert_eq!(code, 7, "{err}");
+    assert!(err.contains("error: the conversation `order-17` belongs to another user\n"), "{err}");
+    assert_eq!(begin(&["chat", "helper", "-c", "order-17"]).0, 0, "without a name, it is spoken to as whose it is");
+    for wrong in [&["chat", "helper", "-c", ""][..], &["chat", "helper", "-c", "a\nb"], &["chat", "helpe", "-c"]] {
+        assert_eq!(begin(wrong).0, 2, "{wrong:?}");
+    }
+    assert_eq!(begin(&["chat", "no-such-brain"]).0, 2);
+    assert_eq!(begin(&["chat", "deaf", "--last"]).0, 2);
+}
+
+#[test]
+fn conversations_are_listed_with_what_was_said_last() {
+    let desk = Desk::new();
+    desk.say(&project(&scripted([])), "", &["run", "deaf"]);
+    assert_eq!(
+        desk.look(&["conversations"]).err,
+        "there are no conversations in desk/runs.db yet; `desk chat BRAIN` begins one\n"
+    );
+    let say = |id: &str, user: &str, text: &str| {
+        desk.say(&project(&agreeing()), text, &["chat", "helper", "-c", id, "--user", user]);
+    };
+    say("order-17", "ann", "Where is it?\nAnd when does it come?");
+    say("order-18", "bob", "I want\u{1b}[2J it back, all of it, and right now if that is possible at all");
+
+    insta::assert_snapshot!(desk.look(&["conversations"]).out, @r"
+    CONVERSATION  BRAIN   USER  PROMPTS  STATUS     AGE  SAID LAST
+    order-18      Helper  bob   1        completed  0s   I want␛[2J it back, all of it, and right now if that is possible at all
+    order-17      Helper  ann   2        completed  0s   And when does it come?
+    ");
+    assert_eq!(desk.look(&["conversations", "list", "--user", "ann"]).out.lines().count(), 2);
+    assert_eq!(desk.look(&["conversations", "--user", "eve"]).err, "no conversation in desk/runs.db belongs to eve\n");
+}
+
+#[test]
+fn a_conversation_is_shown_as_it_was_seen() {
+    let desk = Desk::new();
+    let look = Reply::call("look", json!({}));
+    desk.chat(&scripted([look, Reply::text("Clouds.")]), "How is the sky?");
+    let model = scripted([Reply::text("Hello."), Reply::text("The user says hello.")]);
+    desk.say(&project(&model), "Hello!", &["chat", "noting", "-c", "c"]);
+
+    insta::assert_snapshot!(desk.look(&["conversations", "show", "c"]).out, @r"
+    › How is the sky?
+
+    ✓ look
+      ▪ cloudy, 12 degrees
+      → clouds
+
+    Clouds.
+
+    › Hello!
+
+    Hello.
+    ");
+    let all = desk.look(&["conversations", "show", "c", "--all"]).out;
+    assert!(all.ends_with("Hello.\n\n› people are not shown what follows\n\nThe user says hello.\n"), "{all}");
+}
+
+#[test]
+fn an_exported_conversation_is_whole_and_reads_well() {
+    let desk = Desk::new();
+    let model = scripted([Reply::call("pay", json!({}))]);
+    desk.say(&project(&model), "Pay.", &["chat", "helper", "-c", "c", "--user", "ann"]);
+    desk.look(&["approve", "c-0"]);
+    desk.say(&project(&scripted([Reply::text("It is paid,\nwith `care`.")])), "", &["chat", "helper", "-c", "c"]);
+    let model = scripted([Reply::text("Hello."), Reply::text("A note.")]);
+    desk.say(&project(&model), "Hello!", &["chat", "noting", "-c", "c"]);
+
+    let file = desk.path("talk.md");
+    let told = desk.look(&["conversations", "export", "c", "--out", &file]);
+    assert_eq!((told.code, told.out.as_str()), (0, "wrote the conversation c to desk/talk.md\n"), "{}", told.err);
+    insta::assert_snapshot!(std::fs::read_to_string(&file).unwrap(), @r"
+    # Conversation c
+
+    ---
+
+    > Pay.
+
+    - `pay` `{}` → `paid`
+
+    It is paid,
+    with `care`.
+
+    ---
+
+    > Hello!
+
+    Hello.
+    ");
+    assert_eq!(desk.look(&["conversations", "export", "c", "--out", &file]).code, 2, "a file that is there stays");
+    assert_eq!(desk.look(&["conversations", "export", "c", "--out", &file, "--force", "--format", "json"]).code, 0);
+
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(Path::new(&file)).unwrap()).unwrap();
+    let out = desk.look(&["conversations", "export", "c"]).out;
+    assert_eq!(written, serde_json::from_str::<Value>(&out).unwrap(), "stdout has the same");
+    assert_eq!((&written["positronic_conversation"], &written["user"]), (&json!(1), &json!("ann")));
+    let prompts = written["prompts"].as_array().unwrap();
+    let runs: Vec<&str> = prompts.iter().map(|prompt| prompt["run"].as_str().unwrap()).collect();
+    assert_eq!(runs, ["c-0", "c-1", "c-1"], "the prompt that people are not shown is there, too");
+    for prompt in prompts {
+        let read: Prompt = serde_json::from_value(prompt["prompt"].clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), prompt["prompt"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! `positronic conversations`: those of the store, one of them to be read, and written down.
+
+use std::path::Path;
+
+use positronic_core::record::{Body, Seq};
+use positronic_core::runner::{Clock as _, SystemClock};
+use serde_json::json;
+
+use super::block_on;
+use crate::cli::{
+    ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Format,
+};
+use crate::conversations::{Recorded, find};
+use crate::display::Style;
+use crate::failure::{Exit, Failure};
+use crate::kept::Kept;
+use crate::lists::{Talk, talks};
+use crate::ui::Ui;
+use crate::whole::replace;
+
+pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    match &args.what {
+        None => list(&args.list, ui),
+        Some(Conversations::List(args)) => list(args, ui),
+        Some(Conversations::Show(args)) => show(args, ui),
+        Some(Conversations::Export(args)) => export(args, ui),
+    }
+}
+
+fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    let all = block_on(listed(&kept, args))?;
+    if args.json {
+        for Talk { summary, said } in &all {
+            let last = &summary.last;
+            ui.json_line(&json!({
+                "conversation": summary.id,
+                "brain": last.brain,
+                "user": last.user,
+                "runs": summary.runs,
+                "status": last.status,
+                "at": last.at,
+                "last_run": last.run,
+                "said": said,
+            }))?;
+        }
+    } else if all.is_empty() {
+        ui.notice(&match &args.user {
+            Some(user) => format!("no conversation in {} belongs to {user}", kept.place),
+            None => format!("there are no conversations in {} yet; `{}` begins one", kept.place, {
+                ui.command(&["chat", "BRAIN"])
+            }),
+        })?;
+    } else {
+        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
+        ui.tell(&talks(&all, SystemClock.now(), columns, unicode))?;
+        if all.len() == args.limit {
+            ui.notice(&format!("the last {} are shown; --limit shows more", args.limit))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn listed(kept: &Kept, args: &ConversationListArgs) -> Result<Vec<Talk>, Failure> {
+    let control = kept.control();
+    let mut listed = Vec::new();
+    for summary in control.conversations().await? {
+        if listed.len() >= args.limit {
+            break;
+        }
+        if args.user.is_some() && summary.last.user != args.user {
+            continue;
+        }
+        let first = control.store().read(&summary.last.run, Seq(0), 1).await?;
+        let said = first.first().and_then(|event| match &event.body {
+            Body::BrainStart(start) => Some(start.start.as_ref()?.message.as_ref()?.text.clone()),
+            _ => None,
+        });
+        listed.push(Talk { summary, said });
+    }
+    Ok(listed)
+}
+
+fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let recorded = recorded(&args.conversation, ui)?;
+    if args.json {
+        ui.document(&recorded.json())?;
+        return Ok(Exit::Done);
+    }
+    let style = Style {
+        width: ui.columns(),
+        colour: ui.out_colour(),
+        unicode: ui.settings.unicode,
+        stream_lines: usize::MAX,
+        ..Style::default()
+    };
+    // It is harmless already, and may be coloured.
+    let text = recorded.text(usize::MAX, &style, args.all, SystemClock.now());
+    ui.frame(text.trim_start_matches('\n'))?;
+    Ok(Exit::Done)
+}
+
+fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
+    refuse_known(to_file, args.force)?;
+    let recorded = recorded(&args.conversation, ui)?;
+    let format = args.format.unwrap_or_else(|| form(to_file));
+    match to_file {
+        None if format == Format::Markdown => ui.tell(&recorded.markdown(args.all))?,
+        None => ui.document(&recorded.json())?,
+        Some(file) => {
+            write(file, &recorded, format, args.all)?;
+            ui.tell(&format!("wrote the conversation {} to {}", recorded.id, file.display()))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Refuses to replace a file that is there.
+pub(crate) fn refuse_known(file: Option<&Path>, force: bool) -> Result<(), Failure> {
+    match file.filter(|file| !force && file.symlink_metadata().is_ok()) {
+        Some(file) => Err(Failure::Exists { file: file.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the form that a file's name suggests.
+pub(crate) fn form(file: Option<&Path>) -> Format {
+    let ending = file.and_then(Path::extension).map(|ending| ending.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        Some("md" | "markdown") => Format::Markdown,
+        _ => Format::Json,
+    }
+}
+
+/// Writes a conversation into a file, whole or not at all.
+pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
+    let text = match format {
+        Format::Markdown => recorded.markdown(all),
+        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::store)? + "\n",
+    };
+    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be written", source })
+}
+
+fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
+    let kept = Kept::look(ui)?;
+    block_on(async {
+        let id = find(&kept, written, ui).await?;
+        Recorded::read(&kept.control(), &id).await
+    })
+}

@@ -1,0 +1,114 @@
+//! `positronic triggers`: what starts a prompt at its time, the next one first.
+
+use std::fmt::Write as _;
+
+use positronic_core::record::{Timer, Timestamp, TriggerId};
+use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::store::TimerFilter;
+use serde_json::json;
+
+use super::block_on;
+use crate::cli::TriggersArgs;
+use crate::display::figures::{age, duration};
+use crate::display::text::{one_line, shorten};
+use crate::failure::{Exit, Failure};
+use crate::kept::Kept;
+use crate::ui::Ui;
+
+pub(crate) fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    match &args.delete {
+        Some(id) => delete(id, args, ui),
+        None => list(args, ui),
+    }
+}
+
+fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::known(ui)?;
+    let was_there = block_on(async { kept.control().delete_trigger(&TriggerId::new(id)).await })?;
+    if !was_there {
+        return Err(Failure::Misused {
+            message: format!("there is no trigger `{}` in {}", one_line(id, ui.settings.unicode), kept.place),
+            hint: format!("`{}` lists them; one that has fired is gone", ui.command(&["triggers"])),
+        });
+    }
+    if args.json {
+        ui.json_line(&json!({"deleted": id}))?;
+    } else {
+        ui.notice(&format!("the trigger {id} does not fire any more; what it has started goes on"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kept = Kept::look(ui)?;
+    let mut timers = block_on(async { kept.control().triggers(&TimerFilter::default()).await })?;
+    timers.retain(|timer| args.user.is_none() || timer.user == args.user);
+    if args.json {
+        for timer in &timers {
+            ui.json_line(timer)?;
+        }
+        return Ok(Exit::Done);
+    }
+    if timers.is_empty() {
+        ui.notice(&format!("no trigger is set in {}", kept.place))?;
+        return Ok(Exit::Done);
+    }
+    let now = SystemClock.now();
+    for timer in &timers {
+        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
+        ui.tell(&shorten(&one_line(&head(timer, now), unicode), columns, unicode))?;
+        ui.tell(&shorten(&format!("  {}", one_line(&timer.trigger.what, unicode)), columns, unicode))?;
+        let delete = ui.command(&["triggers", "--delete", timer.trigger.id.as_str()]);
+        ui.tell(&format!("    {}", one_line(&delete, unicode)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Says when a trigger is due, and what it starts for whom.
+fn head(timer: &Timer, now: Timestamp) -> String {
+    let Timer { trigger, brain, user, conversation, .. } = timer;
+    let mut head = trigger.id.to_string();
+    _ = match trigger.due > now {
+        true => write!(head, " is due in {}", age(trigger.due.since(now))),
+        false => write!(head, " has been due for {}", age(now.since(trigger.due))),
+    };
+    if let Some(every) = trigger.every {
+        _ = write!(head, ", every {}", duration(std::time::Duration::from_micros(every)));
+    }
+    _ = write!(head, "; it starts {brain}");
+    _ = user.as_ref().map(|user| write!(head, " for {user}"));
+    _ = conversation.as_ref().map(|conversation| write!(head, " in the conversation {conversation}"));
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use positronic_core::record::{RunId, Trigger};
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_trigger_says_when_it_is_due_and_what_it_starts() {
+        let once = Trigger::once("t-1".into(), "water", Timestamp(600_000_000));
+        let mut timer = Timer {
+            trigger: once.clone(),
+            brain: "Gardener".into(),
+            options: Value::Null,
+            user: None,
+            conversation: None,
+            origin: RunId::from("run-1"),
+            fired: 0,
+        };
+        assert_eq!(head(&timer, Timestamp(0)), "t-1 is due in 10m; it starts Gardener");
+
+        timer.trigger = once.every(Duration::from_hours(24));
+        (timer.user, timer.conversation) = (Some("ann".to_owned()), Some("garden".to_owned()));
+        assert_eq!(
+            head(&timer, Timestamp(660_000_000)),
+            "t-1 has been due for 1m, every 24 h 0 min; it starts Gardener for ann in the conversation garden"
+        );
+    }
+}

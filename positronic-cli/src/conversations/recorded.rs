@@ -1,0 +1,160 @@
+//! The logs of a conversation's runs, and what can be read from them.
+
+use std::sync::Arc;
+
+use positronic_core::projection::{Costs, Prompts, request_at};
+use positronic_core::record::{
+    Body, Event, FileOutput, Output, OutputKind, Path, PriceTable, Prompt, RunSummary, Seq, SideOutput, Timestamp,
+    ToolDecl,
+};
+use positronic_core::runner::Control;
+use serde_json::{Value, json};
+
+use super::markdown::markdown;
+use crate::display::{Style, View, talk_text};
+use crate::failure::Failure;
+
+/// The version of the exported JSON.
+const VERSION: u32 = 1;
+
+/// A conversation as it is kept.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) id: String,
+    /// Its runs with their logs, the first one first.
+    pub(crate) runs: Vec<(RunSummary, Vec<Arc<Event>>)>,
+}
+
+/// A prompt with the run that it is of.
+#[derive(Debug)]
+pub(crate) struct Answered<'a> {
+    pub(crate) row: &'a RunSummary,
+    pub(crate) prompt: Prompt,
+}
+
+impl Recorded {
+    /// Reads a conversation; one that has not begun is empty.
+    pub(crate) async fn read(control: &Control, id: &str) -> Result<Self, Failure> {
+        let mut runs = Vec::new();
+        for row in control.conversation(id).await?.into_iter().rev() {
+            let log = control.events(&row.run, Seq(0)).await?;
+            runs.push((row, log));
+        }
+        Ok(Self { id: id.to_owned(), runs })
+    }
+
+    /// Writes the last `most` runs as a transcript; with `all`, also what people are not shown.
+    pub(crate) fn text(&self, most: usize, style: &Style, all: bool, now: Timestamp) -> String {
+        let older = self.runs.len().saturating_sub(most);
+        let mut text = String::new();
+        for (_, log) in self.runs.iter().skip(older) {
+            let mut view = View::new();
+            for event in log {
+                view.fold(event);
+            }
+            if !view.is_ended() {
+                view.tick(now);
+            }
+            text.push_str(&talk_text(&view, style, all));
+        }
+        text
+    }
+
+    /// Lists the prompts of the runs' own brains in order; with `all`, also those that people are not shown.
+    pub(crate) fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
+        let mut prompts = Vec::new();
+        for (row, log) in &self.runs {
+            let of_run = Prompts::of(log.iter().map(|event| &**event));
+            let own = of_run.iter().filter(|prompt| prompt.path.parent().is_some_and(|owner| owner.is_root()));
+            let seen = own.filter(|prompt| all || prompt.visible);
+            prompts.extend(seen.map(|prompt| Answered { row, prompt: prompt.clone() }));
+        }
+        prompts
+    }
+
+    /// Writes the conversation as Markdown.
+    pub(crate) fn markdown(&self, all: bool) -> String {
+        markdown(&self.id, &self.prompts(all))
+    }
+
+    /// Writes the conversation as JSON, with every prompt as it is recorded.
+    pub(crate) fn json(&self) -> Value {
+        let prompt = |one: &Answered<'_>| {
+            let row = one.row;
+            json!({
+                "run": row.run,
+                "brain": row.brain,
+                "started": row.started,
+                "status": row.status,
+                "prompt": one.prompt,
+            })
+        };
+        let user = self.runs.last().and_then(|(row, _)| row.user.clone());
+        let prompts: Vec<Value> = self.prompts(true).iter().map(prompt).collect();
+        json!({"positronic_conversation": VERSION, "id": self.id, "user": user, "prompts": prompts})
+    }
+
+    /// Reads what the last run cost, and what all of them did.
+    pub(crate) fn costs(&self, prices: &PriceTable) -> (Costs, Costs) {
+        let of = |events: &mut dyn Iterator<Item = &Event>| Costs::of(events, prices);
+        let last = self.runs.last().map(|(_, log)| log.as_slice()).unwrap_or_default();
+        let all = &mut self.runs.iter().flat_map(|(_, log)| log.iter().map(|event| &**event));
+        (of(&mut last.iter().map(|event| &**event)), of(all))
+    }
+
+    /// Returns the tools that a model had when it was asked last.
+    pub(crate) fn tools(&self) -> Result<Option<Vec<ToolDecl>>, Failure> {
+        for (row, log) in self.runs.iter().rev() {
+            let is_asked = |event: &&Arc<Event>| matches!(event.body, Body::LoopModelCall { question: None, .. });
+            if let Some(asked) = log.iter().rev().find(is_asked) {
+                let request = request_at(log.iter().map(|event| &**event), asked.seq);
+                let request = request.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
+                return Ok(Some(request.tools.tools().to_vec()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lists the files in the order in which they were made, each of a name and content once.
+    pub(crate) fn files(&self) -> Vec<FileOutput> {
+        let mut files: Vec<FileOutput> = Vec::new();
+        for event in self.runs.iter().flat_map(|(_, log)| log) {
+            if let Body::LoopOutput { output: SideOutput::File(file), .. } = &event.body
+                && !files.contains(file)
+            {
+                files.push(file.clone());
+            }
+        }
+        files
+    }
+
+    /// Returns what a person said last.
+    pub(crate) fn last_message(&self) -> Option<String> {
+        let prompts = self.prompts(false);
+        let said = |prompt: &Prompt| {
+            let later = prompt.output.iter().rev().find_map(|output| match &output.kind {
+                OutputKind::Message { text, engine: false } => Some(text.clone()),
+                _ => None,
+            });
+            later.or_else(|| prompt.input.clone())
+        };
+        prompts.iter().rev().find_map(|one| said(&one.prompt))
+    }
+}
+
+/// What people are shown of an answer as plain text: what was said, and the texts that stand for what was shown. The
+/// first `known` outputs of a loop were shown before.
+pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String {
+    let own =
+        prompts.iter().filter(|prompt| prompt.visible && prompt.path.parent().is_some_and(|owner| owner.is_root()));
+    let fresh = own.flat_map(|prompt| prompt.output.iter().skip(known(&prompt.path)));
+    let said = |output: &Output| match &output.kind {
+        OutputKind::Text { .. } => output.kind.text(),
+        OutputKind::Widget(widget) => Some(widget.fallback.clone()),
+        OutputKind::Custom(custom) => Some(custom.fallback.clone()),
+        _ => None,
+    };
+    let said: Vec<String> =
+        fresh.filter_map(said).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
+    said.join("\n\n")
+}

@@ -1,0 +1,273 @@
+//! Lays out a run as a part of a conversation: what was said, what tools did, what they showed.
+//!
+//! Names of stages, counts of rounds and the result are left out, since a conversation is about what is said. Loops whose
+//! records people are not shown leave no line. What stands below a call is laid out as everywhere.
+
+use positronic_core::record::{LoopOutcome, StageKind};
+
+use super::frame::fit;
+use super::layout::{Block, BlockId, Layout, Scrolled};
+use super::lines::Pen;
+use super::style::{Line, Sign, Style, Tone};
+use super::view::{End, Node, NodeId, NodeKind, ROOT, StageNode, Status, View};
+
+/// What stands where nobody has said what a prompt begins with.
+const BY_ITSELF: &str = "begun by the system";
+
+/// Which kind of thing a line is about; an empty line stands between two kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Said,
+    Done,
+    Answer,
+}
+
+/// Lays out all blocks that have not scrolled away, without what people are not shown.
+pub(crate) fn talk(view: &View, style: &Style, scrolled: &Scrolled) -> Vec<Block> {
+    laid_out(view, style, scrolled, false)
+}
+
+/// Writes a run as a part of a conversation; with `all`, also what people are not shown.
+pub(crate) fn shown(view: &View, style: &Style, all: bool) -> String {
+    let blocks = laid_out(view, style, &Scrolled::default(), all);
+    let lines = blocks.into_iter().flat_map(|block| block.lines.into_iter().map(move |line| (block.settled, line)));
+    fit(lines.collect(), style).iter().map(|line| line.paint(style) + "\n").collect()
+}
+
+fn laid_out(view: &View, style: &Style, scrolled: &Scrolled, all: bool) -> Vec<Block> {
+    let mut talk = Talk { layout: Layout::new(view, style, scrolled), before: None, all };
+    talk.run();
+    talk.layout.blocks
+}
+
+struct Talk<'a> {
+    layout: Layout<'a>,
+    /// What stood last, whether it has scrolled away or not.
+    before: Option<Group>,
+    all: bool,
+}
+
+impl<'a> Talk<'a> {
+    const fn view(&self) -> &'a View {
+        self.layout.pen.view
+    }
+
+    fn run(&mut self) {
+        let mut first = true;
+        for id in self.view().children(ROOT) {
+            let Some(node) = self.view().node(*id) else { continue };
+            let NodeKind::Stage(stage) = &node.kind else { continue };
+            let hidden = self.view().hidden.contains(id);
+            match stage.kind {
+                _ if matches!(node.status, Status::Ahead | Status::Skipped) => {}
+                StageKind::Loop if hidden && !self.all => {}
+                StageKind::Loop => {
+                    self.r#loop(*id, node, stage, first, hidden);
+                    first = false;
+                }
+                StageKind::Step if node.status.is_open() || node.status == Status::Failed => {
+                    self.group(Group::Done, BlockId::Head(*id));
+                    self.layout.node(*id, 0);
+                }
+                StageKind::Step => {}
+                StageKind::Brain => {
+                    self.group(Group::Done, BlockId::Head(*id));
+                    self.layout.node(*id, 0);
+                }
+            }
+        }
+        self.end();
+    }
+
+    fn r#loop(&mut self, id: NodeId, node: &'a Node, stage: &StageNode, first: bool, hidden: bool) {
+        let children = self.view().children(id);
+        let is_said = |child: &NodeId| self.view().node(*child).is_some_and(is_message);
+        let mark = match (hidden, children.first().is_some_and(is_said)) {
+            (true, _) => Some("people are not shown what follows"),
+            // Where the run was begun with a message, the later loops belong to its answer.
+            (false, false) if first && !self.view().opened => Some(BY_ITSELF),
+            (false, _) => None,
+        };
+        if let Some(mark) = mark {
+            self.group(Group::Said, BlockId::Head(id));
+            let line = self.layout.pen.remark(Tone::Dim, Sign::Said, mark, 0);
+            self.layout.piece(BlockId::Head(id), line, true);
+        }
+        for child in children {
+            if let Some(node) = self.view().node(*child) {
+                self.item(*child, node);
+            }
+        }
+        let tail = self.loop_end(id, node, stage);
+        if !tail.is_empty() {
+            self.group(Group::Done, BlockId::Tail(id));
+        }
+        self.layout.piece(BlockId::Tail(id), tail, !node.status.is_open());
+    }
+
+    fn item(&mut self, id: NodeId, node: &Node) {
+        let group = match &node.kind {
+            NodeKind::Message { engine: true, .. } => return,
+            NodeKind::Message { engine: false, .. } => Group::Said,
+            NodeKind::Text { .. } => Group::Answer,
+            _ => Group::Done,
+        };
+        self.group(group, BlockId::Head(id));
+        self.layout.node(id, 0);
+    }
+
+    /// Parts what comes from what stood before it.
+    fn group(&mut self, group: Group, at: BlockId) {
+        let parted = self.before.replace(group) != Some(group) || group == Group::Said;
+        self.layout.gap = parted && !self.layout.scrolled.has(at);
+    }
+
+    fn loop_end(&self, id: NodeId, node: &Node, stage: &StageNode) -> Vec<Line> {
+        let pen: &Pen<'_> = &self.layout.pen;
+        let mut lines = Vec::new();
+        if let Some(limit) = &stage.limit {
+            lines.extend(pen.remark(Tone::Warn, Sign::Limited, &format!("ended by its limit of {limit}"), 0));
+        }
+        if let Some(error) = &stage.error {
+            lines.extend(pen.remark(Tone::Bad, Sign::Failed, error, 0));
+        }
+        if stage.outcome == Some(LoopOutcome::Cancelled) {
+            lines.extend(pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0));
+        }
+        let asks = node.status == Status::Running && stage.asking.is_some() && !pen.streams(id);
+        if let (true, Some(asking)) = (asks, &stage.asking) {
+            let since = super::figures::seconds(self.view().now.since(asking.since));
+            lines.extend(pen.remark(Tone::Dim, pen.spinner(), &format!("thinks, {since}"), 0));
+        }
+        lines
+    }
+
+    /// Writes how the run ended, as far as no loop has said it.
+    fn end(&mut self) {
+        let view = self.view();
+        let told = |id: &NodeId| match view.node(*id).map(|node| &node.kind) {
+            Some(NodeKind::Stage(stage)) => stage.error.is_some() || stage.outcome == Some(LoopOutcome::Cancelled),
+            _ => false,
+        };
+        let told = view.children(ROOT).iter().any(told);
+        let pen = &self.layout.pen;
+        let lines = match &view.end {
+            Some(End::Failed { message }) if !told => pen.remark(Tone::Bad, Sign::Failed, message, 0),
+            Some(End::Cancelled { .. }) if !told => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
+            Some(End::Completed { result }) if !self.is_answered() => pen.result(result),
+            _ => Vec::new(),
+        };
+        self.group(Group::Answer, BlockId::Tail(ROOT));
+        self.layout.gap &= !lines.is_empty();
+        self.layout.piece(BlockId::Tail(ROOT), lines, view.is_ended());
+    }
+
+    /// Says whether anything was said or shown that stands for the result.
+    fn is_answered(&self) -> bool {
+        self.before == Some(Group::Answer)
+    }
+}
+
+fn is_message(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::Message { engine: false, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::record::{Body, DeltaKind};
+    use serde_json::{Value, json};
+
+    use super::super::stories::{Beat, Story};
+    use super::*;
+
+    fn seen(story: &Story, all: bool) -> String {
+        let mut view = View::new();
+        for beat in &story.beats {
+            match beat {
+                Beat::Event(event) => view.fold(event),
+                Beat::Delta(delta) => view.delta(delta),
+            }
+        }
+        shown(&view, &Style { width: 40, ..Style::default() }, all)
+    }
+
+    fn brain(stages: &[(&str, StageKind)]) -> Story {
+        Story::default().brain("", "Helper", Value::Null, stages)
+    }
+
+    fn hidden(story: Story, at: &str) -> Story {
+        let limits = positronic_core::record::Limits::default();
+        story.event(at, Body::LoopStart { input: None, message_id: None, hidden: true, limits })
+    }
+
+    #[test]
+    fn what_the_system_begins_is_marked_and_what_people_are_not_shown_is_left_out() {
+        let story = brain(&[("Load", StageKind::Step), ("Talk", StageKind::Loop), ("Note", StageKind::Loop)])
+            .step("Load", 40)
+            .loop_start("Talk", None)
+            .ask("Talk/0")
+            .answer("Talk/0", "Remember to check the forecast.", 0)
+            .loop_complete("Talk", LoopOutcome::Answered);
+        let story = hidden(story, "Note").ask("Note/0").answer("Note/0", "Reminded.", 0);
+        let story = story.loop_complete("Note", LoopOutcome::Answered).complete("", json!({"notes": 1}));
+
+        insta::assert_snapshot!(seen(&story, false), @r"
+
+        › begun by the system
+
+        Remember to check the forecast.
+        ");
+        assert!(seen(&story, true).ends_with("› people are not shown what follows\n\nReminded.\n"));
+    }
+
+    #[test]
+    fn an_answer_streams_while_tools_run_and_a_message_comes_in() {
+        let story = brain(&[("Talk", StageKind::Loop)])
+            .loop_start("Talk", Some("Where is it?"))
+            .ask("Talk/0")
+            .answer("Talk/0", "I look.", 1)
+            .call("Talk/0.0", "find", json!({"order": 17}))
+            .run("Talk/0.0")
+            .ok("Talk/0.0", 1_400, json!("in Bern"));
+        let message = Body::LoopMessage {
+            text: "Quick, please.".to_owned(),
+            message_id: None,
+            from: positronic_core::record::Speaker::Person,
+            signal: None,
+            actor: positronic_core::record::Actor::default(),
+        };
+        let thinking = story.event("Talk", message).ask("Talk/1");
+
+        insta::assert_snapshot!(seen(&thinking, false), @r"
+
+        › Where is it?
+
+        I look.
+
+        ✓ find order=17  1.4 s
+          → in Bern
+
+        › Quick, please.
+
+        ⠸ thinks, 0 s
+        ");
+        let streaming = thinking.delta("Talk/1", DeltaKind::Text, "It is ").delta("Talk/1", DeltaKind::Text, "in Be");
+        assert!(seen(&streaming, false).ends_with("› Quick, please.\n\nIt is in Be\n"), "{}", seen(&streaming, false));
+    }
+
+    #[test]
+    fn how_it_ended_is_said_once_and_a_result_only_where_nothing_was_said() {
+        let failed = seen(&super::super::stories::failed(), false);
+        assert_eq!(failed.matches("✗ too many requests (429), tried 4 times").count(), 1, "{failed}");
+        let silent = brain(&[("Count", StageKind::Step)]).step("Count", 5).complete("", json!({"sum": 3}));
+
+        insta::assert_snapshot!(seen(&silent, false), @r#"
+
+          {
+            "sum": 3
+          }
+        "#);
+        let cancelled = seen(&super::super::stories::cancelled(), false);
+        assert_eq!(cancelled.matches("■ cancelled").count(), 1, "{cancelled}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The fold of what limits count, and of what people say about them.
+
+use std::sync::Arc;
+
+use crate::record::{Body, Decision, Event, Failure, LimitKind, LoopOutcome, ModelFacts, OnLimit, Path};
+
+use super::apply::Reason;
+use super::limits::{Allowance, AskedMore, Before, Bound, bound_at};
+use super::state::{LoopFrame, RunState, Stage, Visit, owner_of};
+
+impl RunState {
+    /// Folds a question for more, and what becomes of it.
+    pub(super) fn apply_budget(&mut self, event: &Event) -> Result<(), Reason> {
+        let path = &event.path;
+        let bound = bound_at(self, path).ok_or("no open loop or brain with limits is here")?;
+        match (&event.body, &bound.allowance().asked) {
+            (Body::BudgetRequested { .. }, Some(_)) => return Err("a person is asked already".to_owned()),
+            (Body::BudgetRequested { kind, .. }, None) => {
+                if bound.reached(Before::Round).is_none() {
+                    return Err(format!("its limit of {} is not reached", kind.noun()));
+                }
+            }
+            (_, None) => return Err("nobody is asked for more".to_owned()),
+            (_, Some(_)) => {}
+        }
+        let allowance = self.allowance_mut(path).ok_or("no open loop or brain with limits is here")?;
+        match &event.body {
+            Body::BudgetRequested { kind, limit, used, expires } => {
+                let (kind, limit, used, expires) = (*kind, *limit, *used, *expires);
+                allowance.asked = Some(AskedMore { since: event.seq, kind, limit, used, expires });
+            }
+            Body::BudgetDecided { decision, more, signal, .. } => {
+                allowance.asked = None;
+                match decision {
+                    Decision::Approved => allowance.more += *more,
+                    Decision::Rejected => allowance.refused = true,
+                }
+                self.accept(Some(signal), event);
+            }
+            _ => (allowance.asked, allowance.refused) = (None, true),
+        }
+        Ok(())
+    }
+
+    fn allowance_mut(&mut self, path: &Path) -> Option<&mut Allowance> {
+        if self.looped(path).is_none_or(|frame| frame.path != *path) {
+            return self.brain_mut(path.as_str(), |_| ()).map(|brain| &mut brain.allowance);
+        }
+        match &mut self.brain_mut(owner_of(path)?, |_| ())?.stage {
+            Stage::Loop(frame) => Some(&mut Arc::make_mut(frame).allowance),
+            _ => None,
+        }
+    }
+
+    /// Adds up what an answer used and cost, for the loop and every loop and brain around it.
+    pub(super) fn add_usage(&mut self, path: &Path, facts: &ModelFacts) {
+        let Some(owner) = owner_of(path) else { return };
+        let charge = facts.cost.as_ref().filter(|charge| {
+            let currency = self.currency.get_or_insert_with(|| charge.currency.as_str().into());
+            **currency == *charge.currency
+        });
+        let unpriced = charge.is_none().then(|| -> Arc<str> {
+            let model = facts.answered_by.as_ref().unwrap_or(&facts.model);
+            format!("{}/{model}", facts.provider).into()
+        });
+        let spend = |spent: &mut super::limits::Spending| {
+            if let Some(charge) = charge {
+                spent.known += charge.amount;
+            } else if spent.unpriced.is_none() {
+                spent.unpriced.clone_from(&unpriced);
+            }
+        };
+        let usage = facts.usage;
+        let brain = self.brain_mut(owner, |visit| match visit {
+            Visit::Brain(brain) => {
+                brain.usage += usage;
+                spend(&mut brain.spent);
+            }
+            Visit::Loop(frame) => {
+                frame.usage += usage;
+                spend(&mut frame.spent);
+            }
+        });
+        if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
+            let frame = Arc::make_mut(frame);
+            frame.usage += usage;
+            spend(&mut frame.spent);
+        }
+    }
+
+    /// Counts a round for every brain around it.
+    pub(super) fn add_round(&mut self, path: &Path) {
+        let Some(owner) = owner_of(path) else { return };
+        self.brain_mut(owner, |visit| {
+            if let Visit::Brain(brain) = visit {
+                brain.rounds = brain.rounds.saturating_add(1);
+            }
+        });
+    }
+
+    /// Adds active time to a loop or a brain that is still open.
+    pub(super) fn add_active(&mut self, path: &Path, passed: u64) {
+        if self.looped(path).is_some_and(|frame| frame.path == *path) {
+            let brain = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()));
+            if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
+                let frame = Arc::make_mut(frame);
+                frame.active = frame.active.saturating_add(passed);
+            }
+        } else if let Some(brain) = self.brain_mut(path.as_str(), |_| ()) {
+            brain.active = brain.active.saturating_add(passed);
+        }
+    }
+
+    /// Says how a loop fails its brain that has ended like this, if it does.
+    pub(super) fn limit_failure(&self, frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
+        let kind = match outcome {
+            LoopOutcome::MaxIterations => LimitKind::Rounds,
+            LoopOutcome::Limit { limit } => *limit,
+            LoopOutcome::Failed { code, message, retryable } => {
+                return Some(Failure { code: *code, message: message.clone(), retryable: *retryable });
+            }
+            LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
+        };
+        let budget = frame.ended_by.as_ref().and_then(|path| self.brain(path)).and_then(Bound::of);
+        let bound = budget.unwrap_or(Bound::Loop(frame));
+        if bound.on_limit() == OnLimit::Exit {
+            return None;
+        }
+        let unpriced = match bound {
+            Bound::Loop(frame) => &frame.spent.unpriced,
+            Bound::Brain(brain, _) => &brain.spent.unpriced,
+        };
+        let (path, limit) = (&frame.path, bound.limit(kind).map_or(0, |(limit, _)| limit));
+        let message = match (unpriced, bound) {
+            (Some(model), _) if kind == LimitKind::Money => {
+                format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs")
+            }
+            (_, Bound::Brain(brain, _)) => {
+                let (title, what, limit) = (&brain.title, kind.noun(), kind.amount(limit));
+                format!("the brain `{title}` used up its budget of {what} in the loop `{path}`: {limit}")
+            }
+            (_, Bound::Loop(_)) => {
+                let what = match kind {
+                    LimitKind::Rounds => format!("its {limit} rounds"),
+                    _ => format!("its limit of {}", kind.noun()),
+                };
+                format!("the loop `{path}` used up {what} without coming to an end")
+            }
+        };
+        Some(Failure { code: crate::record::EndReason::Limit, message, retryable: false })
+    }
+}

@@ -1,0 +1,334 @@
+//! Which limits bind a model call, whether one of them is reached, and what happens then.
+//!
+//! ```text
+//! reached ─▶ nobody is to be asked: LOOP_LIMIT, LOOP_MAX_ITERATIONS
+//!     └────▶ BUDGET_REQUESTED ─▶ BUDGET_DECIDED: granted ─▶ the limit is raised, and the loop goes on
+//!                          └───▶ BUDGET_DECIDED: refused, BUDGET_EXPIRED ─▶ as if nobody had been to be asked
+//! ```
+//!
+//! A limit belongs to a loop, or to a brain as its budget, and binds everything below it. A loop ends by its own limits
+//! and by those of the brains around it, as long as no loop stands between: that one would end first. What is further in
+//! waits until whoever the limit belongs to has ended, or has more.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{AskMore, Body, Budget, Draft, LimitKind, Money, More, OnLimit, Path, Seq, Timestamp};
+
+use super::close;
+use super::next::{Effect, Next};
+use super::state::{BrainFrame, LoopFrame, LoopPhase, RunState, Stage};
+
+/// What the answers of models have cost in a frame and all below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spending {
+    /// What is known.
+    #[serde(skip_serializing_if = "is_default")]
+    pub known: Money,
+    /// The first model whose answer has no known cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unpriced: Option<Arc<str>>,
+}
+
+/// What people have said about a frame's limits.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Allowance {
+    /// What they have granted on top of what the author says.
+    #[serde(skip_serializing_if = "is_default")]
+    pub more: More,
+    /// The question that is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<AskedMore>,
+    /// Whether they refused, or nobody answered in time; then nobody is asked again.
+    #[serde(skip_serializing_if = "is_default")]
+    pub refused: bool,
+}
+
+/// A question for more that is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedMore {
+    /// The event that asked.
+    pub since: Seq,
+    /// Which limit was reached.
+    pub kind: LimitKind,
+    /// The limit.
+    pub limit: u64,
+    /// What was used.
+    pub used: u64,
+    /// When the question becomes void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+}
+
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What is about to happen. A round that has begun may ask its model, whatever the limit of rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Round,
+    Request,
+}
+
+/// A limit that is reached.
+#[derive(Debug, Clone)]
+pub(super) struct Reached {
+    pub(super) kind: LimitKind,
+    pub(super) limit: u64,
+    pub(super) used: u64,
+    unpriced: Option<Arc<str>>,
+}
+
+/// A frame whose limits bind everything below it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Bound<'a> {
+    Loop(&'a LoopFrame),
+    Brain(&'a BrainFrame, &'a Budget),
+}
+
+impl<'a> Bound<'a> {
+    /// Returns a brain's budget, where it has one.
+    pub(super) fn of(brain: &'a BrainFrame) -> Option<Self> {
+        brain.budget.as_deref().map(|budget| Self::Brain(brain, budget))
+    }
+
+    pub(super) const fn path(self) -> &'a Path {
+        match self {
+            Self::Loop(frame) => &frame.path,
+            Self::Brain(frame, _) => &frame.path,
+        }
+    }
+
+    pub(super) const fn allowance(self) -> &'a Allowance {
+        match self {
+            Self::Loop(frame) => &frame.allowance,
+            Self::Brain(frame, _) => &frame.allowance,
+        }
+    }
+
+    /// Names it in a sentence.
+    fn name(self) -> String {
+        match self {
+            Self::Loop(frame) => format!("the loop `{}`", frame.path),
+            Self::Brain(frame, _) if frame.path.is_root() => format!("the brain `{}`", frame.title),
+            Self::Brain(frame, _) => format!("the brain `{}`", frame.path),
+        }
+    }
+
+    /// Returns a limit of one kind, with what was granted, and what was used of it.
+    pub(super) fn limit(self, kind: LimitKind) -> Option<(u64, u64)> {
+        let (limit, used) = match (self, kind) {
+            (Self::Loop(frame), LimitKind::Tokens) => (frame.limits.max_tokens, frame.usage.total()),
+            (Self::Brain(frame, budget), LimitKind::Tokens) => (budget.max_tokens, frame.usage.total()),
+            (Self::Loop(frame), LimitKind::Money) => {
+                (frame.limits.max_money.map(Money::nanos), frame.spent.known.nanos())
+            }
+            (Self::Brain(frame, budget), LimitKind::Money) => {
+                (budget.max_money.map(Money::nanos), frame.spent.known.nanos())
+            }
+            (Self::Loop(frame), LimitKind::Time) => (frame.limits.max_time, frame.active),
+            (Self::Brain(frame, budget), LimitKind::Time) => (budget.max_time, frame.active),
+            (Self::Loop(frame), LimitKind::Rounds) => {
+                (frame.limits.max_iterations.map(u64::from), u64::from(frame.round))
+            }
+            (Self::Brain(frame, budget), LimitKind::Rounds) => (budget.max_rounds, frame.rounds),
+            (Self::Loop(frame), LimitKind::Failures) => {
+                (frame.limits.max_failures.map(u64::from), u64::from(frame.failures))
+            }
+            (Self::Brain(..), LimitKind::Failures) => return None,
+        };
+        Some((limit?.saturating_add(self.allowance().more.of(kind)), used))
+    }
+
+    fn unpriced(self) -> Option<&'a Arc<str>> {
+        match self {
+            Self::Loop(frame) => frame.spent.unpriced.as_ref(),
+            Self::Brain(frame, _) => frame.spent.unpriced.as_ref(),
+        }
+    }
+
+    /// Returns the first limit that is reached.
+    pub(super) fn reached(self, before: Before) -> Option<Reached> {
+        let counts_rounds = match self {
+            Self::Loop(frame) => matches!(frame.phase, LoopPhase::Prepare),
+            Self::Brain(..) => true,
+        };
+        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Rounds, LimitKind::Failures];
+        kinds.into_iter().find_map(|kind| {
+            if matches!(kind, LimitKind::Rounds | LimitKind::Failures) && !(counts_rounds && before == Before::Round) {
+                return None;
+            }
+            let (limit, used) = self.limit(kind)?;
+            let unpriced = self.unpriced().filter(|_| kind == LimitKind::Money).cloned();
+            (used >= limit || unpriced.is_some()).then_some(Reached { kind, limit, used, unpriced })
+        })
+    }
+
+    /// Says whether a person is asked for more. A cost that nobody knows is not mended by more money, and
+    /// calls that fail are not mended by more of them.
+    fn asks(self, reached: &Reached) -> Option<AskMore> {
+        let ask = match self {
+            Self::Loop(frame) => frame.limits.ask,
+            Self::Brain(_, budget) => budget.ask,
+        };
+        let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
+        ask.filter(|_| mends && !self.allowance().refused)
+    }
+
+    /// Returns what becomes of the brain whose loop ends by it.
+    pub(super) fn on_limit(self) -> OnLimit {
+        match self {
+            Self::Loop(frame) => frame.limits.on_limit,
+            Self::Brain(_, budget) => budget.on_limit.unwrap_or(OnLimit::Error),
+        }
+    }
+}
+
+/// The loops and budgets around a frame, from the outside in.
+#[derive(Default)]
+pub(super) struct Around<'a>(Vec<Bound<'a>>);
+
+impl<'a> Around<'a> {
+    pub(super) fn within<T>(&mut self, bound: Bound<'a>, f: impl FnOnce(&mut Self) -> T) -> T {
+        self.0.push(bound);
+        let result = f(self);
+        self.0.pop();
+        result
+    }
+
+    /// Says whether something around waits for more or is about to end, with a loop around what is asked about.
+    pub(super) fn exhausted(&self, before: Before) -> bool {
+        let last = self.0.iter().rposition(|bound| matches!(bound, Bound::Loop(_)));
+        let outer = last.and_then(|last| self.0.get(..=last)).unwrap_or_default();
+        outer.iter().any(|bound| bound.reached(before).is_some())
+    }
+
+    /// Returns the first budget that is used up of the brains around, as far as no loop stands between.
+    fn governed(&self, before: Before) -> Option<(Bound<'a>, Reached)> {
+        let brains = self.0.iter().rev().take_while(|bound| matches!(bound, Bound::Brain(..)));
+        brains.copied().find_map(|bound| Some((bound, bound.reached(before)?)))
+    }
+
+    /// Asks for more where a budget is used up whose author wants that, and says whether nothing may begin until then.
+    pub(super) fn asks_for_more(&self, before: Before, now: Timestamp, out: &mut Next) -> bool {
+        let Some((bound, reached)) = self.governed(before) else { return false };
+        ask_for_more(bound, &reached, now, out)
+    }
+
+    /// Ends a loop that has reached a limit of its own, or that of a brain which it answers for; or asks for more first.
+    /// Says whether either is so.
+    pub(super) fn at_limit(&self, frame: &'a LoopFrame, before: Before, now: Timestamp, out: &mut Next) -> bool {
+        let own = Bound::Loop(frame);
+        let own = own.reached(before).map(|reached| (own, reached));
+        let Some((bound, reached)) = own.or_else(|| self.governed(before)) else { return false };
+        if !ask_for_more(bound, &reached, now, out) {
+            end(frame, bound, reached, out);
+        }
+        true
+    }
+}
+
+fn ask_for_more(bound: Bound<'_>, reached: &Reached, now: Timestamp, out: &mut Next) -> bool {
+    let Some(ask) = bound.asks(reached) else { return false };
+    let body = match &bound.allowance().asked {
+        None => {
+            let due = |valid| Timestamp(now.0.saturating_add(i64::try_from(valid).unwrap_or(i64::MAX)));
+            let Reached { kind, limit, used, .. } = *reached;
+            Body::BudgetRequested { kind, limit, used, expires: ask.valid_for.map(due) }
+        }
+        Some(AskedMore { expires: Some(expires), .. }) if *expires <= now => Body::BudgetExpired {},
+        Some(AskedMore { expires, .. }) => {
+            if let Some(expires) = *expires {
+                out.wake_at(expires);
+            }
+            return true;
+        }
+    };
+    out.effects.push(Effect::Append(vec![Draft::new(bound.path().clone(), body)]));
+    true
+}
+
+fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
+    let Reached { kind, limit, used, unpriced } = reached;
+    let mut drafts = Vec::new();
+    let why = match &unpriced {
+        Some(model) => format!("{} has a limit of money, and what `{model}` costs is not known", bound.name()),
+        None => format!("{} reached its limit of {}", bound.name(), kind.noun()),
+    };
+    close::calls(frame, &why, &mut drafts);
+    let body = match bound {
+        Bound::Loop(_) if kind == LimitKind::Rounds => {
+            Body::LoopMaxIterations { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
+        }
+        Bound::Loop(_) => Body::LoopLimit { kind, limit, used, of: None, unpriced },
+        Bound::Brain(brain, _) => Body::LoopLimit { kind, limit, used, of: Some(brain.path.clone()), unpriced },
+    };
+    drafts.push(Draft::new(frame.path.clone(), body));
+    out.effects.push(Effect::Append(drafts));
+}
+
+/// What becomes of a question that a step or a plugin asks a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is asked.
+    Allowed,
+    /// Whoever asks it is stopped, and begins again once there is more, if ever.
+    Held,
+    /// It is refused, for this reason.
+    Refused(String),
+}
+
+/// Says whether a step or a round that is being prepared may ask a model now.
+pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
+    let bounds = bounds(state, asker);
+    let looped = bounds.iter().any(|bound| matches!(bound, Bound::Loop(_)));
+    let reached: Vec<_> =
+        bounds.into_iter().filter_map(|bound| Some((bound, bound.reached(Before::Request)?))).collect();
+    let Some((bound, first)) = reached.last() else { return Verdict::Allowed };
+    let waits = reached.iter().any(|(bound, reached)| {
+        let ends = looped && matches!(bound, Bound::Loop(_));
+        ends || bound.asks(reached).is_some()
+    });
+    // A loop around that has reached a limit ends, or goes on with more: both are decided elsewhere.
+    if waits {
+        return Verdict::Held;
+    }
+    let what = first.kind.noun();
+    Verdict::Refused(format!("the model is not asked any more: {} has used up its budget of {what}", bound.name()))
+}
+
+/// Says whether a limit of money binds a loop, apart from its own.
+pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
+    bounds(state, path).into_iter().any(|bound| bound.limit(LimitKind::Money).is_some())
+}
+
+/// Collects the frames around a stage or a round whose limits bind it, from the outside in.
+fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<Bound<'a>> {
+    let mut found = Vec::new();
+    let mut frame = state.root.as_deref();
+    while let Some(brain) = frame {
+        found.extend(Bound::of(brain));
+        frame = match &brain.stage {
+            Stage::Brain(inner) if at.is_within(&inner.path) => Some(inner),
+            Stage::Loop(inner) if at.is_within(&inner.path) => {
+                found.push(Bound::Loop(inner));
+                let open = inner.batch.iter().find(|call| at.is_within(&call.path));
+                open.and_then(|call| call.inner())
+            }
+            _ => None,
+        };
+    }
+    found
+}
+
+/// Finds the open loop or brain with this path, as far as it has limits.
+pub(super) fn bound_at<'a>(state: &'a RunState, path: &Path) -> Option<Bound<'a>> {
+    match state.looped(path).filter(|frame| frame.path == *path) {
+        Some(frame) => Some(Bound::Loop(frame)),
+        None => state.brain(path).filter(|brain| brain.end.is_none()).and_then(Bound::of),
+    }
+}

@@ -1,0 +1,94 @@
+//! What several runs used and cost together.
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::cost::{Costs, Spent};
+use crate::record::{Body, Event, PriceTable, RunId};
+
+/// What several runs used and cost, such as those of a conversation.
+///
+/// | number | where it is found |
+/// |---|---|
+/// | an answer of a model | [`Costs::calls`](Costs), by event number |
+/// | a round, or a question of a step | [`Costs::rounds`], by path |
+/// | a prompt: a loop without what is below it | [`Costs::prompt`], by the loop's path; its tokens also in [`Prompt::usage`] |
+/// | a loop or a nested brain with all below it | [`Costs::within`], by its path |
+/// | a run | [`Costs::total`]; its tokens also in [`RunSummary::usage`] |
+/// | a conversation | [`Bill::total`], of [`Control::bill`] |
+/// | what limits of money have counted | [`Costs::counted`]; as of now in [`LoopFrame::spent`] and [`BrainFrame::spent`] |
+///
+/// [`Prompt::usage`]: crate::record::Prompt::usage
+/// [`RunSummary::usage`]: crate::record::RunSummary::usage
+/// [`Control::bill`]: ../runner/struct.Control.html#method.bill
+/// [`LoopFrame::spent`]: crate::machine::LoopFrame::spent
+/// [`BrainFrame::spent`]: crate::machine::BrainFrame::spent
+///
+/// ```
+/// use positronic_core::projection::Bill;
+/// use positronic_core::record::PriceTable;
+///
+/// let prices = PriceTable::bundled();
+/// let mut bill = Bill::new(&prices);
+/// # let logs: Vec<(positronic_core::record::RunId, Vec<positronic_core::record::Event>)> = Vec::new();
+/// for (run, log) in &logs {
+///     bill.add(run.clone(), log, &prices);
+/// }
+/// assert_eq!(bill.total().calls, 0);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bill {
+    /// The currency of all amounts.
+    pub currency: String,
+    /// The day of the prices.
+    pub as_of: String,
+    /// What each run used and cost, in the order in which they were added.
+    pub runs: IndexMap<RunId, Costs>,
+}
+
+impl Bill {
+    /// Begins a bill by a table.
+    #[must_use]
+    pub fn new(prices: &PriceTable) -> Self {
+        Self { currency: prices.currency.clone(), as_of: prices.as_of.clone(), runs: IndexMap::new() }
+    }
+
+    /// Adds a run, by its log. What a fork shares with a run that is on the bill already is not counted again.
+    pub fn add<'a>(&mut self, run: RunId, log: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) {
+        let mut shared = None;
+        let mut events = log.into_iter().inspect(|event| {
+            if let Body::BrainStart(start) = &event.body
+                && let Some((origin, at)) = start.start.as_ref().and_then(|start| start.forked_from.as_ref())
+                && self.runs.contains_key(origin)
+            {
+                shared = Some(*at);
+            }
+        });
+        let mut costs = Costs::of(&mut events, prices);
+        drop(events);
+        costs.calls.retain(|call| shared.is_none_or(|at| call.seq > at));
+        self.runs.insert(run, costs);
+    }
+
+    /// Sums up all runs.
+    #[must_use]
+    pub fn total(&self) -> Spent {
+        let mut spent = Spent::default();
+        for call in self.runs.values().flat_map(|costs| &costs.calls) {
+            spent += call;
+        }
+        spent
+    }
+
+    /// Lists the models whose answers have an unknown cost, each once.
+    #[must_use]
+    pub fn unpriced(&self) -> Vec<&str> {
+        let mut models = Vec::new();
+        for model in self.runs.values().flat_map(Costs::unpriced) {
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+        models
+    }
+}

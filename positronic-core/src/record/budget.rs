@@ -1,0 +1,223 @@
+//! What a whole brain may use, and how much more a person grants.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{LimitKind, OnLimit};
+use super::price::{Money, MoneyError};
+
+/// What a brain and all below it may use together: every loop, every question of a step or a plugin, every nested brain.
+/// A limit that is `None` does not exist.
+///
+/// A budget binds model calls, as the limits of a loop do. Once it is used up, it ends the outermost loop that is open in
+/// the brain, and a question of a step gets an error. [`OnLimit::Error`], the default, fails the brain of that loop;
+/// [`OnLimit::Exit`] lets it go on with its next stage, whose loops end before they ask a model.
+///
+/// ```
+/// use positronic_core::prelude::*;
+///
+/// let careful = brain("Careful").budget(|budget| budget.max_money("2").max_tokens(500_000).ask_for_more());
+/// # let _ = careful;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// How many rounds all loops may have together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rounds: Option<u64>,
+    /// How many tokens, of requests and answers together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// What the answers of models may cost, in the currency of the runner's prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_money: Option<Money>,
+    /// How long the brain may be active, in microseconds; time spent suspended does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<u64>,
+    /// What using it up does; [`OnLimit::Error`] where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_limit: Option<OnLimit>,
+    /// Whether a person is asked for more first; `on_limit` is what refusing does then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<AskMore>,
+}
+
+/// Says that a person is asked for more where a limit is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AskMore {
+    /// How long the question stands, in microseconds; for ever where it is not given. Nobody's answer refuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_for: Option<u64>,
+}
+
+impl AskMore {
+    /// Lets the question stand for so long.
+    #[must_use]
+    pub fn within(time: Duration) -> Self {
+        Self { valid_for: Some(micros(time)) }
+    }
+}
+
+/// How much more a person grants, on top of what there was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct More {
+    /// Rounds.
+    #[serde(skip_serializing_if = "is_none")]
+    pub rounds: u64,
+    /// Tokens.
+    #[serde(skip_serializing_if = "is_none")]
+    pub tokens: u64,
+    /// Money.
+    #[serde(skip_serializing_if = "is_no_money")]
+    pub money: Money,
+    /// Active time, in microseconds.
+    #[serde(skip_serializing_if = "is_none")]
+    pub time: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_none(amount: &u64) -> bool {
+    *amount == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_no_money(amount: &Money) -> bool {
+    *amount == Money::default()
+}
+
+impl More {
+    /// Grants rounds.
+    #[must_use]
+    pub fn rounds(rounds: u64) -> Self {
+        Self { rounds, ..Self::default() }
+    }
+
+    /// Grants tokens.
+    #[must_use]
+    pub fn tokens(tokens: u64) -> Self {
+        Self { tokens, ..Self::default() }
+    }
+
+    /// Grants money.
+    #[must_use]
+    pub fn money(money: Money) -> Self {
+        Self { money, ..Self::default() }
+    }
+
+    /// Grants active time.
+    #[must_use]
+    pub fn time(time: Duration) -> Self {
+        Self { time: micros(time), ..Self::default() }
+    }
+
+    /// Returns how much is granted of one kind: rounds, tokens, billionths of money, microseconds.
+    #[must_use]
+    pub const fn of(&self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Rounds => self.rounds,
+            LimitKind::Failures => 0,
+            LimitKind::Tokens => self.tokens,
+            LimitKind::Money => self.money.nanos(),
+            LimitKind::Time => self.time,
+        }
+    }
+
+    /// Lists the kinds of which something is granted.
+    pub fn kinds(&self) -> impl Iterator<Item = LimitKind> {
+        let kinds = [LimitKind::Rounds, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
+        let more = *self;
+        kinds.into_iter().filter(move |kind| more.of(*kind) > 0)
+    }
+}
+
+impl std::ops::AddAssign for More {
+    fn add_assign(&mut self, other: Self) {
+        self.rounds = self.rounds.saturating_add(other.rounds);
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.money += other.money;
+        self.time = self.time.saturating_add(other.time);
+    }
+}
+
+impl std::fmt::Display for More {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let amounts: Vec<_> = self.kinds().map(|kind| kind.amount(self.of(kind))).collect();
+        f.pad(&if amounts.is_empty() { "nothing".to_owned() } else { amounts.join(" and ") })
+    }
+}
+
+impl Budget {
+    /// Sets how many rounds all loops may have together.
+    #[must_use]
+    pub const fn max_rounds(mut self, rounds: u64) -> Self {
+        self.max_rounds = Some(rounds);
+        self
+    }
+
+    /// Sets how many tokens may be used, of requests and answers.
+    #[must_use]
+    pub const fn max_tokens(mut self, tokens: u64) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets what the answers of models may cost, such as `"2.50"`, in the currency of the runner's prices.
+    ///
+    /// # Panics
+    ///
+    /// When this is no amount of money.
+    #[must_use]
+    #[track_caller]
+    pub fn max_money<M: TryInto<Money, Error: Into<MoneyError>>>(mut self, amount: M) -> Self {
+        self.max_money = Some(Money::written(amount));
+        self
+    }
+
+    /// Sets how long the brain may be active; time spent waiting for people does not count.
+    #[must_use]
+    pub fn max_time(mut self, time: Duration) -> Self {
+        self.max_time = Some(micros(time));
+        self
+    }
+
+    /// Sets what using it up does: fail (the default), or end the open loop and go on.
+    #[must_use]
+    pub const fn on_limit(mut self, on_limit: OnLimit) -> Self {
+        self.on_limit = Some(on_limit);
+        self
+    }
+
+    /// Asks a person for more first.
+    #[must_use]
+    pub const fn ask_for_more(mut self) -> Self {
+        self.ask = Some(AskMore { valid_for: None });
+        self
+    }
+
+    /// Asks a person for more first, who has to answer within this time.
+    #[must_use]
+    pub fn ask_for_more_within(mut self, time: Duration) -> Self {
+        self.ask = Some(AskMore::within(time));
+        self
+    }
+
+    /// Returns this budget with what another one leaves open taken from it.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self {
+            max_rounds: self.max_rounds.or(other.max_rounds),
+            max_tokens: self.max_tokens.or(other.max_tokens),
+            max_money: self.max_money.or(other.max_money),
+            max_time: self.max_time.or(other.max_time),
+            on_limit: self.on_limit.or(other.on_limit),
+            ask: self.ask.or(other.ask),
+        }
+    }
+}
+
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,48 @@
+//! What runs and conversations of a store used and cost.
+
+use super::Control;
+use crate::projection::{Bill, Costs};
+use crate::record::{PriceTable, RunId, Seq};
+use crate::store::{RunFilter, StoreError};
+
+impl Control {
+    /// Says what a run used and cost, by a table of prices.
+    ///
+    /// # Errors
+    ///
+    /// As [`Control::events`].
+    pub async fn costs(&self, run: &RunId, prices: &PriceTable) -> Result<Costs, StoreError> {
+        let events = self.events(run, Seq(0)).await?;
+        Ok(Costs::of(events.iter().map(|event| &**event), prices))
+    }
+
+    /// Says what the runs of a conversation used and cost, by a table of prices, in the order in which they were started.
+    ///
+    /// ```
+    /// # use positronic_core::runner::Control;
+    /// # use positronic_core::record::PriceTable;
+    /// # async fn example(control: Control) -> Result<(), positronic_core::store::StoreError> {
+    /// let bill = control.bill("thread-7", &PriceTable::bundled()).await?;
+    /// let total = bill.total();
+    /// println!("{} tokens, {} {}", total.usage.total(), total.known, bill.currency);
+    /// if total.unpriced > 0 {
+    ///     println!("and what {} cost", bill.unpriced().join(", "));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As the store fails.
+    pub async fn bill(&self, conversation: &str, prices: &PriceTable) -> Result<Bill, StoreError> {
+        let mut rows = self.store().runs(&RunFilter::builder().conversation(conversation).build()).await?;
+        rows.sort_by(|one, other| (one.started, &one.run).cmp(&(other.started, &other.run)));
+        let mut bill = Bill::new(prices);
+        for row in rows {
+            let events = self.events(&row.run, Seq(0)).await?;
+            bill.add(row.run, events.iter().map(|event| &**event), prices);
+        }
+        Ok(bill)
+    }
+}

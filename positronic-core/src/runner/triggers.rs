@@ -1,0 +1,218 @@
+//! Triggers: what is due starts a prompt.
+//!
+//! ```text
+//! a tool's result ──one append──▶ LOOP_TRIGGER, a timer ──due──▶ fire ──one append──▶ BRAIN_START { fired }, the timer
+//!                                                                                     goes, or is put off
+//! ```
+//!
+//! Everything that decides is in the two appends. Whoever sees first that a timer is due starts the run; whoever comes second
+//! is refused by the store, since the timer is not as it was. Nothing has to be remembered in between.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Control, ConversationError, Run, Runner, StartError};
+use crate::machine::RunState;
+use crate::record::{Actor, Body, Event, Fired, RunId, SignalId, Start, Timer, Timestamp, TriggerChange, TriggerId};
+use crate::store::{StoreError, TimerChange, TimerFilter};
+
+/// How often it is looked what is due.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a trigger rests that could not fire, at first and at most.
+const REST: [Duration; 2] = [LOOK, Duration::from_mins(5)];
+
+/// Says why a trigger does not fire now.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FireError {
+    /// The runner does not know the brain that it starts.
+    #[error(
+        "the trigger `{trigger}` starts the brain `{brain}`, which this runner does not know; add it with `.brain(…)`"
+    )]
+    NoBrain {
+        /// The trigger.
+        trigger: TriggerId,
+        /// The brain's title.
+        brain: String,
+    },
+    /// The last run of its conversation is not over; the trigger fires after it.
+    #[error("the trigger `{trigger}` waits until the last run of its conversation is over")]
+    Busy {
+        /// The trigger.
+        trigger: TriggerId,
+    },
+    /// It has fired elsewhere, or was deleted.
+    #[error("the trigger `{trigger}` has fired already, or was deleted")]
+    Gone {
+        /// The trigger.
+        trigger: TriggerId,
+    },
+    /// Its prompt could not be begun.
+    #[error("the trigger `{trigger}` could not start its prompt: {reason}")]
+    Start {
+        /// The trigger.
+        trigger: TriggerId,
+        /// Why.
+        reason: Box<ConversationError>,
+    },
+}
+
+impl Control {
+    /// Lists triggers, the one that is due first first. No log is loaded for it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as the store fails.
+    pub async fn triggers(&self, filter: &TimerFilter) -> Result<Vec<Timer>, StoreError> {
+        self.store().timers(filter).await
+    }
+
+    /// Lists the triggers that are due.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as the store fails.
+    pub async fn due_triggers(&self) -> Result<Vec<Timer>, StoreError> {
+        self.triggers(&TimerFilter::builder().due(self.now()).build()).await
+    }
+
+    /// Takes a trigger back, whoever set it, and says whether it was there. What it has started goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as the store fails.
+    pub async fn delete_trigger(&self, id: &TriggerId) -> Result<bool, StoreError> {
+        self.store().remove_timer(id).await
+    }
+}
+
+impl Runner {
+    /// Starts the prompt of a trigger that is due. [`Runner::serve`] does it for all of them, once a second.
+    ///
+    /// However many processes do this at the same time, and whenever one of them dies, the trigger starts one run: the append
+    /// that begins the run also takes the timer. In a conversation, the run is the conversation's next; elsewhere it is named
+    /// by the trigger and the time that it was due.
+    ///
+    /// # Errors
+    ///
+    /// [`FireError`]; but for [`FireError::Gone`], the trigger stays due.
+    pub async fn fire(&self, timer: &Timer) -> Result<Run<Value>, FireError> {
+        let Timer { trigger, brain, options, user, conversation, origin, .. } = timer;
+        let id = || trigger.id.clone();
+        let plan = self.plan_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
+        let (plan, options) = (Arc::clone(plan), options.clone());
+        let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
+        let actor = Actor::builder().channel("trigger").build();
+        let begun = match conversation {
+            Some(conversation) => {
+                let mut conversation = self.conversation(conversation).actor(actor).busy(trigger.busy);
+                if let Some(user) = user {
+                    conversation = conversation.user(user);
+                }
+                conversation.fire(plan, options, because).await
+            }
+            None => {
+                let run = SignalId::from(format!("{}-{}", trigger.id, moment(trigger.due)));
+                let (user, fired) = (user.clone(), Some(because));
+                let start = Start { id: Some(run), user, actor, fired, ..Start::default() };
+                self.start_plan(plan, options, start).await.map(Some).map_err(ConversationError::from)
+            }
+        };
+        match begun {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => Err(FireError::Busy { trigger: id() }),
+            Err(ConversationError::Start(StartError::Store(StoreError::NotDue { .. }))) => {
+                Err(FireError::Gone { trigger: id() })
+            }
+            Err(reason) => Err(FireError::Start { trigger: id(), reason: Box::new(reason) }),
+        }
+    }
+}
+
+/// Writes a moment as a part of a name: `20260301T090000Z`.
+fn moment(due: Timestamp) -> String {
+    let moment = jiff::Timestamp::from_microsecond(due.0).unwrap_or_default();
+    moment.to_string().chars().filter(|letter| !matches!(letter, '-' | ':')).collect()
+}
+
+/// Makes what the events of a worker's append do to timers.
+pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Vec<TimerChange> {
+    let mut changes = Vec::new();
+    for event in events {
+        let Body::LoopTrigger { change } = &event.body else { continue };
+        match (change, &after.root) {
+            (TriggerChange::Set(trigger), Some(root)) => changes.push(TimerChange::Set(Timer {
+                trigger: trigger.clone(),
+                brain: Arc::clone(&root.title),
+                options: Value::clone(&root.options),
+                user: after.start.user.clone(),
+                conversation: after.start.conversation.clone(),
+                origin: after.start.fired.as_ref().map_or_else(|| run.clone(), |fired| fired.origin.clone()),
+                fired: 0,
+            })),
+            (TriggerChange::Deleted(id), _) => changes.push(TimerChange::Deleted(id.clone())),
+            (TriggerChange::Set(_), None) => {}
+        }
+    }
+    changes
+}
+
+/// Makes what the append that begins a run does to the timer that has started it.
+pub(super) fn fires(start: &Start, now: Timestamp) -> Option<TimerChange> {
+    let Fired { trigger, .. } = start.fired.as_ref()?;
+    Some(TimerChange::Fired { id: trigger.id.clone(), due: trigger.due, next: trigger.next(now) })
+}
+
+/// Fires what is due, once a second.
+pub(super) struct Firing {
+    /// When it is looked again.
+    next: Instant,
+    /// Until when triggers rest that could not fire, and for how long they did last.
+    resting: HashMap<TriggerId, (Instant, Duration)>,
+}
+
+impl Default for Firing {
+    fn default() -> Self {
+        Self { next: Instant::now(), resting: HashMap::new() }
+    }
+}
+
+impl Firing {
+    /// Fires what is due, if it is time to look.
+    pub(super) async fn look(&mut self, runner: &Runner) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + LOOK;
+        let timers = match runner.control().due_triggers().await {
+            Ok(timers) => timers,
+            Err(error) => return tracing::warn!(%error, "the triggers that are due cannot be listed"),
+        };
+        self.resting.retain(|id, _| timers.iter().any(|timer| timer.trigger.id == *id));
+        for timer in timers {
+            let trigger = &timer.trigger.id;
+            if runner.in_hand.is_leaving() || self.resting.get(trigger).is_some_and(|(until, _)| now < *until) {
+                continue;
+            }
+            match runner.fire(&timer).await {
+                Ok(run) => tracing::info!(%trigger, run = %run.id(), "the trigger has fired"),
+                Err(error @ (FireError::Busy { .. } | FireError::Gone { .. })) => tracing::debug!(%error),
+                Err(error) => {
+                    tracing::warn!(%error, "it is tried again later");
+                    self.rest(trigger, now);
+                }
+            }
+        }
+    }
+
+    fn rest(&mut self, trigger: &TriggerId, now: Instant) {
+        let [first, most] = REST;
+        let rest = self.resting.get(trigger).map_or(first, |(_, rest)| (*rest * 2).min(most));
+        self.resting.insert(trigger.clone(), (now + rest, rest));
+    }
+}

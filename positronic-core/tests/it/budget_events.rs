@@ -1,0 +1,148 @@
+//! What the machine makes of limits, event by event: no runner, no clock, no store.
+
+use std::time::Duration;
+
+use positronic_core::machine::{Effect, Refusal, RunState, Schemas, decide, next, pending, status, why};
+use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::prelude::*;
+use positronic_core::record::{
+    Actor, Body, Decision, Draft, Event, LimitKind, More, Path, Signal, SignalId, SignalKind, Status, Timestamp, Usage,
+};
+use positronic_core::testing::Story;
+use serde_json::Value;
+
+use crate::support::{Journal, Play, ShopLoop, batch, path, tools, workshop};
+
+struct Anything;
+
+impl Schemas for Anything {
+    fn check(&self, _: &Value, _: &Value) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// The log of a run that asks for more tokens in its loop `Work`, up to and with the question.
+async fn log(configure: fn(ShopLoop) -> ShopLoop) -> Vec<Event> {
+    let used = Usage { input: 10, ..Usage::default() };
+    let play = Play::of(ScriptedModel::from_fn(move |_| batch([("safe", "a")]).usage(used)), true);
+    let run = play.start(workshop(&Journal::default(), configure), ()).await;
+    let story = Story::of(&run).await;
+    story.log().iter().map(|event| Event::clone(event)).collect()
+}
+
+fn asking(config: ShopLoop) -> ShopLoop {
+    tools(config).max_tokens(20).ask_for_more_within(Duration::from_secs(60))
+}
+
+fn append(state: &RunState, body: Body) -> Result<RunState, String> {
+    let mut after = state.clone();
+    let event = Event { seq: state.next, at: state.at, epoch: None, path: path("Work"), body };
+    after.apply(&event).map(|()| after).map_err(|error| error.reason)
+}
+
+fn appended(state: &RunState, drafts: Vec<Draft>) -> RunState {
+    drafts.into_iter().fold(state.clone(), |mut state, Draft { path, body }| {
+        let (seq, at) = (state.next, state.at);
+        state.apply(&Event { seq, at, epoch: None, path, body }).unwrap();
+        state
+    })
+}
+
+fn signal(kind: SignalKind) -> Signal {
+    Signal { id: SignalId::new("s"), actor: Actor::builder().by("ann").build(), kind }
+}
+
+fn effects(state: &RunState, now: Timestamp) -> Vec<String> {
+    let name = |effect: Effect| match effect {
+        Effect::Append(drafts) => drafts.iter().map(|draft| draft.body.name()).collect::<Vec<_>>().join(" "),
+        other => format!("{:?}", other.path().map(Path::as_str)),
+    };
+    next(state, now).effects.into_iter().map(name).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_question_follows_from_the_state_and_is_asked_once() {
+    let log = log(asking).await;
+    let place = log.iter().position(|event| matches!(event.body, Body::BudgetRequested { .. })).unwrap();
+
+    let before = RunState::replay(&log[..place]).unwrap();
+    let after = RunState::replay(&log[..=place]).unwrap();
+
+    assert_eq!(effects(&before, before.at), ["BUDGET_REQUESTED"]);
+    let Effect::Append(drafts) = next(&before, before.at).effects.remove(0) else { panic!() };
+    assert_eq!((&drafts[0].path, &drafts[0].body), (&log[place].path, &log[place].body), "replay asks the same");
+    assert!(effects(&after, after.at).is_empty());
+    assert_eq!((status(&before), status(&after)), (Status::Running, Status::Waiting));
+    let due = after.at.after(Duration::from_secs(60));
+    assert_eq!(next(&after, after.at).wake, Some(due));
+    assert_eq!(effects(&after, due), ["BUDGET_EXPIRED"]);
+    assert_eq!(pending(&after)[0].since, log[place].seq);
+    let sentence = "The run waits since event {} for a person's decision about more tokens for `Work` (20 tokens used, \
+                    20 tokens allowed).";
+    assert_eq!(why(&after).unwrap().sentence, sentence.replace("{}", &log[place].seq.to_string()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_cannot_come_are_refused() {
+    let log = log(asking).await;
+    let place = log.iter().position(|event| matches!(event.body, Body::BudgetRequested { .. })).unwrap();
+    let begun = RunState::replay(&log[..place - 8]).unwrap();
+    let asked = RunState::replay(&log[..=place]).unwrap();
+    let request = || Body::BudgetRequested { kind: LimitKind::Tokens, limit: 20, used: 20, expires: None };
+    let decided = |decision| {
+        let (signal, actor) = (SignalId::new("s"), Actor::default());
+        Body::BudgetDecided { decision, more: More::tokens(9), reason: None, signal, actor }
+    };
+
+    assert_eq!(append(&begun, request()).unwrap_err(), "its limit of tokens is not reached");
+    assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
+    assert_eq!(append(&begun, Body::BudgetExpired {}).unwrap_err(), "nobody is asked for more");
+    assert_eq!(append(&asked, request()).unwrap_err(), "a person is asked already");
+    assert_eq!(append(&begun, Body::StepHeld {}).unwrap_err(), "the brain is not at this step");
+    let granted = append(&asked, decided(Decision::Approved)).unwrap();
+    assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
+    assert!(granted.signals.contains_key(&SignalId::new("s")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_decided_is_what_comes_next() {
+    let log = log(asking).await;
+    let asked = RunState::replay(&log).unwrap();
+    let grant = |tokens| signal(SignalKind::Grant { to: path("Work"), more: More::tokens(tokens) });
+    let refuse = signal(SignalKind::Reject { call: path("Work"), reason: None });
+
+    let granted = appended(&asked, decide(&asked, &grant(1), asked.at, &Anything).unwrap());
+    let refused = appended(&asked, decide(&asked, &refuse, asked.at, &Anything).unwrap());
+
+    assert_eq!(effects(&granted, granted.at), ["Some(\"Work\")"], "the next round is prepared");
+    assert_eq!(effects(&refused, refused.at), ["LOOP_LIMIT"]);
+    let late = asked.at.after(Duration::from_secs(60));
+    for signal in [&grant(1), &refuse] {
+        assert!(matches!(decide(&asked, signal, late, &Anything), Err(Refusal::Expired { .. })));
+        let again = decide(&granted, signal, granted.at, &Anything);
+        assert!(matches!(again, Err(Refusal::Repeated { .. })), "{again:?}");
+    }
+    let other = Signal { id: SignalId::new("t"), ..grant(1) };
+    let other = decide(&granted, &other, granted.at, &Anything);
+    assert!(matches!(other, Err(Refusal::NotAsked { .. })), "{other:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_granted_outlives_a_snapshot_and_a_worker() {
+    let log = log(asking).await;
+    let asked = RunState::replay(&log).unwrap();
+    let grant = signal(SignalKind::Grant { to: path("Work"), more: More::tokens(5) });
+    let granted = appended(&asked, decide(&asked, &grant, asked.at, &Anything).unwrap());
+
+    let text = serde_json::to_string(&granted).unwrap();
+    let mut kept: RunState = serde_json::from_str(&text).unwrap();
+    let claim = Body::RunClaimed { holder: "other".to_owned(), trace: None };
+    let epoch = Some(positronic_core::record::Epoch(9));
+    kept.apply(&Event { seq: kept.next, at: kept.at, epoch, path: Path::root(), body: claim }).unwrap();
+
+    assert_eq!(kept.looped(&path("Work")).unwrap().allowance.more, More::tokens(5));
+    assert_eq!(effects(&kept, kept.at), ["Some(\"Work\")"]);
+    let old = text.replace(",\"allowance\":{\"more\":{\"tokens\":5}}", "");
+    assert_ne!(old, text);
+    assert!(serde_json::from_str::<RunState>(&old).is_ok(), "a snapshot of before reads as it is");
+}

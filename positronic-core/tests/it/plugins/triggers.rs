@@ -1,0 +1,542 @@
+//! Triggers: they fire once, at their time, whoever dies meanwhile, and obey their conversation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use positronic_core::dsl::Runnable as _;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::plugins::Triggers;
+use positronic_core::prelude::*;
+use positronic_core::record::{
+    Body, Busy, Event, Fired, Message, ModelRequest, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, Trigger,
+};
+use positronic_core::runner::{Clock, Control, FireError, Fork, Runner, Settled};
+use positronic_core::store::{EventStore, MemoryStore, RunFilter, SqliteStore, StoreError, TimerFilter};
+use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use serde_json::{Value, json};
+
+use crate::support::boundaries::OwnIds;
+use crate::support::path;
+
+/// A clock that is set by hand.
+#[derive(Debug, Clone)]
+struct Hand(Arc<AtomicI64>);
+
+impl Hand {
+    fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(TestClock::BEGIN.0)))
+    }
+
+    fn passes(&self, time: Duration) {
+        self.0.fetch_add(i64::try_from(time.as_micros()).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Calls the tool that the last message of a person names, with the JSON after it; says what started it otherwise.
+fn obeying(request: &ModelRequest) -> Reply {
+    let messages = request.messages.messages();
+    match messages.last() {
+        Some(Message::Tool { text, .. }) => Reply::text(text.clone()),
+        Some(Message::User { text }) => match text.split_once(' ') {
+            Some((tool, arguments)) => Reply::call(tool, serde_json::from_str(arguments).unwrap()),
+            None => Reply::text(text.clone()),
+        },
+        _ => {
+            Reply::text(request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect::<String>())
+        }
+    }
+}
+
+fn gardener(triggers: Triggers) -> Brain<(), ()> {
+    brain("Gardener").r#loop("Chat", move |cx| {
+        cx.system("You look after a garden.")
+            .plugin(triggers.clone())
+            .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+    })
+}
+
+/// A process: a runner of its own over a store.
+fn process(name: &str, store: impl EventStore, clock: impl Clock) -> Runner {
+    let runner = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock);
+    runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(gardener(Triggers::new()))
+}
+
+/// Says something in Ann's conversation, and returns what the model says in the end.
+async fn says(runner: &Runner, text: &str) -> String {
+    let chat = runner.conversation("c").user("ann");
+    let run = chat.send(gardener(Triggers::new()), (), text).await.unwrap();
+    run.result().await.unwrap();
+    said(&runner.control(), run.id()).await
+}
+
+async fn said(control: &Control, run: &RunId) -> String {
+    let (_, prompts) = control.state_at(run, control.store().run(run).await.unwrap().next).await.unwrap();
+    let prompt = prompts.get(&path("Chat")).unwrap();
+    prompt.output.iter().rev().find_map(|output| output.kind.text()).unwrap_or_default()
+}
+
+async fn create(runner: &Runner, arguments: Value) -> Trigger {
+    let said = says(runner, &format!("trigger.create {arguments}")).await;
+    let told: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let all = timers(runner).await;
+    all.into_iter().map(|timer| timer.trigger).find(|trigger| trigger.id.as_str() == told["id"]).unwrap()
+}
+
+async fn timers(runner: &Runner) -> Vec<Timer> {
+    runner.control().triggers(&TimerFilter::default()).await.unwrap()
+}
+
+/// Fires what is due, and waits for what it starts.
+async fn fire(runner: &Runner) -> Vec<Result<RunId, FireError>> {
+    let mut fired = Vec::new();
+    for timer in runner.control().due_triggers().await.unwrap() {
+        fired.push(match runner.fire(&timer).await {
+            Ok(run) => {
+                run.settled().await;
+                Ok(run.id().clone())
+            }
+            Err(error) => Err(error),
+        });
+    }
+    fired
+}
+
+async fn fired_alone(runner: &Runner) -> RunId {
+    match <[_; 1]>::try_from(fire(runner).await) {
+        Ok([Ok(run)]) => run,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn log(runner: &Runner, run: &RunId) -> Vec<Arc<Event>> {
+    runner.control().events(run, Seq(0)).await.unwrap()
+}
+
+async fn because(runner: &Runner, run: &RunId) -> Option<Fired> {
+    match &log(runner, run).await[0].body {
+        Body::BrainStart(begin) => begin.start.as_ref()?.fired.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Makes a test of each function on each store.
+macro_rules! on_both_stores {
+    ($($name:ident)+) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $name() {
+                let store = super::MemoryStore::new();
+                super::$name(move || store.clone()).await;
+            })+
+        }
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("runs.db");
+                super::$name(move || super::SqliteStore::open(&path).unwrap()).await;
+            })+
+        }
+    };
+}
+
+on_both_stores! {
+    a_trigger_starts_a_prompt_that_nobody_has_written
+    one_that_fires_again_and_again_goes_on_and_makes_up_for_nothing
+    two_servers_fire_it_once
+    it_fires_once_whichever_append_is_the_last_of_a_process
+    what_is_deleted_does_not_fire_also_where_another_process_deletes_it
+    it_waits_for_the_last_prompt_of_its_conversation_or_cancels_it
+    outside_of_a_conversation_each_firing_is_a_run_of_its_own
+    a_fork_sets_no_trigger_again
+    a_tool_of_the_author_sets_a_trigger_anew_when_it_has_fired
+}
+
+async fn a_trigger_starts_a_prompt_that_nobody_has_written<S: EventStore>(open: impl Fn() -> S) {
+    let clock = Hand::new();
+    let first = process("first", open(), clock.clone());
+    let trigger = create(&first, json!({"what": "Water the beans.", "in": "10 minutes"})).await;
+    assert_eq!(trigger.due, TestClock::BEGIN.after(10 * MINUTE));
+    // The timer came with the result, in one append.
+    let begun = log(&first, &RunId::new("c-0")).await;
+    let set = begun.iter().position(|event| matches!(event.body, Body::LoopTrigger { .. })).unwrap();
+    assert!(matches!(begun[set + 1].body, Body::LoopToolResult { .. }));
+    drop(first);
+
+    let second = process("second", open(), clock.clone());
+    clock.passes(10 * MINUTE - Duration::from_micros(1));
+    assert_eq!(fire(&second).await.len(), 0, "it is not due yet");
+    clock.passes(Duration::from_micros(1));
+    let run = fired_alone(&second).await;
+
+    assert_eq!(run, RunId::new("c-1"));
+    assert_eq!(
+        said(&second.control(), &run).await,
+        format!(
+            "trigger: The trigger {} has started this prompt, due 2026-01-01T00:10:00Z. Nobody has written anything. It \
+             says:\nWater the beans.",
+            trigger.id
+        )
+    );
+    let origin = RunId::new("c-0");
+    assert_eq!(because(&second, &run).await, Some(Fired { trigger, origin }));
+    let start = log(&second, &run).await.iter().find_map(|event| match &event.body {
+        Body::LoopStart { input, .. } => Some(input.clone()),
+        _ => None,
+    });
+    assert_eq!(start, Some(None), "nobody has said anything");
+    let row = second.control().store().run(&run).await.unwrap();
+    assert_eq!((row.user.as_deref(), row.conversation.as_deref()), (Some("ann"), Some("c")));
+    assert_eq!(second.control().history(&run).await.unwrap().len(), 4, "it knows what was said before");
+    assert_eq!(timers(&second).await, []);
+    clock.passes(60 * MINUTE);
+    assert_eq!(fire(&second).await.len(), 0);
+}
+
+async fn one_that_fires_again_and_again_goes_on_and_makes_up_for_nothing<S: EventStore>(open: impl Fn() -> S) {
+    let clock = Hand::new();
+    let first = process("first", open(), clock.clone());
+    let arguments = json!({"what": "Water the beans.", "at": "2026-01-01T06:00:00Z", "every": "1 day"});
+    let trigger = create(&first, arguments).await;
+    drop(first);
+
+    // Nobody serves the store for ten days and an hour after it was due first.
+    clock.passes(Duration::from_hours(6 + 10 * 24 + 1));
+    let second = process("second", open(), clock.clone());
+    let run = fired_alone(&second).await;
+
+    assert_eq!(because(&second, &run).await.unwrap().trigger, trigger);
+    assert!(said(&second.control(), &run).await.contains("due 2026-01-01T06:00:00Z; it fires every 1 day. Nobody"));
+    assert_eq!(fire(&second).await.len(), 0, "it fires once for all that was missed");
+    let [timer] = &timers(&second).await[..] else { panic!("it goes on") };
+    assert_eq!((timer.trigger.due, timer.fired), (TestClock::BEGIN.after(Duration::from_hours(6 + 11 * 24)), 1));
+    clock.passes(Duration::from_hours(23));
+    let run = fired_alone(&second).await;
+    assert_eq!((run.as_str(), because(&second, &run).await.unwrap().trigger.due), ("c-2", timer.trigger.due));
+}
+
+async fn two_servers_fire_it_once<S: EventStore>(open: impl Fn() -> S) {
+    let clock = Hand::new();
+    let (one, two) = (process("one", open(), clock.clone()), process("two", open(), clock.clone()));
+    create(&one, json!({"what": "Water the beans.", "in": "1 minute", "every": "1 hour"})).await;
+    clock.passes(2 * MINUTE);
+    let [timer] = &one.control().due_triggers().await.unwrap()[..] else { panic!("one is due") };
+
+    let (first, second) = tokio::join!(one.fire(timer), two.fire(timer));
+
+    // Whoever comes second gets the same run, or nothing.
+    let runs: Vec<_> = [&first, &second].into_iter().filter_map(|fired| fired.as_ref().ok()).collect();
+    assert!(!runs.is_empty() && runs.iter().all(|run| run.id().as_str() == "c-1"), "{first:?} {second:?}");
+    for run in runs {
+        run.settled().await;
+    }
+    // A server that looked long before, and fires only now.
+    assert!(matches!(two.fire(timer).await, Err(FireError::Gone { .. })));
+    assert_eq!(one.control().conversation("c").await.unwrap().len(), 2);
+    assert_eq!(timers(&two).await[0].fired, 1);
+}
+
+/// Dies at an append: whatever it wants to write from then on is not written; of the append itself, only the answer is lost
+/// where it is `written`.
+fn dying<S: EventStore>(store: S, at: usize, written: bool) -> (FaultyStore<S>, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let dead = || StoreError::Unusable { message: "the process is dead".to_owned() };
+    let store = FaultyStore::new(store, move |_, _| match counted.fetch_add(1, Ordering::SeqCst) {
+        number if number == at && written => Some(Fault::Unanswered(dead())),
+        number if number >= at => Some(Fault::Refused(dead())),
+        _ => None,
+    });
+    (store, count)
+}
+
+/// Goes on with whatever a process has left, until nothing is to be done.
+async fn goes_on(runner: &Runner) {
+    for (_, run) in runner.recover().await.unwrap() {
+        run.unwrap().settled().await;
+    }
+}
+
+async fn it_fires_once_whichever_append_is_the_last_of_a_process<S: EventStore>(open: impl Fn() -> S) {
+    for written in [false, true] {
+        for at in 0.. {
+            let clock = Hand::new();
+            let conversation = format!("c{at}{written}");
+            let arguments = json!({"what": "Water the beans.", "in": "10 minutes"});
+            let text = format!("trigger.create {arguments}");
+            let says = async |runner: &Runner| {
+                let chat = runner.conversation(&*conversation).user("ann");
+                if let Ok(run) = chat.send(gardener(Triggers::new()), (), &text).await {
+                    run.settled().await;
+                }
+            };
+            let (store, count) = dying(open(), at, written);
+            let first = process(&format!("first{at}{written}"), store, clock.clone());
+            says(&first).await;
+            clock.passes(10 * MINUTE);
+            _ = fire(&first).await;
+            let died = count.load(Ordering::SeqCst) > at;
+            first.release().await;
+            drop(first);
+
+            // Another process goes on, and a third one after it finds nothing to do.
+            let second = process(&format!("second{at}{written}"), open(), clock.clone());
+            goes_on(&second).await;
+            if second.control().conversation(&conversation).await.unwrap().is_empty() {
+                says(&second).await;
+            }
+            clock.passes(10 * MINUTE);
+            _ = fire(&second).await;
+            assert_eq!(fire(&process("third", open(), clock.clone())).await.len(), 0);
+
+            let runs = second.control().conversation(&conversation).await.unwrap();
+            let ended = |row: &RunSummary| (row.run.to_string(), row.status);
+            assert_eq!(
+                runs.iter().map(ended).collect::<Vec<_>>(),
+                [1, 0].map(|number| (format!("{conversation}-{number}"), Status::Completed)),
+                "at {at}, written: {written}"
+            );
+            assert!(because(&second, &runs[0].run).await.is_some());
+            assert_eq!(timers(&second).await, []);
+            if !died {
+                assert!(at > 10, "it died {at} times");
+                break;
+            }
+        }
+    }
+}
+
+async fn what_is_deleted_does_not_fire_also_where_another_process_deletes_it<S: EventStore>(open: impl Fn() -> S) {
+    let clock = Hand::new();
+    let (one, two) = (process("one", open(), clock.clone()), process("two", open(), clock.clone()));
+    let first = create(&one, json!({"what": "Water the beans.", "in": "1 minute"})).await;
+    let second = create(&one, json!({"what": "Water the roses.", "in": "2 minutes", "every": "2 minutes"})).await;
+    let listed = says(&two, "trigger.list {}").await;
+    assert_eq!(
+        serde_json::from_str::<Value>(&listed).unwrap(),
+        json!({"now": "2026-01-01T00:00:00Z", "triggers": [
+            {"id": first.id, "what": "Water the beans.", "due": "2026-01-01T00:01:00Z"},
+            {"id": second.id, "what": "Water the roses.", "due": "2026-01-01T00:02:00Z", "every": "2 minutes"},
+        ]})
+    );
+    clock.passes(3 * MINUTE);
+    let due = one.control().due_triggers().await.unwrap();
+    assert_eq!(due.len(), 2);
+
+    let deleted = says(&two, &format!("trigger.delete {}", json!({"id": first.id}))).await;
+    assert!(deleted.contains("Water the beans."), "{deleted}");
+    assert_eq!(two.control().delete_trigger(&second.id).await, Ok(true));
+
+    for timer in &due {
+        assert!(matches!(one.fire(timer).await, Err(FireError::Gone { .. })));
+    }
+    assert_eq!(fire(&two).await.len(), 0);
+    let again = says(&two, &format!("trigger.delete {}", json!({"id": first.id}))).await;
+    assert_eq!(again, format!("Error: there is no trigger `{}`; there are none", first.id));
+    assert_eq!(two.control().delete_trigger(&second.id).await, Ok(false));
+}
+
+async fn it_waits_for_the_last_prompt_of_its_conversation_or_cancels_it<S: EventStore>(open: impl Fn() -> S) {
+    for (busy, status) in [(Busy::Queue, Status::Completed), (Busy::Cancel, Status::Cancelled)] {
+        let clock = Hand::new();
+        let id = format!("{busy:?}");
+        let runner = process(&id, open(), clock.clone());
+        let gardener = || gardener(Triggers::new().busy(busy));
+        let runner = runner.brain(gardener());
+        let chat = runner.conversation(&*id).user("ann");
+        let create = r#"trigger.create {"what": "Water the beans.", "in": "1 minute", "every": "1 minute"}"#;
+        chat.send(gardener(), (), create).await.unwrap().result().await.unwrap();
+        let open = chat.send(gardener(), (), "pay {}").await.unwrap();
+        assert!(matches!(open.settled().await, Settled::Waiting(_)));
+        clock.passes(10 * MINUTE);
+
+        if busy == Busy::Queue {
+            for _ in 0..2 {
+                assert!(matches!(&fire(&runner).await[..], [Err(FireError::Busy { .. })]));
+            }
+            assert_eq!(chat.runs().await.unwrap().len(), 2, "nothing has begun");
+            open.approve(&path("Chat/0.0"), "ann").await.unwrap();
+            open.settled().await;
+        }
+        let run = fired_alone(&runner).await;
+
+        assert_eq!(run.as_str(), format!("{id}-2"));
+        assert_eq!(chat.runs().await.unwrap()[1].status, status, "{busy:?}");
+        assert_eq!(fire(&runner).await.len(), 0, "it was due many times, and fires once");
+        runner.control().delete_trigger(&timers(&runner).await[0].trigger.id).await.unwrap();
+    }
+}
+
+async fn outside_of_a_conversation_each_firing_is_a_run_of_its_own<S: EventStore>(open: impl Fn() -> S) {
+    let clock = Hand::new();
+    let runner = process("one", open(), clock.clone());
+    let begin = async |user: Option<&str>, text: &str| {
+        let message = Some(positronic_core::record::Opening { text: text.to_owned(), id: None });
+        let start = Start { user: user.map(str::to_owned), message, ..Start::default() };
+        let run = runner.start_with(gardener(Triggers::new()), (), start).await.unwrap();
+        run.result().await.unwrap();
+        (run.id().clone(), said(&runner.control(), run.id()).await)
+    };
+    let create = |what: &str| format!("trigger.create {}", json!({"what": what, "every": "1 hour"}));
+    begin(Some("ann"), &create("of Ann")).await;
+    begin(Some("bob"), &create("of Bob")).await;
+    let (origin, _) = begin(None, &create("of nobody")).await;
+
+    let (_, ann) = begin(Some("ann"), "trigger.list {}").await;
+    assert!(ann.contains("of Ann") && !ann.contains("of Bob") && !ann.contains("of nobody"), "{ann}");
+    let (_, nobody) = begin(None, "trigger.list {}").await;
+    assert!(nobody.contains(r#""triggers":[]"#), "two strangers share nothing: {nobody}");
+    let theirs = timers(&runner).await.into_iter().find(|timer| timer.trigger.what == "of Bob").unwrap().trigger;
+    let (_, refused) = begin(Some("ann"), &format!("trigger.delete {}", json!({"id": theirs.id}))).await;
+    assert!(refused.starts_with(&format!("Error: there is no trigger `{}`; there are `t-", theirs.id)), "{refused}");
+
+    clock.passes(Duration::from_hours(1));
+    assert_eq!(fire(&runner).await.into_iter().filter(Result::is_ok).count(), 3);
+    clock.passes(Duration::from_hours(1));
+    let mut runs: Vec<_> = fire(&runner).await.into_iter().map(|run| run.unwrap().to_string()).collect();
+    runs.sort();
+    let name = |timer: &Timer| format!("{}-20260101T020000Z", timer.trigger.id);
+    let mut names: Vec<_> = timers(&runner).await.iter().map(name).collect();
+    names.sort();
+    assert_eq!(runs, names);
+    let of_nobody = timers(&runner).await.into_iter().find(|timer| timer.origin == origin).unwrap();
+    let last = RunId::new(name(&of_nobody));
+    assert_eq!(because(&runner, &last).await.unwrap().origin, origin, "what it starts sees and deletes it");
+}
+
+/// A trigger that is set with the id of one that has fired is a new one, and fires.
+async fn a_tool_of_the_author_sets_a_trigger_anew_when_it_has_fired<S: EventStore>(open: impl Fn() -> S) {
+    let clock = Hand::new();
+    let snooze = || {
+        brain("Alarm").r#loop("Chat", |cx| {
+            cx.system("Wake.").tool("snooze", |t| {
+                t.execute(async |_: NoArgs, cx| {
+                    let known = cx.fired().map(|fired| fired.trigger.id);
+                    let mut trigger = cx.trigger("Wake up.", cx.now().after(MINUTE));
+                    if let Some(id) = known {
+                        trigger.id = id;
+                    }
+                    Ok(cx.result("snoozed").set_trigger(trigger))
+                })
+            })
+        })
+    };
+    let model = ScriptedModel::from_fn(|request| match request.messages.len() {
+        0 => Reply::call("snooze", json!({})),
+        _ => Reply::text("Zzz."),
+    });
+    let runner = Runner::builder().model(model).store(open()).clock(clock.clone()).ids(OwnIds::of("alarm")).build();
+    let runner = runner.brain(snooze());
+    runner.start(snooze(), ()).await.unwrap().result().await.unwrap();
+    let id = timers(&runner).await[0].trigger.id.clone();
+
+    for minute in 1..4 {
+        clock.passes(MINUTE);
+        assert_eq!(fired_alone(&runner).await.as_str(), format!("{id}-20260101T000{minute}00Z"));
+    }
+    assert_eq!(timers(&runner).await.len(), 1);
+}
+
+async fn a_fork_sets_no_trigger_again<S: EventStore>(open: impl Fn() -> S) {
+    let clock = Hand::new();
+    let (runner, other) = (process("one", open(), clock.clone()), MemoryStore::new());
+    create(&runner, json!({"what": "Water the beans.", "in": "1 minute"})).await;
+    let (run, control) = (RunId::new("c-0"), runner.control());
+    clock.passes(MINUTE);
+    fired_alone(&runner).await;
+
+    let events = log(&runner, &run).await;
+    let set = events.iter().position(|event| matches!(event.body, Body::LoopTrigger { .. })).unwrap();
+    let fork = control.fork(&run, Seq(set as u64), Fork::default()).await.unwrap();
+    Control::new(other.clone()).import(&run, &events).await.unwrap();
+
+    assert_eq!(timers(&runner).await, [], "it has fired, and does not come back");
+    assert_eq!(other.timers(&TimerFilter::default()).await, Ok(Vec::new()));
+    let forked = log(&runner, &fork).await;
+    let result = |event: &Arc<Event>| matches!(event.body, Body::LoopToolResult { .. });
+    assert!(forked.iter().any(result), "a trigger and its result are one append, and so is their fork");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_serves_a_store_fires_what_is_due_and_what_it_does_not_know_stays() {
+    let store = MemoryStore::new();
+    let clock = TestClock::default();
+    let first = process("first", store.clone(), clock.clone());
+    create(&first, json!({"what": "Water the beans.", "in": "10 minutes"})).await;
+    drop(first);
+    let strange = Runner::builder().model(ScriptedModel::new([])).store(store.clone()).clock(clock.clone()).build();
+    let knows = process("second", store.clone(), clock.clone());
+
+    let service = strange.serve();
+    tokio::time::sleep(11 * MINUTE).await;
+    let [timer] = &timers(&knows).await[..] else { panic!("nobody knows the brain") };
+    assert!(matches!(strange.fire(timer).await, Err(FireError::NoBrain { .. })));
+    drop(service);
+    let service = knows.serve();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+
+    let runs = store.runs(&RunFilter::builder().conversation("c").build()).await.unwrap();
+    assert_eq!((runs.len(), runs[0].status), (2, Status::Completed));
+    assert_eq!(timers(&knows).await, []);
+    drop(service);
+}
+
+/// Promise 19: no list loads a log.
+#[tokio::test]
+async fn triggers_are_listed_without_a_log() {
+    let store = MemoryStore::new();
+    let runner = process("one", store.clone(), Hand::new());
+    create(&runner, json!({"what": "Water the beans.", "in": "10 minutes"})).await;
+    let refused =
+        |method| (method != "timers").then(|| StoreError::Failed { message: format!("`{method}` is not to be asked") });
+
+    let control = Control::new(FaultyStore::new(store, |_, _| None).reading(refused));
+
+    assert_eq!(control.triggers(&TimerFilter::default()).await.unwrap().len(), 1);
+    assert_eq!(control.due_triggers().await.unwrap().len(), 1, "by the clock of today");
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_told_to_the_model() {
+    let runner = process("one", MemoryStore::new(), Hand::new());
+    let told = async |arguments: Value| says(&runner, &format!("trigger.create {arguments}")).await;
+    let wrong = [
+        (json!({"what": " ", "in": "1 minute"}), "`what` is empty: say what is to be done then"),
+        (json!({"what": "w"}), "say when: give `at`, `in` or `every`"),
+        (json!({"what": "w", "in": "1 minute", "at": "2026-01-02T00:00:00Z"}), "give `at` or `in`, not both"),
+        (
+            json!({"what": "w", "in": "a while"}),
+            "`a while` is no duration, such as 10 minutes, 1 day 12 hours or 2 weeks",
+        ),
+        (
+            json!({"what": "w", "at": "2025-01-01T00:00:00Z"}),
+            "`2025-01-01T00:00:00Z` has passed: it is 2026-01-01T00:00:00Z now",
+        ),
+        (
+            json!({"what": "w", "every": "59 seconds"}),
+            "`every` is 59 seconds, and a trigger fires at most every 1 minute",
+        ),
+    ];
+    for (arguments, reason) in wrong {
+        assert_eq!(told(arguments).await, format!("Error: {reason}"));
+    }
+    let long = told(json!({"what": "w".repeat(1001), "in": "1 minute"})).await;
+    assert!(long.contains("at most 1000 characters, and this has 1001"), "{long}");
+    assert_eq!(timers(&runner).await, []);
+
+    for _ in 0..20 {
+        create(&runner, json!({"what": "w", "in": "1 minute"})).await;
+    }
+    let more = told(json!({"what": "w", "in": "1 minute"})).await;
+    assert_eq!(more, "Error: there are 20 triggers, and no more can be set: delete one");
+    assert_eq!(gardener(Triggers::new()).plan().title, "Gardener");
+}
