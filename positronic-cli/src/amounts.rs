@@ -19,6 +19,7 @@ pub(crate) fn read(kind: LimitKind, text: &str) -> Result<More, String> {
         LimitKind::Rounds => More::rounds(text.parse().map_err(|_| expected())?),
         LimitKind::Money => More::money(text.parse::<Money>().map_err(|_| expected())?),
         LimitKind::Time => More::time(time(&text).ok_or_else(expected)?),
+        LimitKind::Failures => return Err(expected()),
     };
     if more.of(kind) == 0 { Err(expected()) } else { Ok(more) }
 }
@@ -42,6 +43,7 @@ pub(crate) const fn expected(kind: LimitKind) -> &'static str {
         LimitKind::Rounds => "a number of rounds, such as 10",
         LimitKind::Money => "an amount of money, such as 2.50",
         LimitKind::Time => "a time, such as 90s, 10m or 2h",
+        LimitKind::Failures => "nothing: failures are not granted",
     }
 }
 
@@ -49,7 +51,7 @@ pub(crate) const fn expected(kind: LimitKind) -> &'static str {
 pub(crate) fn same_again(kind: LimitKind, limit: u64, used: u64) -> String {
     let more = limit.max((used.saturating_sub(limit)).saturating_add(1));
     match kind {
-        LimitKind::Tokens | LimitKind::Rounds => more.to_string(),
+        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => more.to_string(),
         LimitKind::Money => Money::of_nanos(more).to_string(),
         LimitKind::Time => format!("{}s", Duration::from_micros(more).as_secs().saturating_add(1)),
     }

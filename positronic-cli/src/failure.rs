@@ -81,6 +81,8 @@ impl Exit {
 pub(crate) enum Failure {
     #[error("there is no brain `{written}`")]
     UnknownBrain { written: String, near: Vec<String>, known: Vec<String> },
+    #[error("the brain `{brain}` names the action `{action}`, which the project does not have")]
+    UnknownAction { brain: String, action: String, near: Vec<String>, known: Vec<String> },
     #[error("{}:\n{source}", unfit(.brain, .source.problems.len()))]
     Options { brain: String, source: OptionsError },
     #[error("no model is configured, and `{brain}` has no cassette of its own")]
@@ -166,6 +168,7 @@ impl Failure {
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::UnknownBrain { .. }
+            | Self::UnknownAction { .. }
             | Self::Options { .. }
             | Self::NoPackageName { .. }
             | Self::NotEmpty { .. }
@@ -205,6 +208,14 @@ impl Failure {
     /// Says what can be done about it, one piece of advice a line.
     pub(crate) fn hints(&self) -> Vec<String> {
         match self {
+            Self::UnknownAction { near, known, .. } => {
+                let near: Vec<&str> = near.iter().map(String::as_str).collect();
+                let has = match known.as_slice() {
+                    [] => "the project has no actions; add one with `Project::action`".to_owned(),
+                    known => format!("the project has the actions {}", known.join(", ")),
+                };
+                did_you_mean(&near).into_iter().chain([has]).collect()
+            }
             Self::UnknownBrain { near, known, .. } | Self::UnknownBrainOrRun { near, known, .. } => {
                 let near: Vec<&str> = near.iter().map(String::as_str).collect();
                 did_you_mean(&near).into_iter().chain(listed(known)).collect()

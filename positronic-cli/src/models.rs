@@ -9,7 +9,9 @@ use positronic_core::model::cassette::{Cassette, CassetteError, Header};
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
-use positronic_core::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier};
+use positronic_core::record::{
+    DecisionForm, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, PriceTable, Tier,
+};
 use positronic_core::runner::Runner;
 use serde_json::Value;
 
@@ -64,6 +66,14 @@ impl Model for SharedModel {
         self.0.call(request, deltas)
     }
 
+    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
+        self.0.project(outputs)
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        self.0.decision_form()
+    }
+
     fn wire(&self, request: &ModelRequest) -> String {
         self.0.wire(request)
     }
@@ -113,6 +123,7 @@ impl Models {
             (None, Store::Memory(store)) => builder.store(store.clone()).build(),
             (None, Store::File(store)) => builder.store(store.clone()).build(),
         };
+        let runner = runner.actions(project.actions.clone());
         project.brains.iter().fold(runner, |runner, entry| runner.plan(Arc::clone(&entry.plan)))
     }
 
@@ -250,6 +261,10 @@ impl Model for ByTier {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         self.of(request).call(request, deltas)
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        self.normal.decision_form()
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

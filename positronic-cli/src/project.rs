@@ -4,9 +4,9 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use positronic_core::dsl::Runnable;
+use positronic_core::dsl::{Action, Runnable};
 use positronic_core::model::Model;
-use positronic_core::plan::Plan;
+use positronic_core::plan::{ActionSet, Plan, UnknownAction};
 use positronic_core::record::Tier;
 
 use crate::failure::Failure;
@@ -28,6 +28,7 @@ use crate::suggest::nearest;
 pub struct Project {
     pub(crate) brains: Vec<Entry>,
     pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,
+    pub(crate) actions: ActionSet,
 }
 
 /// How much of a title has to be written at least.
@@ -74,6 +75,48 @@ impl Project {
             None => mistake(&format!("there is a cassette for `{title}`, but no such brain; add the brain first")),
         }
         self
+    }
+
+    /// Adds an action: a tool that loops of any brain choose by its name.
+    ///
+    /// ```no_run
+    /// use positronic_cli::Project;
+    /// use positronic_core::dsl::Action;
+    /// use positronic_core::prelude::*;
+    ///
+    /// fn main() -> std::process::ExitCode {
+    ///     let finish = Action::new("finish", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")));
+    ///     let agent = brain("Agent")
+    ///         .actions(["finish"])
+    ///         .r#loop("Act", |cx| cx.system("Reach the goal.").actions(["finish"]));
+    ///     Project::new().action(finish).brain(agent).main()
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the project has an action of this name.
+    #[track_caller]
+    pub fn action(mut self, action: Action) -> Self {
+        if self.actions.get(action.decl().id.as_str()).is_some() {
+            mistake(&format!(
+                "the project has two actions named `{}`; give one of them another name",
+                action.decl().id
+            ));
+        }
+        self.actions.insert(action);
+        self
+    }
+
+    /// Checks that there is an action for every name that a brain says.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        for entry in &self.brains {
+            self.actions.check(&entry.plan).map_err(|UnknownAction { brain, action, known }| {
+                let near = nearest(&action, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+                Failure::UnknownAction { brain, action, near, known }
+            })?;
+        }
+        Ok(())
     }
 
     /// Sets the model that answers for a tier, instead of the one that the environment and `--model` name.

@@ -54,7 +54,7 @@ fn answers(event: &Event, request: &Event) -> bool {
     event.path == request.path
         && match &event.body {
             Body::LoopModelResult { .. } => true,
-            Body::LoopModelRetry { attempt, .. } => attempt == asked,
+            Body::LoopModelRetry { attempt, .. } | Body::LoopAnswerRefused { attempt, .. } => attempt == asked,
             _ => false,
         }
 }

@@ -44,6 +44,13 @@ pub fn positronic() -> ExitCode {
 /// Runs a command of a project, given the arguments with the program's name before them.
 pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui) -> u8 {
     with_command(arguments, ui, |command, ui| match command {
+        command if command.needs_brains() => project.check().and_then(|()| of_brains(project, command, ui)),
+        other => without_brains(other, ui),
+    })
+}
+
+fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+    match command {
         Command::List(args) => commands::list(project, args, ui),
         Command::Show(args) => commands::show(project, args, ui),
         Command::Run(args) => commands::run(project, args, ui),
@@ -51,7 +58,7 @@ pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui)
         Command::Work(args) => commands::work(project, args, ui),
         Command::Fork(args) => commands::fork(Some(project), args, ui),
         other => without_brains(other, ui),
-    })
+    }
 }
 
 fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {

@@ -1,7 +1,7 @@
 //! The macros of Positronic: [`brain!`] lets a brain be written with `.loop(…)`, [`macro@tool`] turns an async function
-//! into a tool.
+//! into a tool, [`macro@Actions`] an enum into a fixed space of actions.
 //!
-//! Both are conveniences: everything they produce can be written by hand with the builders of `positronic_core`. They
+//! They are conveniences: everything they produce can be written by hand with the builders of `positronic_core`. They
 //! move the author's tokens and keep each token's place, so compile errors, panics and an editor's completion point at
 //! what was written.
 //!
@@ -32,6 +32,7 @@
 //!
 //! The paths in what they write begin with `::positronic_core`, so that crate has to be a dependency under its own name.
 
+mod actions;
 mod brain;
 mod tool;
 
@@ -157,4 +158,72 @@ pub fn brain(input: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(flags.into(), function.into()).into()
+}
+
+/// Makes an enum a fixed space of actions: each variant is an action, its fields are the input, its doc comment says what it
+/// does.
+///
+/// `Loop::act` of `positronic_core` takes one function for all of them. The match in it is exhaustive, so an action that is
+/// added does not compile until something is done about it. With `.decisions()` the model chooses in decisions; without
+/// it, the actions are ordinary tools.
+///
+/// ```
+/// use positronic_core::model::scripted::{Reply, ScriptedModel};
+/// use positronic_core::prelude::*;
+/// use positronic_core::runner::Runner;
+/// use positronic_macros::Actions;
+/// # use serde_json::json;
+///
+/// #[derive(Actions)]
+/// enum Robot {
+///     /// Moves by some steps.
+///     Move {
+///         /// Steps to the right; to the left, if it is below zero.
+///         dx: i32,
+///         #[serde(default)]
+///         dy: i32,
+///     },
+///     /// Looks around.
+///     #[action(read_only)]
+///     LookAround,
+///     /// Stops where it is, which ends the work.
+///     #[action(exit, name = "stop.here")]
+///     Stop,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+/// let walk = brain("Walk").state((0, 0)).r#loop("Walk", |cx| {
+///     cx.system(format!("Go to (2, 0). You are at {:?}.", cx.state)).decisions().act(async |action: Robot, cx| match action {
+///         Robot::Move { dx, dy } => Ok(cx.result("moved").update(move |place| *place = (place.0 + dx, place.1 + dy))),
+///         Robot::LookAround => Ok(cx.result("a door, two steps to the right")),
+///         Robot::Stop => Ok(cx.result("stopped")),
+///     })
+/// });
+///
+/// let model = ScriptedModel::new([
+///     Reply::decision("Where is it?", "look_around", json!({})),
+///     Reply::decision("To the right.", "move", json!({ "dx": 2 })),
+///     Reply::decision("I am there.", "stop.here", json!({})),
+/// ]);
+/// let run = Runner::builder().model(model).build().start(&walk, ()).await?;
+/// assert_eq!(run.result().await?, (2, 0));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Variants
+///
+/// An action is named after its variant, in snake case. A variant has named fields, none, or one type in parentheses that is
+/// the whole input. A field's doc comment is its description in the schema; `#[serde(…)]` and `#[schemars(…)]` mean what they
+/// mean on a field. `#[action(…)]` takes the flags of [`macro@tool`]: `exit`, `read_only`, `idempotent`, `destructive`,
+/// `sequential`, `approval = "…"`, `approval_expires`, `not_editable`, `name`, `title`, `timeout` and `retries`.
+///
+/// # Errors
+///
+/// What cannot become actions does not compile, and says why: no enum, an enum without variants or with type parameters, a
+/// variant without a doc comment, two of one name, an unknown flag. All mistakes are reported together.
+#[proc_macro_derive(Actions, attributes(action, serde, schemars))]
+pub fn actions(item: TokenStream) -> TokenStream {
+    actions::expand(item.into()).into()
 }

@@ -5,10 +5,10 @@
 //! them. A function is written beside the errors in any case, so that the body is still checked and an editor still
 //! completes inside it.
 
-mod expansion;
-mod flags;
-mod function;
-mod mistakes;
+pub(crate) mod expansion;
+pub(crate) mod flags;
+pub(crate) mod function;
+pub(crate) mod mistakes;
 mod parameters;
 
 use proc_macro2::TokenStream;

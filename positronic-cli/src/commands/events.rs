@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn every_event_is_a_line_that_fits() {
         let event = |beat| match beat {
-            Beat::Event(event) => Some(Arc::new(event)),
+            Beat::Event(event) => Some(Arc::from(event)),
             Beat::Delta(_) => None,
         };
         let log: Vec<_> = waiting().beats.into_iter().filter_map(event).collect();

@@ -2,6 +2,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use positronic_core::dsl::Action;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, Tier};
@@ -93,6 +94,32 @@ const CASSETTE: &str = r#"{"cassette": 1, "note": "written by hand"}
 {"after": "Chat/0.0", "signal": {"type": "approve", "call": "Chat/0.0", "arguments": {"amount": 60}}}
 {"after": "Chat/1.0", "signal": {"type": "webhook", "name": "post", "identifier": "ada", "payload": {"stars": 5}}}
 "#;
+
+#[test]
+fn a_project_without_an_action_that_a_brain_names_is_refused_when_it_starts() {
+    let action = |name: &str| Action::new(name, |t| t.exit().execute(async |_: NoArgs, _| Ok("done")));
+    let agent = || {
+        let inner = brain("Inner").actions(["finsh"]).r#loop("Act", |cx| cx.system("Act.").actions(["finsh"]));
+        brain("Agent").step("Begin", async |_| Ok(())).brain("Nested", inner, |_| (), |state, _| state)
+    };
+    let project = Project::new().action(action("finish")).action(action("search_web")).brain(agent());
+
+    let listed = call(&project, &["list"]);
+
+    assert_eq!((listed.code, listed.out.as_str()), (2, ""));
+    insta::assert_snapshot!(listed.err, @r"
+    error: the brain `Inner` names the action `finsh`, which the project does not have
+      did you mean `finish`?
+      the project has the actions finish, search_web
+    ");
+    let bare = call(&Project::new().brain(agent()), &["run", "agent"]);
+    insta::assert_snapshot!(bare.err, @r"
+    error: the brain `Inner` names the action `finsh`, which the project does not have
+      the project has no actions; add one with `Project::action`
+    ");
+    let right = Project::new().action(action("finsh")).brain(agent());
+    assert_eq!(call(&right, &["list"]).code, 0);
+}
 
 pub(super) fn project() -> Project {
     Project::new().brain(desk()).brain(broken()).brain(survey()).brain(idle()).cassette("Help Desk", CASSETTE)

@@ -56,19 +56,20 @@ pub(crate) fn amount(kind: LimitKind, limit: u64) -> String {
         LimitKind::Money => format!("{} of money", Money::of_nanos(limit)),
         LimitKind::Rounds => many(limit, "round"),
         LimitKind::Time => duration(Duration::from_micros(limit)),
+        LimitKind::Failures => format!("{} in a row", many(limit, "failure")),
     }
 }
 
 /// Writes how much of a limit was used: `20 of 30 tokens`.
 pub(crate) fn used_of(kind: LimitKind, used: u64, limit: u64) -> String {
     let used = match kind {
-        LimitKind::Tokens | LimitKind::Rounds => count(used),
+        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => count(used),
         LimitKind::Money => Money::of_nanos(used).to_string(),
         LimitKind::Time => duration(Duration::from_micros(used)),
     };
     let limit = match kind {
         LimitKind::Money => format!("{} in money", Money::of_nanos(limit)),
-        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Time => amount(kind, limit),
+        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Time | LimitKind::Failures => amount(kind, limit),
     };
     format!("{used} of {limit}")
 }

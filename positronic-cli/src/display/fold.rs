@@ -75,6 +75,12 @@ impl View {
                 let retry = NodeKind::Retry { attempt: *attempt, message: error.to_string(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
+            Body::LoopAnswerRefused { message, facts, .. } => {
+                self.usage += facts.usage;
+                self.answers += 1;
+                self.answered(path);
+                self.note(path, format!("no decision that fits: {message}"), true);
+            }
             Body::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
             Body::LoopMaxIterations { limit } => self.limited(path, many(u64::from(*limit), "round")),
             Body::LoopLimit { unpriced: Some(model), .. } => {
@@ -383,10 +389,14 @@ impl View {
     fn answer(&mut self, path: &Path, parts: &[Part]) {
         let parent = self.around(path);
         for (part, content) in (0..).zip(parts) {
-            if let Part::Text { text } = content
-                && !text.trim().is_empty()
-            {
-                let text = NodeKind::Text { part, attempt: 0, text: text.clone(), flow: Flow::Whole };
+            let said = match content {
+                Part::Text { text } => Some((text, Flow::Whole)),
+                // What a provider shows of a model's thoughts has data of its own.
+                Part::Reasoning { text, data: None } => Some((text, Flow::Reason)),
+                _ => None,
+            };
+            if let Some((text, flow)) = said.filter(|(text, _)| !text.trim().is_empty()) {
+                let text = NodeKind::Text { part, attempt: 0, text: text.clone(), flow };
                 self.add(parent, path, Status::Done, text);
             }
         }

@@ -254,6 +254,7 @@ impl Pen<'_> {
         let (tone, limit) = match (flow, open) {
             (Flow::Thinking, false) => return Vec::new(),
             (Flow::Thinking, true) => (Tone::Dim, THOUGHT_LINES),
+            (Flow::Reason, _) => (Tone::Dim, usize::MAX),
             (Flow::Streaming, true) => (Tone::Plain, self.style.stream_lines),
             (Flow::Streaming, false) | (Flow::Whole, _) => (Tone::Plain, usize::MAX),
         };

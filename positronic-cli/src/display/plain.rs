@@ -111,6 +111,7 @@ impl<W: Write> Plain<W> {
             Body::LoopModelRetry { attempt, error, due } => {
                 self.again(*attempt, &error.to_string(), due.since(event.at))
             }
+            Body::LoopAnswerRefused { message, .. } => format!("no decision that fits: {}", self.line(message)),
             Body::LoopToolCall(call) => {
                 let arguments = self.detail(&arguments(&call.arguments, unicode));
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
@@ -187,7 +188,9 @@ impl<W: Write> Plain<W> {
         let text: Vec<String> = parts
             .iter()
             .filter_map(|part| match part {
-                Part::Text { text } if !text.trim().is_empty() => Some(self.line(text)),
+                Part::Text { text } | Part::Reasoning { text, data: None } if !text.trim().is_empty() => {
+                    Some(self.line(text))
+                }
                 _ => None,
             })
             .collect();

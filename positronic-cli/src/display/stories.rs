@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Something that a view takes in.
 #[derive(Debug, Clone)]
 pub(crate) enum Beat {
-    Event(Event),
+    Event(Box<Event>),
     Delta(Delta),
 }
 
@@ -39,7 +39,8 @@ impl Story {
 
     pub(crate) fn event(mut self, at: &str, body: Body) -> Self {
         let Draft { path, body } = Draft::new(path(at), body);
-        self.beats.push(Beat::Event(Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, path, body }));
+        let event = Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, path, body };
+        self.beats.push(Beat::Event(Box::new(event)));
         self.seq += 1;
         self
     }
@@ -274,6 +275,32 @@ pub(crate) fn failing() -> Story {
     let error = ModelError::new(ModelErrorKind::RateLimited, "too many requests (429)");
     let retry = Body::LoopModelRetry { attempt: 0, error, due: due(&story, 3_000) };
     story.event("Chat/1", retry).after(1_200)
+}
+
+/// A model that is to decide, and talks first.
+pub(crate) fn deciding() -> Story {
+    let refused = Body::LoopAnswerRefused {
+        attempt: 0,
+        message: "the answer holds no JSON object".to_owned(),
+        parts: [Part::Text { text: "I would look it up.".to_owned() }].into(),
+        facts: Box::default(),
+        duration: 900_000,
+    };
+    let reason = Part::Reasoning { text: "The order's state is not known yet.".to_owned(), data: None };
+    let decided = Body::LoopModelResult {
+        parts: [reason, Part::Call { index: 0 }].into(),
+        facts: ModelFacts::default(),
+        duration: 800_000,
+    };
+    support()
+        .after(900)
+        .event("Chat/0", refused)
+        .event("Chat/0", Body::LoopModelCall { attempt: 1, model: "openai/gpt-5".to_owned(), question: None })
+        .after(800)
+        .event("Chat/0", decided)
+        .call("Chat/0.0", "order_status", json!({"order": "A-1723"}))
+        .run("Chat/0.0")
+        .ok("Chat/0.0", 80, json!("shipped"))
 }
 
 /// [`failing`] to its end.

@@ -67,6 +67,12 @@ fn a_tool_that_fails_and_a_model_that_is_asked_again() {
 }
 
 #[test]
+fn a_decision_is_shown_with_its_reason_and_one_that_was_refused_with_what_was_wrong() {
+    insta::assert_snapshot!("deciding_80", frame(&stories::deciding(), 80));
+    insta::assert_snapshot!("deciding_plain", plain(&stories::deciding()));
+}
+
+#[test]
 fn a_loop_that_a_limit_ended_has_no_check_mark() {
     let rounds = stories::limited(Body::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations);
     insta::assert_snapshot!(frame(&rounds, 80), @r#"

@@ -127,6 +127,8 @@ pub(crate) enum Flow {
     Streaming,
     /// Thoughts that are streaming; they are not kept.
     Thinking,
+    /// The reason of a decision.
+    Reason,
 }
 
 /// A stage.

@@ -13,7 +13,7 @@ use super::context::{LoopContext, StepContext};
 use super::r#loop::Loop;
 use super::mistake::mistake;
 use crate::error::{Error, Result};
-use crate::plan::{AnyServices, Document, NestedPlan, Plan, StageBody, StagePlan, encode};
+use crate::plan::{AnyServices, Document, NestedPlan, Plan, Scope, StageBody, StagePlan, encode};
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
 
@@ -38,6 +38,7 @@ pub fn brain(title: impl Into<String>) -> Brain {
         read_options: Arc::new(|_| Ok(Value::Null)),
         initial: Arc::new(Value::Null),
         stages: Vec::new(),
+        actions: Vec::new(),
         result: None,
         public: None,
         provide: None,
@@ -94,6 +95,40 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// ```
     pub fn migrate(self, from: u32, migrate: impl Fn(&Value) -> crate::Result<Value> + Send + Sync + 'static) -> Self {
         self.with(|plan| _ = plan.migrations.insert(from, Arc::new(migrate)))
+    }
+
+    /// Names actions of the project that the loops after it may choose with [`Loop::actions`]. A project that does not have
+    /// one of them is refused when it starts.
+    ///
+    /// ```
+    /// use positronic_core::dsl::Action;
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::runner::Runner;
+    /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
+    /// # use serde_json::json;
+    ///
+    /// const ACTIONS: [&str; 1] = ["finish"];
+    ///
+    /// let agent = brain("Agent")
+    ///     .actions(ACTIONS)
+    ///     .r#loop("Act", |cx| cx.system("Reach the goal.").decisions().actions(ACTIONS));
+    /// let finish = Action::new("finish", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")));
+    /// # let model = ScriptedModel::new([Reply::decision("Nothing is left.", "finish", json!({}))]);
+    /// let runner = Runner::builder().model(model).build().action(finish);
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// runner.start(&agent, ()).await?.result().await?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn actions<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.with(|plan| {
+            for name in names {
+                if !plan.actions.iter().any(|known| known == name) {
+                    plan.actions.push(name.to_owned());
+                }
+            }
+        })
     }
 
     /// Returns the title.
@@ -268,7 +303,12 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     where
         F: Fn(LoopContext<O, S, V>) -> Loop<O, S, V> + Send + Sync + 'static,
     {
-        self.stage(name, StageBody::Loop(Arc::new(move |scope| configure(LoopContext::new(scope)?).into_plan())))
+        let declared = self.plan.actions.clone();
+        let configured = move |scope: Scope| {
+            let link = Arc::clone(&scope.link);
+            configure(LoopContext::new(scope)?).into_plan(&declared, &*link)
+        };
+        self.stage(name, StageBody::Loop(Arc::new(configured)))
     }
 
     /// Adds a nested brain. `input` makes its options from the state, `output` the next state from its result.

@@ -18,10 +18,10 @@ use super::plugin::{Plugin, PluginState as _, erased};
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
-use crate::plan::{Document, LoopPlan, ToolPlan};
+use crate::plan::{Document, Link, LoopPlan, ToolPlan};
 use crate::record::{
-    AskMore, BatchPolicy, CODE, ContextItem, Limits, LoopOutcome, ModelFacts, ModelResponse, Money, MoneyError,
-    OnLimit, Part, ProposedCall, Settings, Tier, ToolId, micros,
+    AskMore, BatchPolicy, CODE, ContextItem, DecisionForm, Decisions, Limits, LoopOutcome, ModelFacts, ModelResponse,
+    Money, MoneyError, OnLimit, Part, ProposedCall, Settings, Tier, ToolId, micros,
 };
 
 /// A loop's configuration for one round: what the model is told, and what it can call.
@@ -29,6 +29,7 @@ use crate::record::{
 pub struct Loop<O, S, V> {
     plan: LoopPlan,
     exits: Vec<String>,
+    actions: Vec<String>,
     types: PhantomData<fn(O, S, V)>,
 }
 
@@ -50,6 +51,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 on_exit: None,
             },
             exits: Vec::new(),
+            actions: Vec::new(),
             types: PhantomData,
         }
     }
@@ -101,6 +103,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         for tool in tools {
             self = self.add(tool.into_tool().plan);
         }
+        self
+    }
+
+    /// Adds actions of the project, by the names that the brain says with [`Brain::actions`]. A name that the brain does not
+    /// say before this loop fails the loop.
+    pub fn actions<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        self.actions.extend(names.into_iter().map(str::to_owned));
         self
     }
 
@@ -238,6 +247,20 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
+    /// Sets how many calls in a row may fail, an unknown tool and unfit arguments among them. It binds before the next round.
+    pub const fn max_failures(mut self, calls: u32) -> Self {
+        self.plan.limits.max_failures = Some(calls);
+        self
+    }
+
+    /// Gives the model one more round where a limit of the loop is reached, to sum up what it has: it is told so, and has
+    /// the loop's exit tools and no others. An exit tool that succeeds then ends the loop well; otherwise the loop ends by
+    /// its limit. The round is on top of every limit of this loop, and of none around it.
+    pub const fn wrap_up(mut self) -> Self {
+        self.plan.limits.wrap_up = true;
+        self
+    }
+
     /// Sets how many calls of one batch run at once; 8 where nothing is said.
     pub const fn parallel(mut self, calls: u32) -> Self {
         self.plan.limits.parallel = calls;
@@ -256,12 +279,14 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before.
+    /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before, and how the loop decides.
     pub fn settings(mut self, settings: Settings) -> Self {
-        let tier = self.plan.settings.tier;
-        self.plan.settings = settings;
+        let Settings { tier, decisions, .. } = std::mem::replace(&mut self.plan.settings, settings);
         if self.plan.settings.tier == Tier::default() {
             self.plan.settings.tier = tier;
+        }
+        if self.plan.settings.decisions.is_none() {
+            self.plan.settings.decisions = decisions;
         }
         self
     }
@@ -299,6 +324,68 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
+    /// Lets the model answer in decisions, `{reasoning, action, input}`, in place of tool calls: for models that call no
+    /// tools, and for a fixed space of actions. The actions are the loop's tools, and one of them has to be an exit tool.
+    ///
+    /// All else is as in any loop: approvals, limits, plugins and the record. The reason is recorded as the model's
+    /// reasoning. An answer that is no decision, names another action or has an input that does not fit is recorded, and
+    /// the model is asked again with what is wrong; [`Loop::decision_retries`] says how often.
+    ///
+    /// ```
+    /// use positronic_core::model::scripted::{Reply, ScriptedModel};
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::runner::Runner;
+    /// # use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Summary { text: String }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = brain("Agent").state(String::new()).r#loop("Act", |cx| {
+    ///     cx.system("Reach the goal.").input("Say hello.").decisions().tool("finish", |t| {
+    ///         t.description("Ends the work with what was found")
+    ///             .exit()
+    ///             .execute(async |Summary { text }, cx| Ok(cx.result("done").update(move |state| *state = text)))
+    ///     })
+    /// });
+    ///
+    /// let model = ScriptedModel::new([Reply::decision("It is simple.", "finish", json!({ "text": "Hello!" }))]);
+    /// let run = Runner::builder().model(model).build().start(&agent, ()).await?;
+    /// assert_eq!(run.result().await?, "Hello!");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn decisions(mut self) -> Self {
+        _ = self.deciding();
+        self
+    }
+
+    /// Lets the model answer in decisions with one or several actions, `{reasoning, actions: [{action, input}, …]}`; see
+    /// [`Loop::decisions`].
+    pub fn decisions_in_batches(mut self) -> Self {
+        self.deciding().batches = true;
+        self
+    }
+
+    /// Sets how the form of a decision is told to the model, where that is not as the model says that it can; the loop
+    /// answers in decisions, see [`Loop::decisions`].
+    pub fn decision_form(mut self, form: DecisionForm) -> Self {
+        self.deciding().form = Some(form);
+        self
+    }
+
+    /// Sets how often the model is asked again that gave no decision that fits, 3 where nothing is said; the loop answers
+    /// in decisions, see [`Loop::decisions`].
+    pub fn decision_retries(mut self, retries: u32) -> Self {
+        self.deciding().retries = retries;
+        self
+    }
+
+    fn deciding(&mut self) -> &mut Decisions {
+        self.plan.settings.decisions.get_or_insert_default()
+    }
+
     /// Folds the loop's outcome into the state when the loop ends by its model, an exit tool or a limit. It does not run
     /// when the run is cancelled or the loop fails: then nothing comes after the loop.
     pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Send + Sync + 'static) -> Self {
@@ -307,7 +394,25 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    pub(super) fn into_plan(mut self) -> Result<LoopPlan> {
+    /// Finds an action of the project that the loop names.
+    fn chosen(name: &str, declared: &[String], link: &dyn Link) -> Result<Arc<ToolPlan>> {
+        if !declared.iter().any(|known| known == name) {
+            return Err(Error::new(format!(
+                "`actions` names `{name}`, which the brain does not; name it in the brain's `.actions([…])`, before its loops"
+            )));
+        }
+        link.action(name).ok_or_else(|| {
+            Error::new(format!("the project has no action `{name}`; add it with `.action(…)` where the brain is added"))
+        })
+    }
+
+    pub(super) fn into_plan(mut self, declared: &[String], link: &dyn Link) -> Result<LoopPlan> {
+        for name in &self.actions {
+            let tool = Self::chosen(name, declared, link)?;
+            if self.plan.tools.insert(tool.decl.id.clone(), tool).is_some() {
+                return Err(Error::new(format!("the loop has two tools named `{name}`; choose one of them")));
+            }
+        }
         for name in &self.exits {
             let Some(tool) = ToolId::new(name).ok().and_then(|id| self.plan.tools.get_mut(&id)) else {
                 let known: Vec<_> = self.plan.tools.keys().map(|id| format!("`{id}`")).collect();

@@ -30,6 +30,7 @@
 //! ```
 
 mod about;
+mod actions;
 mod approval;
 mod bounds;
 mod brain;
@@ -45,6 +46,7 @@ mod skill;
 mod tool;
 mod wait;
 
+pub use actions::{Act, Actions};
 pub use bounds::{
     Agrees, Args, IntoTool, IntoVerdict, Later, Now, Options, Runnable, Services, State, ToolArgs, Unset, Within,
 };
@@ -58,5 +60,5 @@ pub use plugin::{CallAround, CallReply, Plugin, PluginContext, PluginState, Prep
 pub use question::ModelCall;
 pub use reply::{IntoReply, NoArgs, Reply};
 pub use skill::{FunctionSkill, SkillBuilder};
-pub use tool::{Tool, ToolBuilder};
+pub use tool::{Action, Tool, ToolBuilder};
 pub use wait::{Wait, Webhook, webhook};

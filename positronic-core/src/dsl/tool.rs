@@ -18,7 +18,7 @@ use super::mistake::mistake;
 use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
-use crate::plan::{Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
+use crate::plan::{ActionSet, Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
 use crate::record::{ToolDecl, ToolId};
 use crate::tools::Schema;
 
@@ -94,6 +94,18 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
     ) -> Self {
         build(BrainTool::new(tool_id(name), brain)).into()
+    }
+}
+
+/// A tool that fits into every brain of a project and is chosen by its name, with [`Loop::actions`](super::Loop::actions). It
+/// sees the state and the options as JSON; what it needs beside them it owns. It may change the state, which has to fit
+/// the brain's type afterwards.
+pub type Action = Tool<Value, Value, ()>;
+
+impl ActionSet {
+    /// Adds an action. One of the same name takes the place of an earlier one.
+    pub fn insert(&mut self, action: Action) {
+        self.add(action.plan);
     }
 }
 

@@ -183,6 +183,11 @@ impl RunState {
                 Ok(())
             }
             Body::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
+            Body::LoopAnswerRefused { facts, .. } => {
+                apply_loop::apply(self, event)?;
+                self.add_usage(path, facts);
+                Ok(())
+            }
             Body::LoopModelResult { facts, .. } => {
                 apply_loop::apply(self, event)?;
                 self.add_usage(path, facts);

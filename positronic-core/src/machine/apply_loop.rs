@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use crate::record::{
     Body as EventBody, Content, Decision, Event, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings, Speaker,
-    StageKind, ToolCall, ToolSet, hash_json,
+    StageKind, ToolCall, ToolResult, ToolSet, hash_json,
 };
 
 use super::apply::{Reason, change_state};
 use super::apply_step::{question_hash, record_value};
 use super::known::Body;
-use super::state::{Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
+use super::state::{
+    Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, RunState, Stage, owner_of,
+};
 
 /// Folds an event of a loop, a round or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
@@ -69,6 +71,14 @@ fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits) ->
 
 fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     match &event.body {
+        EventBody::LoopMessage { from: Speaker::Engine, .. } if wraps_up(frame).is_some() => {
+            let outcome = wraps_up(frame).cloned();
+            if frame.cut {
+                next_round(frame);
+            }
+            frame.phase = LoopPhase::Prepare;
+            frame.wrap_up = outcome.map(|outcome| (frame.round, outcome));
+        }
         EventBody::LoopMessage { from: Speaker::Engine, .. } => {
             if !matches!(frame.phase, LoopPhase::Answered) {
                 return Err("the engine speaks only after an answer without a call".to_owned());
@@ -96,10 +106,12 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             if !matches!(frame.phase, LoopPhase::Prepare) {
                 return Err("a round is not over".to_owned());
             }
+            frame.cut = false;
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
         EventBody::LoopLimit { kind, of, .. } => {
             all_done(frame)?;
+            frame.cut = !matches!(frame.phase, LoopPhase::Prepare);
             frame.ended_by.clone_from(of);
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
         }
@@ -111,6 +123,18 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         _ => return Err("this is a loop's path".to_owned()),
     }
     Ok(())
+}
+
+/// Returns how a loop is about to end that has a round left to sum up.
+pub(super) const fn wraps_up(frame: &LoopFrame) -> Option<&LoopOutcome> {
+    match &frame.phase {
+        LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
+            if frame.limits.wrap_up && frame.wrap_up.is_none() && frame.ended_by.is_none() =>
+        {
+            Some(outcome)
+        }
+        _ => None,
+    }
 }
 
 fn all_done(frame: &LoopFrame) -> Result<(), Reason> {
@@ -147,6 +171,7 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
         (EventBody::LoopIteration(iteration), LoopPhase::Prepare) => {
             iterate(frame, iteration)?;
             frame.asked.clear();
+            frame.refused.clear();
             frame.phase = LoopPhase::Ask { attempt: 0, intent: Intent::Ready };
         }
         (EventBody::LoopModelCall { attempt: this, .. }, LoopPhase::Ask { attempt, intent }) => {
@@ -162,7 +187,19 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
             *attempt += 1;
             *intent = Intent::Backoff(*due);
         }
+        (
+            EventBody::LoopAnswerRefused { attempt: this, message, parts, .. },
+            LoopPhase::Ask { attempt, intent: intent @ Intent::Running },
+        ) => {
+            if this != attempt {
+                return Err(format!("the request is at try {attempt}"));
+            }
+            *attempt += 1;
+            *intent = Intent::Ready;
+            frame.refused.push(Refused { parts: Arc::clone(parts), message: message.clone() });
+        }
         (EventBody::LoopModelResult { parts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
+            frame.refused.clear();
             let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {
@@ -306,6 +343,11 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
                 return Err("the brain that the call runs has not ended".to_owned());
             }
             *phase = CallPhase::Done(result.clone());
+            match result {
+                ToolResult::Error { .. } => frame.failures += 1,
+                ToolResult::Success { .. } => frame.failures = 0,
+                ToolResult::Denied { .. } | ToolResult::Skipped { .. } | ToolResult::Interrupted { .. } => {}
+            }
             settle(frame);
         }
         _ => return Err("the call is not there".to_owned()),

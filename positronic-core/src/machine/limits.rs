@@ -136,6 +136,10 @@ impl<'a> Bound<'a> {
                 (frame.limits.max_iterations.map(u64::from), u64::from(frame.round))
             }
             (Self::Brain(frame, budget), LimitKind::Rounds) => (budget.max_rounds, frame.rounds),
+            (Self::Loop(frame), LimitKind::Failures) => {
+                (frame.limits.max_failures.map(u64::from), u64::from(frame.failures))
+            }
+            (Self::Brain(..), LimitKind::Failures) => return None,
         };
         Some((limit?.saturating_add(self.allowance().more.of(kind)), used))
     }
@@ -153,9 +157,9 @@ impl<'a> Bound<'a> {
             Self::Loop(frame) => matches!(frame.phase, LoopPhase::Prepare),
             Self::Brain(..) => true,
         };
-        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Rounds];
+        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Rounds, LimitKind::Failures];
         kinds.into_iter().find_map(|kind| {
-            if kind == LimitKind::Rounds && !(counts_rounds && before == Before::Round) {
+            if matches!(kind, LimitKind::Rounds | LimitKind::Failures) && !(counts_rounds && before == Before::Round) {
                 return None;
             }
             let (limit, used) = self.limit(kind)?;
@@ -164,13 +168,15 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Says whether a person is asked for more. A cost that nobody knows is not mended by more money.
+    /// Says whether a person is asked for more. A cost that nobody knows is not mended by more money, and
+    /// calls that fail are not mended by more of them.
     fn asks(self, reached: &Reached) -> Option<AskMore> {
         let ask = match self {
             Self::Loop(frame) => frame.limits.ask,
             Self::Brain(_, budget) => budget.ask,
         };
-        ask.filter(|_| reached.unpriced.is_none() && !self.allowance().refused)
+        let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
+        ask.filter(|_| mends && !self.allowance().refused)
     }
 
     /// Returns what becomes of the brain whose loop ends by it.

@@ -34,8 +34,8 @@ pub use decide::{Refusal, Schemas, decide, decided};
 pub use limits::{Allowance, AskedMore, Spending};
 pub use next::{Effect, Next, next};
 pub use state::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, RunState, Stage, StepFrame,
-    Values,
+    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, Refused, RunState, Stage,
+    StepFrame, Values,
 };
 pub use status::{awaits, pending, status};
 pub use summary::summary;

@@ -2,6 +2,7 @@
 
 use crate::record::{Body, Draft, EndReason, Failure, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp};
 
+use super::apply_loop::wraps_up;
 use super::batch;
 use super::limits::{Around, Before, Bound};
 use super::state::{BrainEnd, BrainFrame, Intent, LoopFrame, LoopPhase, RunState, Stage};
@@ -210,7 +211,14 @@ impl Next {
 }
 
 fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-    if limits_bind(frame).is_some_and(|before| around.at_limit(frame, before, now, out)) {
+    if let Some((round, outcome)) = &frame.wrap_up {
+        // Whatever came of the last round, there is none after it.
+        let is_over = matches!(frame.phase, LoopPhase::Prepare) && frame.round > *round;
+        if is_over || matches!(frame.phase, LoopPhase::Answered) {
+            out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
+            return;
+        }
+    } else if limits_bind(frame).is_some_and(|before| around.at_limit(frame, before, now, out)) {
         return;
     }
     match &frame.phase {
@@ -230,14 +238,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
         }
         LoopPhase::Answered => {
             if frame.exits {
-                let nudge = Body::LoopMessage {
-                    text: nudge(frame),
-                    message_id: None,
-                    from: Speaker::Engine,
-                    signal: None,
-                    actor: crate::record::Actor::default(),
-                };
-                out.effects.push(Effect::Append(vec![Draft::new(frame.path.clone(), nudge)]));
+                out.effects.push(told(frame, nudge(frame)));
             } else {
                 let outcome = LoopOutcome::Answered;
                 out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome });
@@ -250,23 +251,45 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
                 around.at_limit(frame, Before::Round, now, out);
             }
         }
+        LoopPhase::Ending(_) if wraps_up(frame).is_some() => out.effects.push(told(frame, last_words(frame))),
         LoopPhase::Ending(outcome) => {
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
         }
     }
 }
 
+/// Tells the model something.
+fn told(frame: &LoopFrame, text: String) -> Effect {
+    let message = Body::LoopMessage {
+        text,
+        message_id: None,
+        from: Speaker::Engine,
+        signal: None,
+        actor: crate::record::Actor::default(),
+    };
+    Effect::Append(vec![Draft::new(frame.path.clone(), message)])
+}
+
 /// What the model is told that answered with text where an exit tool has to end the loop.
 fn nudge(frame: &LoopFrame) -> String {
-    let exits: Vec<_> = frame
-        .prepared
-        .tools
-        .tools()
-        .iter()
-        .filter(|tool| tool.flags.exit)
-        .map(|tool| format!("`{}`", tool.id.wire_name()))
-        .collect();
-    format!("Go on with a tool call. When the work is done, call {}.", exits.join(" or "))
+    format!("Go on with a tool call. When the work is done, call {}.", exits(frame))
+}
+
+/// What the model is told that sums up at a limit.
+fn last_words(frame: &LoopFrame) -> String {
+    let how = match exits(frame) {
+        none if none.is_empty() => "Answer".to_owned(),
+        exits => format!("Call {exits}"),
+    };
+    format!(
+        "The limit of this work is reached, and this is your last answer; no other tools are there any more. {how} with what you \
+         have so far, and say what is missing."
+    )
+}
+
+fn exits(frame: &LoopFrame) -> String {
+    let tools = frame.prepared.tools.tools().iter().filter(|tool| tool.flags.exit);
+    tools.map(|tool| format!("`{}`", tool.id.wire_name())).collect::<Vec<_>>().join(" or ")
 }
 
 /// A limit binds before the next model call: what the model asked for and paid for is done first, so that an exit

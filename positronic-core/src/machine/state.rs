@@ -160,6 +160,20 @@ pub struct Asked {
     pub answer: Option<Arc<[Part]>>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// An answer that was refused, since it is no decision that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Its parts.
+    pub parts: Arc<[Part]>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
 /// A loop that has begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopFrame {
@@ -192,6 +206,9 @@ pub struct LoopFrame {
     /// The questions that plugins have asked a model while they prepare the next round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Asked>,
+    /// The answers to the round's request that were refused, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
     /// The tokens of this loop and all below it.
     pub usage: Usage,
     /// The active time, in microseconds: while a worker that was alive had the run in hand. Counted only where it is
@@ -203,6 +220,15 @@ pub struct LoopFrame {
     pub expected: u32,
     /// Whether a message came that the model has not read.
     pub unread: bool,
+    /// How many calls have failed since one did its work.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures: u32,
+    /// Whether the round at which a limit was reached had begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// The round in which the model sums up, and how the loop ends after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrap_up: Option<(u32, LoopOutcome)>,
     /// Rejected calls, as hashes of tool and arguments.
     pub denials: Arc<BTreeSet<ContentHash>>,
     known: Arc<Known>,
@@ -386,11 +412,15 @@ impl LoopFrame {
             seen,
             seen_plugins: PluginStates::default(),
             asked: Vec::new(),
+            refused: Vec::new(),
             usage: Usage::default(),
             active: 0,
             batch: Vec::new(),
             expected: 0,
             unread: false,
+            failures: 0,
+            cut: false,
+            wrap_up: None,
             denials: Arc::default(),
             known: Arc::default(),
         }

@@ -20,7 +20,7 @@ use futures::future::BoxFuture;
 
 pub use retry::RetryPolicy;
 
-use crate::record::{DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
+use crate::record::{DecisionForm, DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
 
 /// Answers requests.
 ///
@@ -44,6 +44,12 @@ pub trait Model: Send + Sync + 'static {
     fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
         _ = outputs;
         None
+    }
+
+    /// Returns how the form of a decision is told to the model, where a loop answers in decisions and does not say. A model
+    /// around another one answers as that one does.
+    fn decision_form(&self) -> DecisionForm {
+        DecisionForm::Schema
     }
 
     /// Returns the body that [`Model::call`] sends for the request: a pure function of it.
@@ -100,6 +106,10 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
 
     fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
         (**self).project(outputs)
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        (**self).decision_form()
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

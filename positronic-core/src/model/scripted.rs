@@ -226,6 +226,22 @@ impl Reply {
         reply
     }
 
+    /// Decides, where a loop asks for decisions.
+    pub fn decision(reasoning: &str, action: &str, input: Value) -> Self {
+        let fields = [("reasoning", reasoning.into()), ("action", action.into()), ("input", input)];
+        let decision: Value = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Self::text(decision.to_string())
+    }
+
+    /// Decides on several actions.
+    pub fn decisions<'a>(reasoning: &str, actions: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+        let actions: Vec<_> = actions
+            .into_iter()
+            .map(|(action, input)| serde_json::json!({ "action": action, "input": input }))
+            .collect();
+        Self::text(serde_json::json!({ "reasoning": reasoning, "actions": actions }).to_string())
+    }
+
     /// Fails.
     pub const fn error(error: ModelError) -> Self {
         Self { outcome: Err(error), after: None }

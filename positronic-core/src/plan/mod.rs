@@ -4,6 +4,7 @@
 //! out as JSON, and the typed closure in between is behind one of the traits of this module, each of them called by
 //! the [`runner`](crate::runner) alone.
 
+mod actions;
 mod document;
 mod plugin;
 mod scope;
@@ -24,6 +25,7 @@ use crate::record::{
 };
 use crate::tools::Schema;
 
+pub use actions::{ActionSet, UnknownAction};
 pub use document::Document;
 pub(crate) use document::encode;
 pub use plugin::{AnyPlugin, Home, Invocation, Next};
@@ -46,6 +48,8 @@ pub struct Plan {
     pub initial: Arc<Value>,
     /// Its stages, in order.
     pub stages: Vec<StagePlan>,
+    /// The actions of the project that its loops may choose, by name.
+    pub actions: Vec<String>,
     /// Makes what callers get from the final state.
     pub result: Option<StateFn>,
     /// Makes what outsiders may watch from the state.

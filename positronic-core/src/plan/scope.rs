@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Document, Plan};
+use super::{Document, Plan, ToolPlan};
 use crate::error::Result;
 use crate::record::{
     Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
@@ -84,6 +84,9 @@ pub trait Link: Send + Sync {
 
     /// Lists the titles of the project's brains.
     fn brains(&self) -> Vec<String>;
+
+    /// Finds an action of the project by its name.
+    fn action(&self, name: &str) -> Option<Arc<ToolPlan>>;
 }
 
 impl fmt::Debug for Scope {

@@ -9,7 +9,8 @@ use crate::record::{Body, CODE, Charge, Event, Money, Path, PriceTable, Seq, Usa
 ///
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
-/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer; `facts.cost`: what they cost when it came | yes, and nothing else is |
+/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer; `facts.cost`: what they cost when it came | yes |
+/// | `LOOP_ANSWER_REFUSED` | a round | as `LOOP_MODEL_RESULT` | yes, and nothing else is |
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
 /// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: rounds, tokens, money or time, against the limit | no, it is a sum |
 /// | `LOOP_MODEL_RETRY` | a round, a question | none: no provider says what a failed answer used | no |
@@ -52,7 +53,11 @@ impl CallCost {
     /// Reckons what an answer cost; none where the event is no answer, or the answer is that of code.
     #[must_use]
     pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
-        let Body::LoopModelResult { facts, .. } = &event.body else { return None };
+        let facts = match &event.body {
+            Body::LoopModelResult { facts, .. } => facts,
+            Body::LoopAnswerRefused { facts, .. } => &**facts,
+            _ => return None,
+        };
         if facts.provider == CODE {
             return None;
         }

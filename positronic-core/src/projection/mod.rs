@@ -1,11 +1,13 @@
 //! Reading a log: prompts, model messages, requests, and text for people.
 //!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
-//! from a record what a model reads; [`request_at`] rebuilds a request that was sent; [`diff`] compares two runs;
-//! [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`] lists what files its tools made.
+//! from a record what a model reads, `decision` what one reads that answers in decisions; [`request_at`] rebuilds a request
+//! that was sent; [`diff`] compares two runs; [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`]
+//! lists what files its tools made.
 
 mod bill;
 mod cost;
+mod decision;
 mod diff;
 mod files;
 mod messages;
@@ -15,10 +17,13 @@ mod transcript;
 
 pub use bill::Bill;
 pub use cost::{CallCost, Cost, Costs, Counted, Spent};
+#[cfg(all(test, feature = "openai"))]
+pub(crate) use decision::decision_request;
+pub(crate) use decision::{Decided, ReasoningStream, decided};
 pub use diff::{Parted, Parting, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;
-pub(crate) use requests::question_request;
 pub use requests::{RequestError, request_at, request_for};
+pub(crate) use requests::{question_request, round_request};
 pub use transcript::transcript;

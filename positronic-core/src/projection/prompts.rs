@@ -239,6 +239,7 @@ impl Record {
             }
             Body::LoopModelCall { question: Some(_), .. } => self.asking = true,
             Body::LoopModelResult { facts, .. } if std::mem::take(&mut self.asking) => self.prompt.usage += facts.usage,
+            Body::LoopAnswerRefused { facts, .. } => self.prompt.usage += facts.usage,
             Body::LoopModelResult { parts, facts, duration } => {
                 let round = match path.last() {
                     Some(Segment::Round(round)) => round,

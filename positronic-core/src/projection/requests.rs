@@ -1,8 +1,9 @@
 //! Requests, rebuilt from the log.
 
-use crate::machine::{IllegalEvent, RunState};
+use crate::machine::{IllegalEvent, LoopFrame, RunState};
 use crate::record::{Body, Event, Message, ModelRequest, Output, Path, Question, Seq, Transcript};
 
+use super::decision::decision_request;
 use super::prompts::Prompts;
 
 /// Says why a request cannot be rebuilt.
@@ -53,12 +54,21 @@ pub fn request_for<'a>(
             }
             let Some(frame) = state.looped(&path) else { break };
             let messages = prompts.transcript_by(&frame.path, project);
-            return Ok(frame.prepared.request(path, *attempt, messages));
+            return Ok(round_request(frame, path, *attempt, messages));
         }
         state.fold(event)?;
         prompts.apply(event);
     }
     Err(RequestError::NoRequest { seq })
+}
+
+/// Makes the request of a loop's current round.
+pub(crate) fn round_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
+    let prepared = frame.prepared.request(path, attempt, messages);
+    match &frame.prepared.settings.decisions {
+        Some(decisions) => decision_request(prepared, decisions, &frame.refused),
+        None => prepared,
+    }
 }
 
 /// Makes the request of a step's question.

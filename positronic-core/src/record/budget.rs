@@ -118,6 +118,7 @@ impl More {
     pub const fn of(&self, kind: LimitKind) -> u64 {
         match kind {
             LimitKind::Rounds => self.rounds,
+            LimitKind::Failures => 0,
             LimitKind::Tokens => self.tokens,
             LimitKind::Money => self.money.nanos(),
             LimitKind::Time => self.time,

@@ -198,6 +198,7 @@ impl Body {
             Self::LoopModelCall { .. } => "LOOP_MODEL_CALL",
             Self::LoopModelResult { .. } => "LOOP_MODEL_RESULT",
             Self::LoopModelRetry { .. } => "LOOP_MODEL_RETRY",
+            Self::LoopAnswerRefused { .. } => "LOOP_ANSWER_REFUSED",
             Self::LoopToolCall(_) => "LOOP_TOOL_CALL",
             Self::LoopToolStart { .. } => "LOOP_TOOL_START",
             Self::LoopToolRetry { .. } => "LOOP_TOOL_RETRY",

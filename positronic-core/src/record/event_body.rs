@@ -42,6 +42,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_MODEL_CALL` | round | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | round | the model answered | `parts, facts, duration` |
 /// | `LOOP_MODEL_RETRY` | round | it failed and is asked again | `attempt, error, due` |
+/// | `LOOP_ANSWER_REFUSED` | round | the answer is no decision that fits; the model is asked again, or the loop fails | `attempt, message, parts, facts, duration` |
 /// | `LOOP_TOOL_CALL` | call | the model asked for a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
 /// | `LOOP_TOOL_RETRY` | call | it failed and is tried again | `attempt, message, due` |
@@ -75,7 +76,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// the step's path and the question's number; its `question` is the request's system prompt and text. A plugin's question
 /// is recorded under the path of the round that it prepares, before the round's `LOOP_ITERATION`.
 ///
-/// Only a `LOOP_MODEL_RESULT` says what an answer used; which event carries which usage stands with
+/// Only a `LOOP_MODEL_RESULT` and a `LOOP_ANSWER_REFUSED` say what an answer used; which event carries which usage stands with
 /// [`projection::Costs`](crate::projection::Costs).
 ///
 /// On its own a body is `{name: {fields}}`, since that is read in one pass; in an event's line its fields stand flat
@@ -223,6 +224,19 @@ pub enum Body {
         error: ModelError,
         /// When it is asked again.
         due: Timestamp,
+    },
+    /// The model's answer is no decision that fits. It is asked again with what is wrong, or the loop fails.
+    LoopAnswerRefused {
+        /// The try that it answers, from 0.
+        attempt: u32,
+        /// What is wrong with it, in a sentence; the model reads it.
+        message: String,
+        /// The parts of the answer in order, as the model gave them.
+        parts: Arc<[Part]>,
+        /// What is known about the answer.
+        facts: Box<ModelFacts>,
+        /// Microseconds from the request to the end of the answer.
+        duration: u64,
     },
     /// The model asked for a call.
     LoopToolCall(Box<ToolCall>),
@@ -624,6 +638,8 @@ pub enum EndReason {
     Config,
     /// The model could not be reached, or gave nothing usable.
     Model,
+    /// The model gave no decision that fits, as often as it was asked.
+    Decision,
     /// A limit with `OnLimit::Error` was reached.
     Limit,
     /// A nested brain failed.

@@ -23,9 +23,15 @@ pub struct Limits {
     /// How long the loop may be active, in microseconds; time spent suspended does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<u64>,
+    /// How many calls in a row may fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
     /// What reaching a limit does.
     #[serde(skip_serializing_if = "is_default")]
     pub on_limit: OnLimit,
+    /// Whether the model has one more round at a limit, to sum up what it has; its tools are the exit tools then.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wrap_up: bool,
     /// Whether a person is asked for more first; `on_limit` is what refusing does then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskMore>,
@@ -44,7 +50,9 @@ impl Default for Limits {
             max_tokens: None,
             max_money: None,
             max_time: None,
+            max_failures: None,
             on_limit: OnLimit::Exit,
+            wrap_up: false,
             ask: None,
             parallel: DEFAULT_PARALLEL,
             policy: BatchPolicy::Gated,
@@ -94,6 +102,8 @@ pub enum LimitKind {
     Time,
     /// Rounds: a loop's own, or those of a brain and all below it.
     Rounds,
+    /// Calls of the loop that failed in a row.
+    Failures,
 }
 
 impl LimitKind {
@@ -105,6 +115,7 @@ impl LimitKind {
             Self::Money => "money",
             Self::Time => "time",
             Self::Rounds => "rounds",
+            Self::Failures => "failures",
         }
     }
 
@@ -116,6 +127,7 @@ impl LimitKind {
             Self::Money => format!("{} of money", Money::of_nanos(amount)),
             Self::Time => format!("{:?} of active time", Duration::from_micros(amount)),
             Self::Rounds => format!("{amount} round{}", if amount == 1 { "" } else { "s" }),
+            Self::Failures => format!("{amount} failure{} in a row", if amount == 1 { "" } else { "s" }),
         }
     }
 }

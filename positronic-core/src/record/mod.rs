@@ -6,6 +6,7 @@
 mod budget;
 mod call;
 mod canonical;
+mod decision;
 mod event;
 mod event_body;
 mod ids;
@@ -27,6 +28,7 @@ pub(crate) use budget::micros;
 pub use budget::{AskMore, Budget, More};
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, canonical, check_depth, hash_json, hash_text, sha256};
+pub use decision::{DecisionForm, Decisions};
 pub use event::{Draft, Event, EventError, FORMAT_VERSION};
 pub use event_body::{
     Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::call::{ToolDecl, ToolId};
+use super::decision::Decisions;
 use super::message::{Transcript, WireCache, WireText};
 use super::path::Path;
 use super::signal::Named;
@@ -121,6 +122,11 @@ pub struct Settings {
     /// The form of the answer.
     #[serde(skip_serializing_if = "is_default")]
     pub output: OutputFormat,
+    /// How the model decides, where it answers in decisions. The request that is sent has none: it says in words and with
+    /// `output` what a decision is.
+    #[builder(setter(strip_option))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
     /// Fields that are sent to the provider as they are.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub extra: Named,
@@ -173,6 +179,13 @@ pub enum OutputFormat {
         name: String,
         /// The schema.
         schema: Arc<Value>,
+    },
+    /// JSON that fits a schema which is sent as it is written: models fill fields in the order of the schema.
+    JsonText {
+        /// The schema's name.
+        name: String,
+        /// The schema, as JSON text.
+        schema: Arc<str>,
     },
 }
 

@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
+use super::decide::{Given, given};
 use super::plugged::{Round, around, looked_at};
 use super::shared::Shared;
 use super::worker::Worker;
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::machine::{Effect, RunState};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
+use crate::projection::round_request;
 use crate::record::{
     Body, CODE, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall,
     PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
@@ -58,6 +60,7 @@ pub(super) enum Outcome {
     Prepared { result: Result<Box<Round>>, round: u32, read: usize },
     Step { result: Result<Value>, took: u64 },
     Answer { result: Result<Answer, ModelError>, attempt: u32, took: u64 },
+    Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
     Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
     Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Asker },
 }
@@ -135,13 +138,13 @@ impl Worker {
 
     fn fly_ask(&mut self, path: &Path, attempt: u32) {
         let looped = path.parent().unwrap_or_default();
-        let (request, after) = {
+        let (request, prepared, after) = {
             let state = self.shared.state();
             let Some(frame) = state.looped(path) else { return };
             let model = self.shared.runner.model_of(frame.prepared.settings.tier);
             let messages = self.shared.prompts().transcript_by(&looped, |outputs| model.project(outputs));
-            let request = frame.prepared.request(path.clone(), attempt, messages);
-            (request, state.next)
+            let request = round_request(frame, path.clone(), attempt, messages);
+            (request, frame.prepared.clone(), state.next)
         };
         let Some(scope) = self.scope(path.clone()) else { return };
         let plan = self.frames.looped(&looped).cloned();
@@ -149,18 +152,23 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
+            let tools = &*prepared.tools;
+            let decisions = prepared.settings.decisions.as_ref().map(|decisions| (decisions, tools));
             let asked = match request.settings.in_code {
-                true => decided(plan.as_deref()),
-                false => ask(&shared, &*model, &request, Some(after)).await,
+                true => decided(plan.as_deref()).map(Given::Answer),
+                false => given(&shared, &*model, &request, after, decisions, plan.as_deref()).await,
             };
             let duration = took(&shared, started);
             let result = match asked {
-                Ok(response) => {
+                Ok(Given::Refused(response, message)) => {
+                    return Outcome::Refused { response, message, attempt, took: duration };
+                }
+                Ok(Given::Answer(response)) => {
                     let (plugins, failed) = match plan.as_deref() {
                         Some(plan) => looked_at(plan, scope.clone(), &response).await,
                         None => (scope.plugins.clone(), Vec::new()),
                     };
-                    let calls = judge(&response.calls, &request, plan.as_deref(), &scope).await;
+                    let calls = judge(&response.calls, &request.path, tools, plan.as_deref(), &scope).await;
                     Ok(Answer { response, calls, plugins, failed })
                 }
                 Err(error) => Err(error),
@@ -256,16 +264,19 @@ fn decided(plan: Option<&LoopPlan>) -> Result<ModelResponse, ModelError> {
     })
 }
 
-/// Asks a model once, and shows the pieces of its answer live, where it is said after which event.
-pub(super) async fn ask(
-    shared: &Shared,
+/// Asks a model once, and shows the pieces of its answer live, where it is said after which event. `through` puts something
+/// between the model and those who watch.
+pub(super) async fn ask<'a>(
+    shared: &'a Shared,
     model: &dyn Model,
-    request: &ModelRequest,
+    request: &'a ModelRequest,
     after: Option<Seq>,
+    through: impl FnOnce(Box<dyn DeltaSink + 'a>) -> Box<dyn DeltaSink + 'a>,
 ) -> Result<ModelResponse, ModelError> {
     let show = Show { shared, path: &request.path, attempt: request.attempt, after, n: AtomicU32::new(0) };
+    let show = through(Box::new(show));
     // In a block of its own, so that an adapter that panics before it returns a future is caught, too.
-    let answer = async { model.call(request, &show).await };
+    let answer = async { model.call(request, &*show).await };
     AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
         let kind = crate::record::ModelErrorKind::BadRequest;
         Err(ModelError::new(kind, format!("the model's adapter failed: {}", panicked(&*panic))))
@@ -300,16 +311,22 @@ impl DeltaSink for Show<'_> {
 }
 
 /// Judges the calls of an answer: the tool, the arguments, and whether a person has to be asked.
-async fn judge(calls: &[ProposedCall], request: &ModelRequest, plan: Option<&LoopPlan>, scope: &Scope) -> Vec<Judged> {
+async fn judge(
+    calls: &[ProposedCall],
+    path: &Path,
+    tools: &ToolSet,
+    plan: Option<&LoopPlan>,
+    scope: &Scope,
+) -> Vec<Judged> {
     let mut judged = Vec::with_capacity(calls.len());
-    let looped = request.path.parent().unwrap_or_default();
-    let round = match request.path.last() {
+    let looped = path.parent().unwrap_or_default();
+    let round = match path.last() {
         Some(Segment::Round(round)) => round,
         _ => 0,
     };
     for (index, call) in (0..).zip(calls) {
         let scope = Scope { path: looped.call(round, index), ..scope.clone() };
-        judged.push(judge_one(call, &request.tools, plan, scope).await);
+        judged.push(judge_one(call, tools, plan, scope).await);
     }
     judged
 }

@@ -172,14 +172,16 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. } => {
             matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before)
         }
-        Body::LoopModelResult { .. } => of_a_plugin(before),
+        Body::LoopModelResult { .. } | Body::LoopAnswerRefused { .. } => of_a_plugin(before),
         Body::LoopWait { .. } | Body::LoopTrigger { .. } => sets_a_trigger(before) || of_a_plugin(before),
         Body::LoopToolResult { .. } => {
             matches!(before.body, Body::LoopBrainComplete { .. }) || sets_a_trigger(before) || of_a_plugin(before)
         }
         Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }),
         Body::BrainStart(_) => matches!(before.body, Body::LoopBrainStart { .. }),
-        Body::LoopComplete { .. } => matches!(before.body, Body::LoopToolResult { .. }),
+        Body::LoopComplete { .. } => {
+            matches!(before.body, Body::LoopToolResult { .. } | Body::LoopAnswerRefused { .. })
+        }
         Body::RunClaimed { .. } => matches!(before.body, Body::BrainStart(_)),
         Body::BrainMigrated { .. } => true,
         _ => false,

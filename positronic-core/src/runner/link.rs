@@ -12,7 +12,7 @@ use super::flight::{Report, Reports, shallow};
 use super::shared::Shared;
 use super::worker::sleep;
 use crate::error::{Error, Result};
-use crate::plan::{Link, Plan};
+use crate::plan::{Link, Plan, ToolPlan};
 use crate::record::{
     Delta, DeltaKind, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput, Timer,
     Timestamp,
@@ -190,6 +190,10 @@ impl Link for RunLink {
     fn brains(&self) -> Vec<String> {
         self.shared.upgrade().map(|shared| shared.runner.brains.keys().cloned().collect()).unwrap_or_default()
     }
+
+    fn action(&self, name: &str) -> Option<Arc<ToolPlan>> {
+        self.shared.upgrade()?.runner.actions.get(name).cloned()
+    }
 }
 
 /// A link for author's code that runs once more only to find functions again: it reads, and says nothing.
@@ -253,5 +257,9 @@ impl Link for Quiet {
 
     fn brains(&self) -> Vec<String> {
         self.0.brains()
+    }
+
+    fn action(&self, name: &str) -> Option<Arc<ToolPlan>> {
+        self.0.action(name)
     }
 }

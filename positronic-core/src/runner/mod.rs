@@ -19,6 +19,7 @@ mod clock;
 mod commit;
 mod control;
 mod conversation;
+mod decide;
 mod due;
 mod feed;
 mod flight;
@@ -49,9 +50,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use tokio::sync::OnceCell;
 
-use crate::dsl::Runnable;
+use crate::dsl::{Action, Runnable};
 use crate::model::{Model, RetryPolicy};
-use crate::plan::{Plan, encode};
+use crate::plan::{ActionSet, Plan, UnknownAction, encode};
 use crate::record::{PriceTable, RunId, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
@@ -136,6 +137,8 @@ pub struct Runner {
     sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]
     brains: IndexMap<String, Arc<Plan>>,
+    #[builder(default, setter(skip))]
+    actions: ActionSet,
 }
 
 /// Says why a run did not start.
@@ -158,6 +161,9 @@ pub enum StartError {
         /// The run.
         run: RunId,
     },
+    /// The brain names an action that the runner does not have.
+    #[error(transparent)]
+    Action(#[from] UnknownAction),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -184,12 +190,26 @@ impl Runner {
         self
     }
 
+    /// Adds an action that loops choose by its name, with [`Loop::actions`](crate::dsl::Loop::actions). One of the same name
+    /// takes the place of an earlier one.
+    #[must_use]
+    pub fn action(mut self, action: Action) -> Self {
+        self.actions.insert(action);
+        self
+    }
+
+    /// Sets all actions that loops choose by name.
+    #[must_use]
+    pub fn actions(self, actions: ActionSet) -> Self {
+        Self { actions, ..self }
+    }
+
     /// Starts a run of a brain.
     ///
     /// # Errors
     ///
-    /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema,
-    /// [`StartError::Started`] when the store has another run of that id, [`StartError::Store`] when the store fails.
+    /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema, [`StartError::Action`] when
+    /// the brain names an action that this runner does not have, [`StartError::Started`] when the store has another run of that id, [`StartError::Store`] when the store fails.
     pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, StartError> {
         self.start_with(brain, options, Start::default()).await
     }

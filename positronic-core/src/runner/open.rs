@@ -104,6 +104,7 @@ impl Runner {
         start: Start,
         plugins: PluginStates,
     ) -> Result<Run<Value>, StartError> {
+        self.actions.check(&plan)?;
         let misfit = |reason| StartError::Options { brain: plan.title.clone(), reason };
         check_depth(&options).map_err(misfit)?;
         let options = (plan.read_options)(&options).map_err(|error| misfit(error.to_string()))?;

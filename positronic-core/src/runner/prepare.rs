@@ -71,7 +71,15 @@ impl Worker {
     }
 
     async fn begin_round(&mut self, path: Path, round: u32, prepared: Round) -> Result<bool, Stop> {
-        let Round { plan, plugins } = prepared;
+        let Round { mut plan, plugins } = prepared;
+        let model = self.shared.runner.model_of(plan.settings.tier);
+        if let Some(decisions) = &mut plan.settings.decisions {
+            decisions.form.get_or_insert_with(|| model.decision_form());
+        }
+        let wraps_up = self.shared.state().looped(&path).is_some_and(|frame| frame.wrap_up.is_some());
+        if wraps_up {
+            plan.tools.retain(|_, tool| tool.decl.flags.exit);
+        }
         if let Err(error) = checked(&plan).and_then(|()| self.priced(&path, &plan)) {
             return self.not_prepared(&path, &error).await;
         }
@@ -187,12 +195,18 @@ fn loop_start(plan: &LoopPlan) -> Body {
 
 fn checked(plan: &LoopPlan) -> crate::Result<()> {
     let tools = ToolSet::new(plan.tools.values().map(|tool| tool.decl.clone()).collect());
-    match tools.collision() {
-        Some((one, other)) => Err(crate::Error::new(format!(
+    if let Some((one, other)) = tools.collision() {
+        return Err(crate::Error::new(format!(
             "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
-        ))),
-        None => Ok(()),
+        )));
     }
+    if plan.settings.decisions.is_some() && !tools.tools().iter().any(|tool| tool.flags.exit) {
+        return Err(crate::Error::new(
+            "it asks for decisions, which always name an action, and none of its actions ends it; mark one with `.exit()` \
+             or name one in `exit_on`",
+        ));
+    }
+    Ok(())
 }
 
 /// Says what has changed against the round before.

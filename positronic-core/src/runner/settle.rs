@@ -28,6 +28,9 @@ impl Worker {
         let drafts = match outcome {
             Outcome::Step { result, took } => self.settle_step(path, result, took),
             Outcome::Answer { result, attempt, took } => self.settle_answer(path, result, attempt, took),
+            Outcome::Refused { response, message, attempt, took } => {
+                self.refused_drafts(path, response, message, attempt, took)
+            }
             Outcome::Tool { result, attempt, took } => self.settle_tool(path, result, attempt, took),
             Outcome::Prepared { result, round, read } => {
                 return self.settle_prepared(path, result, round, read).await;
@@ -88,12 +91,15 @@ impl Worker {
             Ok(answer) => self.answered_drafts(path, answer, duration),
             Err(error) => {
                 let runner = &self.shared.runner;
-                if let Some(pause) = runner.retry.delay(&error, attempt, runner.ids.jitter()) {
+                // Answers that were refused are tries of the same request, and no failures of the model.
+                let refused = self.shared.state().looped(path).map_or(0, |frame| frame.refused.len());
+                let failed = attempt.saturating_sub(u32::try_from(refused).unwrap_or(u32::MAX));
+                if let Some(pause) = runner.retry.delay(&error, failed, runner.ids.jitter()) {
                     let due = self.shared.now().after(pause);
                     return vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
                 }
                 let looped = path.parent().unwrap_or_default();
-                let tries = attempt + 1;
+                let tries = failed + 1;
                 let times = if tries == 1 { String::new() } else { format!(" {tries} times") };
                 let message = format!("the model of the loop `{looped}` failed{times}: {error}");
                 let retryable = error.is_retryable();
@@ -309,7 +315,7 @@ impl Worker {
             let mut request = request;
             let asking = async {
                 loop {
-                    let result = ask(&shared, &*model, &request, after).await;
+                    let result = ask(&shared, &*model, &request, after, |show| show).await;
                     let Err(error) = &result else { break result };
                     let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
                     let Some(pause) = pause else { break result };
@@ -360,7 +366,7 @@ impl Worker {
     }
 
     /// Adds what an answer cost, unless its provider has said that.
-    fn charged(&self, mut facts: ModelFacts) -> ModelFacts {
+    pub(super) fn charged(&self, mut facts: ModelFacts) -> ModelFacts {
         if facts.cost.is_none() {
             facts.cost = self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(&facts)).map(Box::new);
         }

@@ -26,6 +26,9 @@ impl EventSink for TracingSink {
             Body::LoopModelRetry { error, attempt, .. } => {
                 tracing::warn!(%run, %seq, %path, event = name, %error, attempt, "the model is asked again");
             }
+            Body::LoopAnswerRefused { attempt, .. } => {
+                tracing::warn!(%run, %seq, %path, event = name, attempt, "the answer is refused");
+            }
             Body::StepRetry { attempt, .. } | Body::LoopToolRetry { attempt, .. } => {
                 tracing::warn!(%run, %seq, %path, event = name, attempt, "tried again");
             }

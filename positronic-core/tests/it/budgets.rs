@@ -30,6 +30,7 @@ fn limit_of(kind: LimitKind) -> u64 {
         LimitKind::Tokens => 30,
         LimitKind::Money => 30_000,
         LimitKind::Time => 3_000_000,
+        LimitKind::Failures => unreachable!("nobody grants failures"),
     }
 }
 
@@ -39,6 +40,7 @@ fn enough(kind: LimitKind) -> More {
         LimitKind::Tokens => More::tokens(100),
         LimitKind::Money => More::money(Money::of_nanos(100_000)),
         LimitKind::Time => More::time(Duration::from_secs(10)),
+        LimitKind::Failures => unreachable!("nobody grants failures"),
     }
 }
 
@@ -79,6 +81,7 @@ fn limited(config: ShopLoop, kind: LimitKind, then: Then) -> ShopLoop {
         LimitKind::Tokens => config.max_tokens(limit),
         LimitKind::Money => config.max_money("0.00003"),
         LimitKind::Time => config.max_time(Duration::from_micros(limit)),
+        LimitKind::Failures => unreachable!("nobody grants failures"),
     };
     match then {
         Then::Exit => config,
@@ -97,6 +100,7 @@ fn budgeted(brain: Brain<(), Board>, kind: LimitKind, then: Then) -> Brain<(), B
             LimitKind::Tokens => budget.max_tokens(limit),
             LimitKind::Money => budget.max_money(Money::of_nanos(limit)),
             LimitKind::Time => budget.max_time(Duration::from_micros(limit)),
+            LimitKind::Failures => unreachable!("nobody grants failures"),
         };
         match then {
             Then::Exit => budget.on_limit(OnLimit::Exit),

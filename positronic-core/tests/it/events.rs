@@ -104,6 +104,17 @@ fn examples() -> Vec<Value> {
         }),
         json!({"type": "LOOP_MODEL_RETRY", "attempt": 0, "error": {"kind": "server", "message": "no"}, "due": 9}),
         json!({"type": "LOOP_MODEL_RETRY", "attempt": 1, "error": error, "due": 9}),
+        json!({
+            "type": "LOOP_ANSWER_REFUSED", "attempt": 0, "message": "no", "parts": [], "facts": {"finish": "stop", "usage": {}},
+            "duration": 1
+        }),
+        json!({
+            "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
+                "output": {"type": "json_text", "name": "N", "schema": "{}"},
+                "decisions": {"batches": true, "form": "grammar", "retries": 1}
+            }}
+        }),
+        json!({"type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {"decisions": {}}}}),
         json!({"type": "LOOP_TOOL_CALL", "tool": "a", "arguments": "{oops"}),
         json!({
             "type": "LOOP_TOOL_CALL", "tool": "a", "arguments": {"n": 1.25}, "provider_id": "p1", "data": null,
@@ -158,6 +169,8 @@ fn examples() -> Vec<Value> {
         }),
         json!({"type": "LOOP_EXIT", "call": "Chat/0.1", "tool": "finish"}),
         json!({"type": "LOOP_MAX_ITERATIONS", "limit": 50}),
+        json!({"type": "LOOP_START", "limits": {"max_iterations": 50, "max_failures": 3, "wrap_up": true}}),
+        json!({"type": "LOOP_LIMIT", "kind": "failures", "limit": 3, "used": 3}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
         json!({"type": "LOOP_LIMIT", "kind": "rounds", "limit": 9, "used": 9, "of": "Chat/0.0"}),
         json!({"type": "LOOP_LIMIT", "kind": "money", "limit": 9, "used": 0, "unpriced": "p/m"}),

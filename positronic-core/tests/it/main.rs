@@ -8,6 +8,7 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+mod actions;
 mod approvals;
 #[path = "../support/asks.rs"]
 mod asks;
@@ -20,6 +21,7 @@ mod conversations;
 mod costs;
 mod crash;
 mod decided;
+mod decisions;
 mod due;
 mod events;
 mod exits;
@@ -32,6 +34,7 @@ mod outputs;
 mod plugins;
 mod release;
 mod replay;
+mod robust;
 mod sinks;
 mod steps;
 #[allow(dead_code, reason = "other binaries use the rest")]

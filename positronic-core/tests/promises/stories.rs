@@ -88,6 +88,7 @@ pub(crate) fn all(tools: Tools) -> Vec<(&'static str, Tale)> {
         ("approvals", approvals(tools)),
         ("waits", waits(tools)),
         ("pauses", pauses(tools)),
+        ("decisions", decisions(tools)),
         ("limits", limits(tools)),
     ]
 }
@@ -182,6 +183,44 @@ fn steps() -> Tale {
     let mut steps = tale(&steps, &ledger, |_| done(), nobody);
     steps.says = Arc::new(|request| Reply::text(if request.system.is_empty() { "one" } else { "two" }));
     steps
+}
+
+/// A loop that answers in decisions: some are refused, one batch has a failing action, one needs an approval, and the last
+/// round sums up.
+fn decisions(tools: Tools) -> Tale {
+    let ledger = Ledger::default();
+    let work = brain("Decisions")
+        .services::<Ledger>()
+        .state(Board::default())
+        .r#loop("Work", move |cx| {
+            let config =
+                cx.system(format!("{} done.", cx.state.done.len())).input("begin").decisions_in_batches().tools([
+                    tools.deed("safe", |t| t),
+                    tools.deed("gated.job", |t| t.requires_approval("it is dangerous")),
+                    tools.deed("finish", DeedBuilder::exit),
+                ]);
+            // An exit tool that was interrupted in the last round is not called again.
+            if tools == Tools::Idempotent { config.max_iterations(2).wrap_up() } else { config }
+        })
+        .bind(ledger.clone());
+    let says = |request: &ModelRequest| {
+        let job = |id: &str| json!({ "id": id });
+        match (request.path.as_str(), request.attempt) {
+            ("Work/0", 0) => Reply::text("I would rather talk."),
+            ("Work/0", 1) => Reply::decisions("Quick.", [("safe", json!({ "id": 7 }))]),
+            ("Work/0", _) => Reply::decisions(
+                "Two at once.",
+                [("safe", json!({ "id": "a", "takes": 10 })), ("safe", json!({ "id": "b", "fails": true }))],
+            ),
+            ("Work/1", _) => Reply::decisions("It needs care.", [("gated.job", job("c"))]),
+            ("Work/2", 0) => Reply::decisions("Done.", [("done", job("d"))]),
+            _ => Reply::decisions("Done.", [("finish", job("d"))]),
+        }
+    };
+    let approve = |pending: &Pending| vec![SignalKind::Approve { call: pending.call.clone(), arguments: None }];
+    let mut tale = tale(&work, &ledger, |_| done(), approve);
+    tale.says = Arc::new(says);
+    tale
 }
 
 /// A loop with parallel, sequential, read-only, failing, refused and unknown calls, and an exit tool.

@@ -156,7 +156,7 @@ fn is_flatten(attribute: &Attribute) -> bool {
     attribute.path().is_ident("serde") && words(attribute.to_token_stream()).contains("flatten")
 }
 
-fn builder_call(call: &Call) -> TokenStream {
+pub(crate) fn builder_call(call: &Call) -> TokenStream {
     let method = Ident::new(call.method, call.span);
     let value = match &call.value {
         Value::Nothing => TokenStream::new(),
@@ -228,7 +228,7 @@ impl Names {
 }
 
 /// Collects every identifier at any depth.
-fn words(tokens: TokenStream) -> HashSet<String> {
+pub(crate) fn words(tokens: TokenStream) -> HashSet<String> {
     let mut found = HashSet::new();
     for token in tokens {
         match token {

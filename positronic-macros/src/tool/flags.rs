@@ -34,21 +34,21 @@ const OF_APPROVALS: [&str; 2] = ["approval_expires", "not_editable"];
 
 /// A tool's flags, in the order in which they were written.
 #[derive(Default)]
-pub(super) struct Flags {
+pub(crate) struct Flags {
     name: Option<LitStr>,
     /// The others: each is one call on the builder.
-    pub(super) calls: Vec<Call>,
+    pub(crate) calls: Vec<Call>,
 }
 
 /// A call on the tool's builder, with the place of the flag that asked for it.
-pub(super) struct Call {
+pub(crate) struct Call {
     pub(super) method: &'static str,
     pub(super) span: Span,
     pub(super) value: Value,
 }
 
 /// What a flag's call is given.
-pub(super) enum Value {
+pub(crate) enum Value {
     Nothing,
     Text(LitStr),
     Duration(Duration),
@@ -57,7 +57,7 @@ pub(super) enum Value {
 
 impl Flags {
     /// Reads the flags. A wrong one is noted and left out.
-    pub(super) fn read(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
+    pub(crate) fn read(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
         let mut flags = Self::default();
         let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
             Ok(metas) => metas,
@@ -85,13 +85,17 @@ impl Flags {
     }
 
     /// Gives the tool's id: what `name` says, or the function's name.
-    pub(super) fn id(&self, function: &Ident, mistakes: &mut Mistakes) -> LitStr {
+    pub(crate) fn id(&self, function: &Ident, mistakes: &mut Mistakes) -> LitStr {
+        self.id_or(&function.unraw().to_string(), function, mistakes)
+    }
+
+    /// Gives the tool's id: what `name` says, or the name that is made of the author's `function`.
+    pub(crate) fn id_or(&self, name: &str, function: &Ident, mistakes: &mut Mistakes) -> LitStr {
         self.name.clone().unwrap_or_else(|| {
-            let name = function.unraw().to_string();
-            if let Err(error) = check_tool_name(&name, function) {
+            if let Err(error) = check_tool_name(name, function) {
                 mistakes.add(error);
             }
-            LitStr::new(&name, function.span())
+            LitStr::new(name, function.span())
         })
     }
 

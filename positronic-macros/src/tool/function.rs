@@ -60,7 +60,7 @@ impl Function {
 }
 
 /// Joins the lines of a doc comment, without the space that follows `///` and without blank lines around the text.
-fn description(attributes: &[Attribute]) -> String {
+pub(crate) fn description(attributes: &[Attribute]) -> String {
     let lines: Vec<String> = attributes.iter().filter_map(doc_text).collect();
     let text = lines.join("\n");
     let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect();

@@ -5,16 +5,16 @@ use quote::ToTokens;
 
 /// Collects errors, to be reported together.
 #[derive(Default)]
-pub(super) struct Mistakes(Option<syn::Error>);
+pub(crate) struct Mistakes(Option<syn::Error>);
 
 impl Mistakes {
     /// Notes a mistake that covers these tokens of the author's.
-    pub(super) fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
+    pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.add(syn::Error::new_spanned(tokens, message));
     }
 
     /// Notes an error that carries its place.
-    pub(super) fn add(&mut self, error: syn::Error) {
+    pub(crate) fn add(&mut self, error: syn::Error) {
         match &mut self.0 {
             Some(errors) => errors.combine(error),
             none => *none = Some(error),
@@ -22,7 +22,7 @@ impl Mistakes {
     }
 
     /// Writes one `compile_error!` a mistake, nothing where there was none.
-    pub(super) fn into_compile_errors(self) -> TokenStream {
+    pub(crate) fn into_compile_errors(self) -> TokenStream {
         self.0.map(syn::Error::into_compile_error).unwrap_or_default()
     }
 }

@@ -138,4 +138,8 @@ impl Link for NoRun {
     fn brains(&self) -> Vec<String> {
         Vec::new()
     }
+
+    fn action(&self, _: &str) -> Option<Arc<ToolPlan>> {
+        None
+    }
 }

@@ -1,6 +1,7 @@
 //! The macros together with the library that they write for.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
+mod actions;
 mod bench;
 mod places;
 mod runs;

@@ -6,7 +6,8 @@
 //! {"cassette": 1, "note": "recorded from openai/gpt-5", "model": "openai/gpt-5", "goal": "Refund order 7"}
 //! ```
 //!
-//! `note`, `model` (the recorded model's name), `goal` and `options` may be left out. Each further line is one of these;
+//! `note`, `model` (the recorded model's name), `goal`, `options` and `decisions` (how the recorded model was asked for
+//! decisions, `schema` if left out) may be left out. Each further line is one of these;
 //! blank lines and lines that begin with `//` are skipped:
 //!
 //! | line | fields |
@@ -51,7 +52,7 @@ pub use tape::{CassetteError, Header};
 
 use super::plain::{give_pieces, plain_wire};
 use super::{DeltaSink, Model};
-use crate::record::{ModelError, ModelRequest, ModelResponse, SignalKind};
+use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse, SignalKind};
 
 /// A model that records another one, or replays what was recorded.
 pub struct Cassette {
@@ -72,6 +73,7 @@ impl Cassette {
         let header = Header {
             note: Some(format!("recorded from {}", inner.name())),
             model: Some(inner.name()),
+            decisions: inner.decision_form(),
             ..Header::default()
         };
         Self { header, scrubber: Scrubber::default(), mode: Mode::Record(inner, Mutex::default()) }
@@ -117,10 +119,10 @@ impl Cassette {
         self
     }
 
-    /// Describes the recording in its header; the model's name is kept.
+    /// Describes the recording in its header; the model's name and how it is asked for decisions are kept.
     #[must_use]
     pub fn describe(mut self, header: Header) -> Self {
-        self.header = Header { model: self.header.model, ..header };
+        self.header = Header { model: self.header.model, decisions: self.header.decisions, ..header };
         self
     }
 
@@ -207,6 +209,10 @@ impl Model for Cassette {
             }
         }
         .boxed()
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        self.header.decisions
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::scrub::Scrubber;
 use crate::record::{
-    ContextItem, Finish, Message, ModelError, ModelFacts, ModelResponse, Part, ProposedCall, Settings, SignalKind,
-    ToolDecl, Usage,
+    ContextItem, DecisionForm, Finish, Message, ModelError, ModelFacts, ModelResponse, Part, ProposedCall, Settings,
+    SignalKind, ToolDecl, Usage,
 };
 
 /// The version of the format.
@@ -64,6 +64,14 @@ pub struct Header {
     /// The options that the run was started with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Value>,
+    /// How the recorded model was asked for decisions.
+    #[serde(skip_serializing_if = "is_schema")]
+    pub decisions: DecisionForm,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_schema(form: &DecisionForm) -> bool {
+    *form == DecisionForm::Schema
 }
 
 /// A cassette's content.

@@ -115,6 +115,13 @@ pub(super) fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
     serde_json::json!({ "malformed_arguments": arguments }).to_string().into()
 }
 
+/// Writes an output format whose schema is sent as it is written; `first` stands before its name.
+pub(super) fn text_format(name: &str, schema: &str, first: &str) -> String {
+    let strict = serde_json::from_str(schema).is_ok_and(|schema| is_strict(&schema));
+    let name = Value::from(name);
+    format!("{{{first}\"name\":{name},\"schema\":{schema},\"strict\":{strict}}}")
+}
+
 /// Says whether a schema meets what OpenAI asks of strict ones: every object closed, every property required.
 pub(super) fn is_strict(schema: &Value) -> bool {
     match schema {

@@ -8,7 +8,7 @@ use super::chat_wire;
 use super::config::OpenAiConfig;
 use super::transport::{Api, Assemble, Transport};
 use crate::model::{DeltaSink, Model, Piece};
-use crate::record::{ModelError, ModelRequest, ModelResponse};
+use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse};
 
 /// Asks a server for chat completions.
 #[derive(Debug)]
@@ -39,6 +39,10 @@ impl Model for OpenAiChat {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         self.transport.send(request, self.wire(request), ChatAssembler::default(), deltas).boxed()
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        self.transport.config().decisions
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, is_strict, sendable_arguments, system_prompt};
+use super::body::{Body, is_strict, sendable_arguments, system_prompt, text_format};
 use super::config::{OpenAiConfig, ReasoningBack};
 use crate::record::{Assistant, Message, ModelRequest, OutputFormat, ToolChoice, ToolDecl};
 
@@ -37,9 +37,16 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         }
         body.some("parallel_tool_calls", settings.parallel_tool_calls);
     }
-    if let OutputFormat::JsonSchema { name, schema } = &settings.output {
-        let format = json!({ "name": name, "schema": schema, "strict": is_strict(schema) });
-        body.field("response_format", &json!({ "type": "json_schema", "json_schema": format }));
+    match &settings.output {
+        OutputFormat::Text => {}
+        OutputFormat::JsonSchema { name, schema } => {
+            let format = json!({ "name": name, "schema": schema, "strict": is_strict(schema) });
+            body.field("response_format", &json!({ "type": "json_schema", "json_schema": format }));
+        }
+        OutputFormat::JsonText { name, schema } => {
+            let format = text_format(name, schema, "");
+            body.raw("response_format", &format!("{{\"type\":\"json_schema\",\"json_schema\":{format}}}"));
+        }
     }
     body.some("temperature", settings.temperature);
     body.some(if config.max_tokens { "max_tokens" } else { "max_completion_tokens" }, settings.max_output_tokens);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::record::DecisionForm;
+
 /// Says where a server is and how to speak with it.
 ///
 /// What a compatible server does differently from OpenAI's own is a field here; what only one request needs goes
@@ -40,6 +42,9 @@ pub struct OpenAiConfig {
     /// Which thoughts the chat dialect sends back.
     #[builder(default)]
     pub reasoning_back: ReasoningBack,
+    /// How the form of a decision is told to the model, where a loop asks for decisions and does not say.
+    #[builder(default)]
+    pub decisions: DecisionForm,
     /// Whether the Responses dialect asks for encrypted thoughts; OpenAI refuses that for models that do not think.
     #[builder(default = true)]
     pub encrypted_reasoning: bool,

@@ -9,7 +9,7 @@ use super::responses_assembler::ResponsesAssembler;
 use super::responses_wire;
 use super::transport::{Api, Assemble, Transport};
 use crate::model::{DeltaSink, Model, Piece};
-use crate::record::{ModelError, ModelRequest, ModelResponse};
+use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse};
 
 /// Asks a server for responses.
 #[derive(Debug)]
@@ -40,6 +40,10 @@ impl Model for OpenAiResponses {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         self.transport.send(request, self.wire(request), ResponsesAssembler::default(), deltas).boxed()
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        self.transport.config().decisions
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::body::{Body, is_strict, sendable_arguments, system_prompt};
+use super::body::{Body, is_strict, sendable_arguments, system_prompt, text_format};
 use super::config::OpenAiConfig;
 use super::responses_item::{PHASE_MARK, is_sendable_thought};
 use crate::record::{Assistant, Message, ModelRequest, OutputFormat, ToolChoice, ToolDecl};
@@ -40,9 +40,16 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         }
         body.some("parallel_tool_calls", settings.parallel_tool_calls);
     }
-    if let OutputFormat::JsonSchema { name, schema } = &settings.output {
-        let format = json!({ "type": "json_schema", "name": name, "schema": schema, "strict": is_strict(schema) });
-        body.field("text", &json!({ "format": format }));
+    match &settings.output {
+        OutputFormat::Text => {}
+        OutputFormat::JsonSchema { name, schema } => {
+            let format = json!({ "type": "json_schema", "name": name, "schema": schema, "strict": is_strict(schema) });
+            body.field("text", &json!({ "format": format }));
+        }
+        OutputFormat::JsonText { name, schema } => {
+            let format = text_format(name, schema, "\"type\":\"json_schema\",");
+            body.raw("text", &format!("{{\"format\":{format}}}"));
+        }
     }
     body.some("temperature", settings.temperature);
     body.some("max_output_tokens", settings.max_output_tokens);

@@ -250,3 +250,49 @@ proptest! {
         prop_assert_eq!(without_measurements(ask(&model.unwrap()).unwrap()), expected);
     }
 }
+
+/// Streams a text in pieces of seven letters.
+fn streamed(text: &str) -> Answer {
+    let letters: Vec<char> = text.chars().collect();
+    let mut body = String::new();
+    for piece in letters.chunks(7) {
+        let piece: String = piece.iter().collect();
+        let chunk = json!({"id": "r1", "model": "m", "choices": [{"delta": {"content": piece}}]});
+        body.extend(["data: ", &chunk.to_string(), "\n\n"]);
+    }
+    body.push_str("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    Answer::sse(body)
+}
+
+#[tokio::test]
+async fn a_loop_decides_over_the_wire_and_every_request_is_rebuilt_byte_for_byte() {
+    use crate::prelude::{NoArgs, brain};
+    let server = Server::start(vec![
+        streamed("Let me think about it."),
+        streamed("{\"reasoning\":\"I \\u00fcber-look.\",\"action\":\"look\",\"input\":{}}"),
+        streamed("{\"reasoning\":\"Seen.\",\"action\":\"finish\",\"input\":{}}"),
+    ]);
+    let model = std::sync::Arc::new(OpenAiChat::new(config(&server)).unwrap());
+    let agent = brain("Agent").r#loop("Act", |cx| {
+        cx.system("Act.")
+            .decisions()
+            .tool("look", |t| t.execute(async |_: NoArgs, _| Ok("a tree")))
+            .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
+    });
+    let recorder = crate::sink::Recorder::default();
+    let runner = crate::runner::Runner::builder().model(std::sync::Arc::clone(&model)).build().sink(recorder.clone());
+
+    let run = runner.start(&agent, ()).await.unwrap();
+    run.result().await.unwrap();
+
+    let log = run.events(crate::record::Seq(0)).await.unwrap();
+    let asked = log.iter().filter(|event| event.body.name() == "LOOP_MODEL_CALL");
+    let events = || log.iter().map(|event| &**event);
+    let rebuilt: Vec<_> =
+        asked.map(|event| model.wire(&crate::projection::request_at(events(), event.seq).unwrap())).collect();
+    assert_eq!(server.bodies(), rebuilt);
+    assert!(rebuilt[1].contains("the answer holds no JSON object"), "{}", rebuilt[1]);
+    assert!(run.flushed(Duration::from_secs(5)).await);
+    let shown: String = recorder.deltas().iter().map(|delta| delta.text.as_str()).collect();
+    assert_eq!(shown, "I über-look.Seen.");
+}

@@ -3,9 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{request, user};
+use crate::machine::Refused;
 use crate::model::Model as _;
 use crate::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses, ReasoningBack};
-use crate::record::{Assistant, Message, OutputFormat, Settings, ToolChoice};
+use crate::projection::decision_request;
+use crate::record::{
+    Assistant, CallFlags, DecisionForm, Decisions, Message, ModelRequest, OutputFormat, Part, Settings, ToolChoice,
+    ToolDecl, ToolId, ToolSet,
+};
 
 fn config() -> OpenAiConfig {
     OpenAiConfig::builder().base_url("http://127.0.0.1:9/v1/").model("m").build()
@@ -119,4 +124,79 @@ fn an_unusable_key_or_address_is_refused_at_once() {
     assert!(
         !format!("{:?}", OpenAiChat::new(OpenAiConfig { api_key: "sk-1".to_owned(), ..config() })).contains("sk-1")
     );
+}
+
+/// A request of a loop that answers in decisions, as it is sent.
+fn deciding(decisions: &Decisions) -> ModelRequest {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false});
+    let tool = |id: &str, exit| ToolDecl {
+        id: ToolId::new(id).unwrap(),
+        title: None,
+        description: "Says the weather.".to_owned(),
+        parameters: schema.clone().into(),
+        flags: CallFlags { exit, ..CallFlags::default() },
+    };
+    let messages = vec![
+        user("Hi"),
+        Message::Assistant {
+            parts: vec![
+                Assistant::Reasoning {
+                    text: "encrypted".to_owned(),
+                    data: Some(json!({"type": "reasoning", "id": "r", "encrypted_content": "gAAA", "summary": []})),
+                },
+                Assistant::Reasoning { text: "I look.".to_owned(), data: None },
+                Assistant::Call {
+                    call: "c1".to_owned(),
+                    name: "weather_now".to_owned(),
+                    arguments: "{\"city\":\"Bonn\"}".to_owned(),
+                    data: None,
+                },
+            ],
+        },
+        Message::Tool { call: "c1".to_owned(), name: "weather_now".to_owned(), text: "sunny".to_owned() },
+    ];
+    let settings =
+        Settings { decisions: Some(decisions.clone()), tool_choice: ToolChoice::Required, ..Settings::default() };
+    let prepared = ModelRequest {
+        tools: ToolSet::new(vec![tool("weather.now", false), tool("finish", true)]).into(),
+        ..request(messages, settings)
+    };
+    let parts = vec![Part::Text { text: "Sunny!".to_owned() }].into();
+    decision_request(prepared, decisions, &[Refused { parts, message: "no JSON".to_owned() }])
+}
+
+#[test]
+fn a_decision_is_asked_for_with_a_format_whose_fields_stay_in_order() {
+    let chat = OpenAiChat::new(config()).unwrap();
+    let responses = OpenAiResponses::new(config()).unwrap();
+
+    let body = chat.wire(&deciding(&Decisions::default()));
+    insta::assert_snapshot!("a decision by chat", pretty(&body));
+    let format = "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"decision\",\"schema\":{\"type\":\"object\",\
+                  \"properties\":{\"reasoning\":{\"type\":\"string\"},\"action\":{\"type\":\"string\",\"enum\":[\"weather.now\",\"finish\"]},\
+                  \"input\":";
+    assert!(body.contains(format), "{body}");
+    let body = responses.wire(&deciding(&Decisions::builder().batches(true).build()));
+    insta::assert_snapshot!("a decision by responses", pretty(&body));
+    assert!(body.contains("\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"decision\",\"schema\":{\"type\":\"object\",\"properties\":{\"reasoning\""), "{body}");
+    let plain = chat.wire(&deciding(&Decisions::builder().form(DecisionForm::Plain).build()));
+    assert!(!plain.contains("response_format") && plain.contains("Answer with one JSON object"), "{plain}");
+}
+
+#[test]
+fn a_format_is_strict_where_its_inputs_leave_nothing_open() {
+    let strict = |input: Value| {
+        let schema = format!(
+            "{{\"type\":\"object\",\"properties\":{{\"input\":{input}}},\"required\":[\"input\"],\"additionalProperties\":false}}"
+        );
+        let output = OutputFormat::JsonText { name: "decision".to_owned(), schema: schema.into() };
+        let body =
+            OpenAiChat::new(config()).unwrap().wire(&request(vec![], Settings::builder().output(output).build()));
+        let body: Value = serde_json::from_str(&body).unwrap();
+        body["response_format"]["json_schema"]["strict"].as_bool().unwrap()
+    };
+    assert!(strict(
+        json!({"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": false})
+    ));
+    assert!(!strict(json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false})));
 }

@@ -1,0 +1,266 @@
+//! From a model's answer to a decision, or to the sentence that says why it is none.
+
+use serde_json::{Map, Value};
+
+use crate::record::{Finish, ModelResponse, Part, ProposedCall, ToolDecl, ToolSet};
+
+/// What a model decided.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Decided {
+    /// The parts in order: what else the model thought, its reason, and its actions as calls.
+    pub(crate) parts: Vec<Part>,
+    /// The actions.
+    pub(crate) calls: Vec<ProposedCall>,
+}
+
+/// Reads a decision. `check` says whether an input fits an action.
+///
+/// # Errors
+///
+/// A sentence for the model that says everything that is wrong.
+pub(crate) fn decided(
+    response: &ModelResponse,
+    tools: &ToolSet,
+    batches: bool,
+    check: impl Fn(&ToolDecl, &Value) -> Result<(), String>,
+) -> Result<Decided, String> {
+    let decision = object(response)?;
+    let (fields, needed): (&[&str], _) =
+        if batches { (&["reasoning", "actions"], "actions") } else { (&["reasoning", "action", "input"], "action") };
+    let mut wrong = Vec::new();
+    for unknown in decision.keys().filter(|name| !fields.contains(&name.as_str())) {
+        wrong.push(format!("a decision has no field `{unknown}`"));
+    }
+    let reasoning = match decision.get("reasoning") {
+        Some(Value::String(reasoning)) => reasoning.as_str(),
+        Some(other) => {
+            wrong.push(format!("`reasoning` has to be a text, and is {other}"));
+            ""
+        }
+        None => {
+            wrong.push("the field `reasoning` is missing".to_owned());
+            ""
+        }
+    };
+    let mut calls = Vec::new();
+    match decision.get(needed) {
+        None => wrong.push(format!("the field `{needed}` is missing")),
+        Some(Value::Array(actions)) if batches => {
+            if actions.is_empty() {
+                wrong.push("`actions` has to name at least one action".to_owned());
+            }
+            for (index, action) in actions.iter().enumerate() {
+                match action {
+                    Value::Object(action) => {
+                        let place = format!("in `/actions/{index}`: ");
+                        calls.extend(call(action, &place, true, tools, &check, &mut wrong));
+                    }
+                    other => wrong.push(format!("`/actions/{index}` has to be an object, and is {other}")),
+                }
+            }
+        }
+        Some(other) if batches => wrong.push(format!("`actions` has to be a list, and is {other}")),
+        Some(_) => calls.extend(call(&decision, "", false, tools, &check, &mut wrong)),
+    }
+    if !wrong.is_empty() {
+        return Err(wrong.join("; "));
+    }
+    let count = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+    let mut said = Some(reasoning.to_owned());
+    let mut parts = Vec::with_capacity(response.parts.len() + calls.len());
+    for part in &response.parts {
+        match part {
+            // The decision takes the place of its text.
+            Part::Text { .. } => {
+                parts.extend(said.take().map(|text| Part::Reasoning { text, data: None }));
+            }
+            Part::Call { .. } => {}
+            Part::Reasoning { .. } | Part::Opaque { .. } => parts.push(part.clone()),
+        }
+    }
+    parts.extend((0..count).map(|index| Part::Call { index }));
+    Ok(Decided { parts, calls })
+}
+
+/// Finds the one JSON object in an answer. Models without a form for it put it into a fence or between sentences.
+fn object(response: &ModelResponse) -> Result<Map<String, Value>, String> {
+    let text = response.text();
+    let cut = if response.facts.finish == Finish::Length { "; it was cut off at the limit of its length" } else { "" };
+    let (Some(begin), Some(end)) = (text.find('{'), text.rfind('}').map(|end| end + 1)) else {
+        return Err(format!("the answer holds no JSON object{cut}"));
+    };
+    let json = text.get(begin..end).or_else(|| text.get(begin..)).unwrap_or_default();
+    serde_json::from_str(json).map_err(|error| format!("the answer is not one JSON object: {error}{cut}"))
+}
+
+fn call(
+    action: &Map<String, Value>,
+    place: &str,
+    inner: bool,
+    tools: &ToolSet,
+    check: &impl Fn(&ToolDecl, &Value) -> Result<(), String>,
+    wrong: &mut Vec<String>,
+) -> Option<ProposedCall> {
+    if inner {
+        for unknown in action.keys().filter(|name| !matches!(name.as_str(), "action" | "input")) {
+            wrong.push(format!("{place}an action has no field `{unknown}`"));
+        }
+    }
+    let name = match action.get("action") {
+        Some(Value::String(name)) => name,
+        Some(other) => {
+            wrong.push(format!("{place}`action` has to be the name of an action, and is {other}"));
+            return None;
+        }
+        None => {
+            wrong.push(format!("{place}the field `action` is missing"));
+            return None;
+        }
+    };
+    let Some(tool) = tools.find(name) else {
+        let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id)).collect();
+        wrong.push(format!("{place}there is no action `{name}`; the actions are {}", known.join(", ")));
+        return None;
+    };
+    let mut input = action.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    if let Err(reason) = check(tool, &input) {
+        wrong.push(format!("{place}the input of `{name}` does not fit: {reason}"));
+        return None;
+    }
+    input.sort_all_objects();
+    Some(ProposedCall {
+        provider_id: None,
+        name: tool.id.as_str().to_owned(),
+        arguments: input.to_string(),
+        data: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::record::{CallFlags, ModelFacts, ToolId};
+
+    fn tools() -> ToolSet {
+        let tool = |id: &str| ToolDecl {
+            id: ToolId::new(id).unwrap(),
+            title: None,
+            description: String::new(),
+            parameters: json!({"type": "object"}).into(),
+            flags: CallFlags::default(),
+        };
+        ToolSet::new(vec![tool("pay.send"), tool("finish")])
+    }
+
+    fn said(text: &str) -> ModelResponse {
+        ModelResponse { parts: vec![Part::Text { text: text.to_owned() }], ..ModelResponse::default() }
+    }
+
+    fn read(text: &str, batches: bool) -> Result<Decided, String> {
+        let sums = |tool: &ToolDecl, input: &Value| match (tool.id.as_str(), input.get("sum")) {
+            ("pay.send", None) => Err("\"sum\" is a required property".to_owned()),
+            _ => Ok(()),
+        };
+        decided(&said(text), &tools(), batches, sums)
+    }
+
+    #[test]
+    fn a_decision_becomes_its_reason_and_a_call() {
+        let Decided { parts, calls } =
+            read(r#"{"reasoning":"due","action":"pay.send","input":{"sum":3}}"#, false).unwrap();
+
+        assert_eq!(parts, [Part::Reasoning { text: "due".to_owned(), data: None }, Part::Call { index: 0 }]);
+        assert_eq!((calls[0].name.as_str(), calls[0].arguments.as_str()), ("pay.send", "{\"sum\":3}"));
+    }
+
+    #[test]
+    fn fences_and_sentences_around_it_are_left_out_and_the_name_for_providers_is_known() {
+        for text in [
+            "```json\n{\"reasoning\":\"due\",\"action\":\"pay_send\",\"input\":{\"sum\":3}}\n```",
+            "Sure! {\"reasoning\":\"due\",\"action\":\"pay.send\",\"input\":{\"sum\":3}} That is it.",
+        ] {
+            assert_eq!(read(text, false).unwrap().calls[0].name, "pay.send", "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_in_one_sentence() {
+        let cases = [
+            ("I would pay.", "the answer holds no JSON object"),
+            ("{\"reasoning\": \"due\", }", "the answer is not one JSON object: trailing comma at line 1 column 22"),
+            (
+                "{\"action\":\"finish\"} {}",
+                "the answer is not one JSON object: trailing characters at line 1 column 21",
+            ),
+            ("{\"action\":\"finish\",\"input\":{}}", "the field `reasoning` is missing"),
+            ("{\"reasoning\":\"so\"}", "the field `action` is missing"),
+            (
+                "{\"reasoning\":1,\"action\":\"finish\",\"why\":2}",
+                "a decision has no field `why`; `reasoning` has to be a text, and is 1",
+            ),
+            (
+                "{\"reasoning\":\"so\",\"action\":\"dance\",\"input\":{}}",
+                "there is no action `dance`; the actions are `pay.send`, `finish`",
+            ),
+            (
+                "{\"reasoning\":\"so\",\"action\":\"pay.send\"}",
+                "the input of `pay.send` does not fit: \"sum\" is a required property",
+            ),
+            (
+                "{\"reasoning\":\"so\",\"action\":[\"finish\"]}",
+                "`action` has to be the name of an action, and is [\"finish\"]",
+            ),
+        ];
+        for (text, sentence) in cases {
+            assert_eq!(read(text, false).unwrap_err(), sentence, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_action_of_a_batch_is_judged() {
+        let text = r#"{"reasoning":"so","actions":[{"action":"finish","input":{}},{"action":"dance","input":{}},7,
+            {"action":"pay.send","input":{}},{"action":"finish","with":1}]}"#;
+
+        assert_eq!(
+            read(text, true).unwrap_err(),
+            "in `/actions/1`: there is no action `dance`; the actions are `pay.send`, `finish`; `/actions/2` has to be an \
+             object, and is 7; in `/actions/3`: the input of `pay.send` does not fit: \"sum\" is a required property; in \
+             `/actions/4`: an action has no field `with`"
+        );
+        assert_eq!(
+            read(r#"{"reasoning":"so","actions":[]}"#, true).unwrap_err(),
+            "`actions` has to name at least one action"
+        );
+        assert_eq!(
+            read(r#"{"reasoning":"so","actions":{}}"#, true).unwrap_err(),
+            "`actions` has to be a list, and is {}"
+        );
+        assert_eq!(read(r#"{"reasoning":"so","action":"finish"}"#, true).unwrap_err().matches("field").count(), 2);
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_says_so_and_thoughts_stay() {
+        let facts = ModelFacts { finish: Finish::Length, ..ModelFacts::default() };
+        let cut = ModelResponse { facts, ..said("{\"reasoning\":\"well") };
+        let error = decided(&cut, &tools(), false, |_, _| Ok(())).unwrap_err();
+        assert_eq!(error, "the answer holds no JSON object; it was cut off at the limit of its length");
+
+        let thought = Part::Reasoning { text: "hm".to_owned(), data: Some(json!({"signature": "x"})) };
+        let mut whole = said("{\"reasoning\":\"so\",\"action\":\"finish\",\"input\":{}}");
+        whole.parts.insert(0, thought.clone());
+        assert_eq!(decided(&whole, &tools(), false, |_, _| Ok(())).unwrap().parts[0], thought);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_model_says_is_a_decision_or_a_sentence(text in "[ \\PC{}\"\\[\\]:,]{0,60}", batches: bool) {
+            match read(&text, batches) {
+                Ok(decision) => prop_assert!(!decision.calls.is_empty()),
+                Err(sentence) => prop_assert!(!sentence.is_empty()),
+            }
+        }
+    }
+}

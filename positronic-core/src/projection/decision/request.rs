@@ -1,0 +1,189 @@
+//! From a round's request with tools to one that asks for a decision: pure, message by message, so that a request begins
+//! with the bytes of the one before it.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::schema::schema;
+use crate::machine::Refused;
+use crate::record::{
+    Assistant, ContextItem, DecisionForm, Decisions, Message, ModelRequest, OutputFormat, Part, Settings, ToolChoice,
+    ToolSet, Transcript,
+};
+
+/// The name under which the instructions stand among the context items, and the schema among formats.
+const NAME: &str = "decision";
+
+/// Makes the request that is sent of the one that was prepared, and of the answers to it that were refused.
+pub(crate) fn decision_request(prepared: ModelRequest, decisions: &Decisions, refused: &[Refused]) -> ModelRequest {
+    let ModelRequest { path, attempt, system, context, tools, messages, settings } = prepared;
+    let form = decisions.form.unwrap_or_default();
+    let output = match form {
+        DecisionForm::Plain => OutputFormat::Text,
+        DecisionForm::Schema | DecisionForm::Grammar => OutputFormat::JsonText {
+            name: NAME.to_owned(),
+            schema: schema(tools.tools(), decisions.batches, form == DecisionForm::Grammar).into(),
+        },
+    };
+    let told = ContextItem { name: NAME.to_owned(), text: instructions(&tools, decisions.batches) };
+    let mut said = Said { tools: &tools, batches: decisions.batches, messages: Vec::new(), results: 0 };
+    for entry in messages.read().iter() {
+        said.add(&entry.message);
+    }
+    for answer in refused {
+        said.refused(answer);
+    }
+    ModelRequest {
+        path,
+        attempt,
+        system,
+        context: context.iter().cloned().chain([told]).collect(),
+        messages: Transcript::new(said.messages),
+        tools: Arc::default(),
+        settings: Arc::new(Settings {
+            output,
+            decisions: None,
+            tool_choice: ToolChoice::default(),
+            parallel_tool_calls: None,
+            ..Settings::clone(&settings)
+        }),
+    }
+}
+
+fn instructions(tools: &ToolSet, batches: bool) -> String {
+    let form = if batches {
+        "{\"reasoning\": \"why, in a sentence or two\", \"actions\": [{\"action\": \"the name of an action\", \"input\": \
+         {what it needs}}]}\n\nYou read the results of all actions of one answer together, in their order. Put only those \
+         into one answer that do not need one another's results."
+    } else {
+        "{\"reasoning\": \"why, in a sentence or two\", \"action\": \"the name of an action\", \"input\": {what it needs}}"
+    };
+    let mut text = format!(
+        "You act only by decisions. Answer with one JSON object of this form, and with nothing else:\n\n{form}\n\nThese are \
+         the actions:"
+    );
+    for tool in tools.tools() {
+        let end = if tool.flags.exit { " Its success ends the work." } else { "" };
+        // Writing into a text cannot fail.
+        _ = write!(
+            text,
+            "\n\n{}: {}{end}\nIts input fits the JSON schema {}",
+            tool.id, tool.description, tool.parameters
+        );
+    }
+    text
+}
+
+/// The messages as they are told to a model that decides.
+struct Said<'a> {
+    tools: &'a ToolSet,
+    batches: bool,
+    messages: Vec<Message>,
+    /// How many results the last message holds.
+    results: usize,
+}
+
+impl Said<'_> {
+    fn add(&mut self, message: &Message) {
+        let results = std::mem::take(&mut self.results);
+        match message {
+            Message::User { .. } => self.messages.push(message.clone()),
+            Message::Assistant { parts } => self.messages.push(Message::Assistant { parts: self.decision(parts) }),
+            Message::Tool { name, text, .. } => {
+                let result = format!("The result of `{}`:\n{text}", self.id_of(name));
+                match self.messages.last_mut() {
+                    // Many templates want the speakers to take turns.
+                    Some(Message::User { text }) if results > 0 => {
+                        _ = write!(text, "\n\n{result}");
+                    }
+                    _ => self.messages.push(Message::User { text: result }),
+                }
+                self.results = results + 1;
+            }
+        }
+    }
+
+    fn refused(&mut self, Refused { parts, message }: &Refused) {
+        let parts: Vec<_> = parts.iter().filter_map(as_it_came).collect();
+        let is_silent = !parts.iter().any(|part| matches!(part, Assistant::Text { text } if !text.trim().is_empty()));
+        let silence = is_silent.then(|| Assistant::Text { text: "(no answer)".to_owned() });
+        let parts = parts.into_iter().filter(|part| !is_silent || !matches!(part, Assistant::Text { .. }));
+        self.messages.push(Message::Assistant { parts: parts.chain(silence).collect() });
+        let text = format!(
+            "That answer is no decision and did nothing: {message}. Answer again, with one JSON object of the form that was \
+             asked for and nothing else."
+        );
+        self.messages.push(Message::User { text });
+        self.results = 0;
+    }
+
+    /// Makes the text of a decision of its reason and its calls.
+    fn decision(&self, parts: &[Assistant]) -> Vec<Assistant> {
+        let actions: Vec<_> = parts
+            .iter()
+            .filter_map(|part| match part {
+                Assistant::Call { name, arguments, .. } => Some((text(self.id_of(name)), arguments)),
+                _ => None,
+            })
+            .collect();
+        if actions.is_empty() {
+            return parts.to_vec();
+        }
+        let mut reasons: Vec<_> = parts.iter().filter_map(reason).collect();
+        if reasons.is_empty() {
+            // Of a loop that called tools, earlier in the conversation.
+            reasons.extend(parts.iter().filter_map(words));
+        }
+        let reasoning = text(&reasons.join("\n"));
+        let action = |(name, input): &(String, &String)| format!("\"action\":{name},\"input\":{input}");
+        let json = match actions.as_slice() {
+            [only] if !self.batches => format!("{{\"reasoning\":{reasoning},{}}}", action(only)),
+            several => {
+                let actions: Vec<_> = several.iter().map(|one| format!("{{{}}}", action(one))).collect();
+                format!("{{\"reasoning\":{reasoning},\"actions\":[{}]}}", actions.join(","))
+            }
+        };
+        let kept = parts.iter().filter(|part| match part {
+            Assistant::Reasoning { data, .. } => data.is_some(),
+            Assistant::Opaque { .. } => true,
+            Assistant::Text { .. } | Assistant::Call { .. } => false,
+        });
+        kept.cloned().chain([Assistant::Text { text: json }]).collect()
+    }
+
+    fn id_of<'n>(&'n self, name: &'n str) -> &'n str {
+        self.tools.find(name).map_or(name, |tool| tool.id.as_str())
+    }
+}
+
+/// Returns what a decision says of its reason; what a provider wants back is no part of it.
+fn reason(part: &Assistant) -> Option<&str> {
+    match part {
+        Assistant::Reasoning { text, data: None } => Some(text),
+        Assistant::Reasoning { .. } | Assistant::Text { .. } | Assistant::Call { .. } | Assistant::Opaque { .. } => {
+            None
+        }
+    }
+}
+
+fn words(part: &Assistant) -> Option<&str> {
+    match part {
+        Assistant::Text { text } => Some(text),
+        Assistant::Reasoning { .. } | Assistant::Call { .. } | Assistant::Opaque { .. } => None,
+    }
+}
+
+fn as_it_came(part: &Part) -> Option<Assistant> {
+    match part {
+        Part::Text { text } => Some(Assistant::Text { text: text.clone() }),
+        Part::Reasoning { text, data } => Some(Assistant::Reasoning { text: text.clone(), data: data.clone() }),
+        Part::Opaque { data } => Some(Assistant::Opaque { data: data.clone() }),
+        Part::Call { .. } => None,
+    }
+}
+
+fn text(text: &str) -> String {
+    Value::from(text).to_string()
+}
