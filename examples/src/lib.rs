@@ -4,7 +4,7 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, and [`support`] is everything
 //! at work: approvals, a customer who is waited for, brains as tools and as stages.
 //!
-//! [`kitchen`] is one to talk with: `chat kitchen`.
+//! [`kitchen`] and [`weather`] are to talk with: `chat kitchen`.
 //!
 //! Of the plugins that come with the library, [`skills`] gives tools in sets that the model takes and lays down,
 //! [`modes`] lets a loop work in one way at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
@@ -30,3 +30,4 @@ pub mod release;
 pub mod skills;
 pub mod support;
 pub mod triggers;
+pub mod weather;

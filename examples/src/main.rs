@@ -8,7 +8,7 @@ use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
     analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, skills, support,
-    triggers,
+    triggers, weather,
 };
 
 fn main() -> ExitCode {
@@ -23,6 +23,8 @@ fn main() -> ExitCode {
         .cassette(release::TITLE, release::CASSETTE)
         .brain(support::support().bind(Acme::example()))
         .cassette(support::TITLE, support::CASSETTE)
+        .brain(weather::weather())
+        .cassette(weather::TITLE, weather::CASSETTE)
         .brain(kitchen::kitchen())
         .cassette(kitchen::TITLE, kitchen::CASSETTE)
         .brain(skills::assistant())

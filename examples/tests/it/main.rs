@@ -24,3 +24,4 @@ mod support;
 #[cfg(unix)]
 mod terminal;
 mod triggers;
+mod weather;

@@ -58,6 +58,7 @@ pub struct Triggers {
     most: usize,
     at_least: Duration,
     busy: Busy,
+    approval: Option<String>,
 }
 
 /// What [`Triggers`] keeps: nothing. The triggers themselves are in the store, since they outlive the run.
@@ -70,7 +71,7 @@ impl PluginState for NoTriggerState {
 
 impl Default for Triggers {
     fn default() -> Self {
-        Self { most: 20, at_least: Duration::from_mins(1), busy: Busy::Queue }
+        Self { most: 20, at_least: Duration::from_mins(1), busy: Busy::Queue, approval: None }
     }
 }
 
@@ -95,6 +96,12 @@ impl Triggers {
     /// Sets what a trigger that is due does while the last run of its conversation is not over.
     pub const fn busy(mut self, busy: Busy) -> Self {
         self.busy = busy;
+        self
+    }
+
+    /// Has a person approve each trigger before it is set, for this reason.
+    pub fn approval(mut self, reason: impl Into<String>) -> Self {
+        self.approval = Some(reason.into());
         self
     }
 
@@ -198,7 +205,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
                 "Sets a trigger: at its time you are asked again, without a message of the user. `trigger.list` says what \
                  time it is",
             );
-            t.idempotent().sequential().execute(move |create: Create, cx| {
+            let gate = triggers.approval.clone();
+            let t = t.idempotent().sequential().approval(move |_: &Create, _| gate.clone());
+            t.execute(move |create: Create, cx| {
                 let triggers = triggers.clone();
                 async move {
                     let what = checked(&create.what)?;

@@ -17,6 +17,7 @@ mod bfcl;
 mod budget_events;
 mod budgets;
 mod cancel;
+mod claims;
 mod conversations;
 mod costs;
 mod crash;
