@@ -32,6 +32,11 @@ use crate::support::boundaries::{Later, Ledger, OwnIds};
 use crate::support::{Board, Job, check_order, check_requests, done, path};
 
 /// A story's script: what the model says, what people do, and when processes die.
+/// After how many deeds people have talked enough.
+const PATIENCE: usize = 300;
+/// The answer that ends a story: what was asked for is approved, and more than a limit allows is refused.
+const FIRM: u8 = 250;
+
 #[derive(Debug, Clone)]
 struct Script {
     policy: BatchPolicy,
@@ -261,9 +266,11 @@ impl World {
             self.send(&run, signal).await;
         }
         let mut deeds = self.script.deeds.iter().copied().cycle().skip(life * 3);
-        for _ in 0..400 {
+        for turn in 0..400 {
             let (what, whom, wait) = deeds.next().unwrap();
-            if wait % 3 == 0 {
+            // In the end people stop talking and answer what they are asked, and then it has to end.
+            let resolute = turn >= PATIENCE;
+            if wait % 3 == 0 && !resolute {
                 tokio::time::sleep(Duration::from_millis(u64::from(wait % 20))).await;
                 self.deed(&run, what, whom).await;
                 continue;
@@ -274,11 +281,17 @@ impl World {
                     return;
                 }
                 Settled::Paused => {
-                    self.deed(&run, what, whom).await;
+                    if !resolute {
+                        self.deed(&run, what, whom).await;
+                    }
                     self.say(&run, SignalKind::Resume).await;
                 }
                 Settled::Waiting(pending) => {
                     assert!(!pending.is_empty(), "the run hangs");
+                    if resolute {
+                        self.answer(&run, &pending[0], FIRM).await;
+                        continue;
+                    }
                     self.deed(&run, what, whom).await;
                     if whom % 2 == 0 {
                         self.answer(&run, &pending[0], what).await;
@@ -287,7 +300,7 @@ impl World {
                 other => panic!("{other:?}"),
             }
         }
-        panic!("the story does not end");
+        panic!("the story does not end after {} events", self.log().await.len());
     }
 
     /// Does something, whether it fits or not.
@@ -450,6 +463,35 @@ impl World {
             assert!(!events.contains_key(id), "promise 1: {id} was refused");
         }
     }
+}
+
+/// A story that was found: people talk on and on, and grant a little more each time.
+#[test]
+fn promise_14_a_run_that_is_always_talked_to_ends_once_it_is_let_be() {
+    let mut deeds = vec![(191, 0, 0)];
+    deeds.extend([(0, 0, 0); 16]);
+    deeds.extend([
+        (0, 0, 110),
+        (5, 86, 174),
+        (154, 93, 161),
+        (57, 114, 138),
+        (98, 173, 45),
+        (112, 194, 177),
+        (203, 84, 29),
+    ]);
+    let script = Script {
+        policy: BatchPolicy::Gated,
+        lockstep: false,
+        linger: false,
+        rounds: vec![vec![Ask { tool: "safe", takes: 0, fails: false }]],
+        inner: Vec::new(),
+        lives: Vec::new(),
+        deeds,
+        limits: Limited { outer: Some(8), inner: Some(19), rounds: None, whole: Some(29) },
+    };
+    let (store, ledger, sent) = (MemoryStore::new(), Ledger::default(), Arc::default());
+    let world = World { script, store, ledger, sent, people: Mutex::default(), asked: AtomicU64::new(0) };
+    assert!(world.live(0));
 }
 
 #[test]
