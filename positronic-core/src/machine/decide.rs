@@ -417,7 +417,9 @@ fn answer(
 
 /// Finds the loop that hears a message: the named one, or the one open loop of the outermost brain that has one.
 fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
-    let hears = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_));
+    // No round follows the one in which a loop sums up, so what is said then would be read by nobody.
+    let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
+    let hears = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
     if let Some(path) = to {
         return match state.looped(path) {
             Some(frame) if frame.path == *path && hears(frame) => Ok(path.clone()),

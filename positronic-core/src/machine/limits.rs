@@ -223,7 +223,8 @@ impl<'a> Around<'a> {
     /// Says whether either is so.
     pub(super) fn at_limit(&self, frame: &'a LoopFrame, before: Before, now: Timestamp, out: &mut Next) -> bool {
         let own = Bound::Loop(frame);
-        let own = own.reached(before).map(|reached| (own, reached));
+        // The round in which a loop sums up is beyond its own limits, and never beyond a brain's.
+        let own = own.reached(before).filter(|_| frame.wrap_up.is_none()).map(|reached| (own, reached));
         let Some((bound, reached)) = own.or_else(|| self.governed(before)) else { return false };
         if !ask_for_more(bound, &reached, now, out) {
             end(frame, bound, reached, out);
@@ -284,7 +285,9 @@ pub(crate) enum Verdict {
 
 /// Says whether a step or a round that is being prepared may ask a model now.
 pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
-    let bounds = bounds(state, asker);
+    let mut bounds = bounds(state, asker);
+    // A loop that sums up has one round more than its own limits allow, with all that the round takes.
+    bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));
     let looped = bounds.iter().any(|bound| matches!(bound, Bound::Loop(_)));
     let reached: Vec<_> =
         bounds.into_iter().filter_map(|bound| Some((bound, bound.reached(Before::Request)?))).collect();
@@ -304,6 +307,24 @@ pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
 /// Says whether a limit of money binds a loop, apart from its own.
 pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
     bounds(state, path).into_iter().any(|bound| bound.limit(LimitKind::Money).is_some())
+}
+
+/// Says whether a limit of money binds anything that is open in a run.
+pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
+    let is_limited = |bound: Bound<'_>| bound.limit(LimitKind::Money).is_some();
+    let mut open: Vec<&BrainFrame> = state.root.as_deref().into_iter().collect();
+    while let Some(brain) = open.pop() {
+        if Bound::of(brain).into_iter().any(is_limited) {
+            return true;
+        }
+        match &brain.stage {
+            Stage::Brain(inner) => open.push(inner),
+            Stage::Loop(frame) if is_limited(Bound::Loop(frame)) => return true,
+            Stage::Loop(frame) => open.extend(frame.batch.iter().filter_map(|call| call.inner())),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Collects the frames around a stage or a round whose limits bind it, from the outside in.

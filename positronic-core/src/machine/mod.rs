@@ -45,4 +45,4 @@ pub(crate) use apply_loop::denial;
 pub(crate) use apply_step::question_hash;
 pub(crate) use batch::denied_before;
 pub(crate) use decide::REPLY;
-pub(crate) use limits::{Verdict, limits_money, may_ask};
+pub(crate) use limits::{Verdict, has_limit_of_money, limits_money, may_ask};

@@ -218,7 +218,8 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
             return;
         }
-    } else if limits_bind(frame).is_some_and(|before| around.at_limit(frame, before, now, out)) {
+    }
+    if limits_bind(frame).is_some_and(|before| around.at_limit(frame, before, now, out)) {
         return;
     }
     match &frame.phase {

@@ -26,10 +26,10 @@ const LONGEST: usize = 1000;
 ///
 /// `at` is a moment with its offset (`2026-03-01T09:00:00+01:00`), `in` and `every` are durations (`10 minutes`,
 /// `1 day 12 hours`). A day has 24 hours: what is to happen at nine each day happens at eight or ten once the clocks change.
-/// With `every` alone, the first time is that long from now. Nothing is due more often than once a minute, and nobody has more
+/// With `every` alone, the first time is that long from now. No trigger fires more often than once a minute, and nobody has more
 /// than 20 triggers, where [`at_least`](Self::at_least) and [`most`](Self::most) say nothing else.
 ///
-/// A trigger starts the brain that set it, with the same options and for the same user. In a conversation it starts the
+/// A trigger starts the brain of the run that set it, with the same options and budget, and for the same user. In a conversation it starts the
 /// conversation's next prompt, which knows all before; it waits while the last one is not over, or cancels it, by
 /// [`busy`](Self::busy). The started run's first event says which trigger it was, and the model reads it in a piece of context
 /// named `trigger`.

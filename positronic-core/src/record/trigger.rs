@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::budget::Budget;
 use super::ids::{RunId, Timestamp, TriggerId};
 
 /// What a message or a trigger does while the last run of its conversation is not over.
@@ -105,6 +106,9 @@ pub struct Timer {
     /// The conversation that it becomes a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
+    /// What the started run may use, where the run that set it was started with a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<Budget>>,
     /// As in [`Fired::origin`].
     pub origin: RunId,
     /// How often it has fired.

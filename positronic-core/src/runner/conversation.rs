@@ -21,8 +21,8 @@ use crate::dsl::Runnable;
 use crate::plan::{Plan, encode};
 use crate::projection::Prompts;
 use crate::record::{
-    Actor, Busy, Fired, Message, Opening, PluginStates, Prompt, RunId, RunSummary, Seq, Signal, SignalId, SignalKind,
-    Start, Status,
+    Actor, Budget, Busy, Fired, Message, Opening, PluginStates, Prompt, RunId, RunSummary, Seq, Signal, SignalId,
+    SignalKind, Start, Status,
 };
 use crate::store::{RunFilter, StoreError};
 
@@ -43,6 +43,12 @@ pub enum ConversationError {
         run: RunId,
         /// What does not take it.
         reason: SignalError,
+    },
+    /// The last run is not over, and nothing is said that it could take.
+    #[error("the run `{run}` is not over; wait for it, or cancel it")]
+    Open {
+        /// The run.
+        run: RunId,
     },
     /// The run did not start.
     #[error(transparent)]
@@ -139,7 +145,7 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// [`ConversationError::Busy`] while the last run is not over, and what else [`Conversation::send`] answers.
+    /// [`ConversationError::Open`] while the last run is not over, and what else [`Conversation::send`] answers.
     pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, ConversationError> {
         let (plan, options) = erased(&brain, &options)?;
         Ok(self.start_plan(plan, options).await?.typed())
@@ -166,9 +172,10 @@ impl Conversation {
                     }
                 }
                 (Some(last), Busy::Cancel) => self.cancel(last, "another message came").await?,
-                (None, _) => match self.next(&runs, &plan, &options, Because::Said(opening.clone())).await {
+                (None, _) => match self.next(&runs, &plan, &options, Because::Said(opening.clone()), None).await {
                     // Another process has begun the next one.
-                    Err(ConversationError::Start(StartError::Started { .. })) => {}
+                    Err(ConversationError::Start(StartError::Started { .. }))
+                        if self.own_runs().await?.len() > runs.len() => {}
                     begun => return begun,
                 },
             }
@@ -182,7 +189,10 @@ impl Conversation {
     /// As [`Conversation::start`].
     pub async fn start_plan(&self, plan: Arc<Plan>, options: Value) -> Result<Run<Value>, ConversationError> {
         let runs = self.own_runs().await?;
-        self.next(&runs, &plan, &options, Because::Nothing).await
+        if let Some(last) = runs.first().filter(|last| !last.status.is_over()) {
+            return Err(ConversationError::Open { run: last.run.clone() });
+        }
+        self.next(&runs, &plan, &options, Because::Nothing, None).await
     }
 
     /// Begins the next prompt since a trigger is due. Answers `None` while it has to wait: for the last run to end, or since
@@ -192,6 +202,7 @@ impl Conversation {
         plan: Arc<Plan>,
         options: Value,
         fired: Fired,
+        budget: Option<Budget>,
     ) -> Result<Option<Run<Value>>, ConversationError> {
         loop {
             let runs = self.own_runs().await?;
@@ -199,8 +210,12 @@ impl Conversation {
             match (open, self.busy) {
                 (Some(_), Busy::Queue) => return Ok(None),
                 (Some(last), Busy::Cancel) => self.cancel(last, "a trigger is due").await?,
-                (None, _) => match self.next(&runs, &plan, &options, Because::Fired(fired)).await {
-                    Err(ConversationError::Start(StartError::Started { .. })) => return Ok(None),
+                (None, _) => match self.next(&runs, &plan, &options, Because::Fired(fired), budget).await {
+                    Err(ConversationError::Start(StartError::Started { .. }))
+                        if self.own_runs().await?.len() > runs.len() =>
+                    {
+                        return Ok(None);
+                    }
                     begun => return begun.map(Some),
                 },
             }
@@ -279,6 +294,7 @@ impl Conversation {
         plan: &Arc<Plan>,
         options: &Value,
         because: Because,
+        budget: Option<Budget>,
     ) -> Result<Run<Value>, ConversationError> {
         let last = runs.first();
         let (message, fired) = match because {
@@ -298,6 +314,7 @@ impl Conversation {
             after: last.map(|last| last.run.clone()),
             message,
             fired,
+            budget,
             ..Start::default()
         };
         let plugins: PluginStates = plugins.unwrap_or_default();

@@ -16,7 +16,7 @@ use super::shared::{Folded, Shared, Stop};
 use super::triggers::{Firing, fires};
 use super::worker::Worker;
 use super::{Control, Due, Run, Runner, StartError, load};
-use crate::machine::{IllegalEvent, RunState};
+use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::plan::Plan;
 use crate::projection::Prompts;
 use crate::record::{
@@ -54,6 +54,12 @@ pub enum ResumeError {
     Changed {
         /// What differs.
         difference: String,
+    },
+    /// The run has a limit of money, and the runner has not the prices to keep it with.
+    #[error("the run has a limit of money: {what}; go on with the prices that it began with")]
+    Prices {
+        /// What is wrong with the runner's prices.
+        what: String,
     },
     /// The runner lets go of all its runs, and takes none any more: [`Runner::release`].
     #[error("{LEAVES}")]
@@ -222,6 +228,7 @@ impl Runner {
         if let Some(root) = &folded.state.root {
             migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
         }
+        self.can_pay(&folded.state)?;
         self.setbacks.end(run);
         let next = folded.state.next;
         let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded);
@@ -235,6 +242,21 @@ impl Runner {
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), begun));
         Ok(Run::new(shared))
+    }
+
+    /// Refuses a run with a limit of money that this runner's prices cannot keep: it waits for a runner that can.
+    fn can_pay(&self, state: &RunState) -> Result<(), ResumeError> {
+        let counted = state.currency.as_deref();
+        let own = self.prices.as_ref().map(|prices| prices.currency.as_str());
+        let fits = own.is_some_and(|own| counted.is_none_or(|counted| counted == own));
+        if fits || !has_limit_of_money(state) {
+            return Ok(());
+        }
+        let what = match (own, counted) {
+            (Some(own), Some(counted)) => format!("it counts in {counted}, and this runner's prices are in {own}"),
+            _ => "this runner has no prices".to_owned(),
+        };
+        Err(ResumeError::Prices { what })
     }
 
     /// Goes on with every run in which there is work that no worker does, as after a crash.

@@ -101,7 +101,7 @@ impl Runner {
     ///
     /// [`FireError`]; but for [`FireError::Gone`], the trigger stays due.
     pub async fn fire(&self, timer: &Timer) -> Result<Run<Value>, FireError> {
-        let Timer { trigger, brain, options, user, conversation, origin, .. } = timer;
+        let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
         let id = || trigger.id.clone();
         let plan = self.plan_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
         let (plan, options) = (Arc::clone(plan), options.clone());
@@ -113,12 +113,12 @@ impl Runner {
                 if let Some(user) = user {
                     conversation = conversation.user(user);
                 }
-                conversation.fire(plan, options, because).await
+                conversation.fire(plan, options, because, budget.as_deref().cloned()).await
             }
             None => {
                 let run = SignalId::from(format!("{}-{}", trigger.id, moment(trigger.due)));
-                let (user, fired) = (user.clone(), Some(because));
-                let start = Start { id: Some(run), user, actor, fired, ..Start::default() };
+                let (user, budget, fired) = (user.clone(), budget.as_deref().cloned(), Some(because));
+                let start = Start { id: Some(run), user, actor, budget, fired, ..Start::default() };
                 self.start_plan(plan, options, start).await.map(Some).map_err(ConversationError::from)
             }
         };
@@ -151,6 +151,7 @@ pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Ve
                 options: Value::clone(&root.options),
                 user: after.start.user.clone(),
                 conversation: after.start.conversation.clone(),
+                budget: after.start.budget.clone().map(Box::new),
                 origin: after.start.fired.as_ref().map_or_else(|| run.clone(), |fired| fired.origin.clone()),
                 fired: 0,
             })),

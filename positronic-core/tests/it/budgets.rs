@@ -5,12 +5,14 @@ use std::time::Duration;
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, Body, Decision, EndReason, LimitKind, LoopOutcome, ModelError, ModelErrorKind, Money, More, Path, Pending,
-    PendingKind, Signal, SignalId, SignalKind, Start, Status, ToolResult, Usage,
+    Actor, Body, Budget, Decision, EndReason, LimitKind, LoopOutcome, ModelError, ModelErrorKind, Money, More, Path,
+    Pending, PendingKind, PriceTable, Signal, SignalId, SignalKind, Start, Status, ToolResult, Usage,
 };
-use positronic_core::runner::{Run, Settled, SignalError};
+use positronic_core::runner::{Run, Runner, Settled, SignalError};
+use positronic_core::store::{MemoryStore, TimerFilter};
 use positronic_core::testing::Story;
 use serde_json::{Value, json};
 
@@ -776,4 +778,74 @@ async fn a_step_that_is_held_holds_up_nothing_that_runs_beside_it() {
         let story = play.story(&run).await;
         assert_eq!(results(&story, "Work")[1], ToolResult::success(json!("!!")));
     }
+}
+
+/// A run that a person has to let on, with a limit of money in a currency.
+fn paid() -> Brain {
+    brain("Paid").r#loop("Read", |cx| {
+        cx.system("Read.")
+            .input("What is there?")
+            .max_money("5")
+            .tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
+    })
+}
+
+fn worker(store: &MemoryStore, currency: Option<&str>) -> Runner {
+    let used = Usage { input: 10, ..Usage::default() };
+    let model = ScriptedModel::from_fn(move |request| match request.path.as_str() {
+        "Read/0" => Reply::call("look", json!({})).usage(used),
+        _ => Reply::text("It was seen.").usage(used),
+    });
+    let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::ZERO);
+    let table = |currency| json!({"as_of": "2026-01-01", "currency": currency, "prices": prices()});
+    let table = currency.map(|currency| serde_json::from_value::<PriceTable>(table(currency)).unwrap());
+    match table {
+        Some(table) => runner.prices(table).build().brain(paid()),
+        None => runner.build().brain(paid()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_whose_prices_do_not_fit_leaves_a_run_with_a_limit_of_money_as_it_is() {
+    let store = MemoryStore::new();
+    let first = worker(&store, Some("EUR"));
+    let run = first.start(&paid(), ()).await.unwrap();
+    let Settled::Waiting(pending) = run.settled().await else { panic!("a person is asked") };
+    run.approve(&pending[0].call, "ann").await.unwrap();
+    let id = run.id().clone();
+    first.release().await;
+    drop(run);
+
+    let without = worker(&store, None).resume(&id).await.map(|_| ()).unwrap_err().to_string();
+    let other = worker(&store, Some("USD")).resume(&id).await.map(|_| ()).unwrap_err().to_string();
+
+    assert_eq!(
+        without,
+        "the run has a limit of money: this runner has no prices; go on with the prices that it began with"
+    );
+    assert_eq!(
+        other,
+        "the run has a limit of money: it counts in EUR, and this runner's prices are in USD; go on with the prices that \
+         it began with"
+    );
+    let run = worker(&store, Some("EUR")).resume(&id).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "the run is as it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_trigger_starts_has_the_budget_of_the_run_that_set_it() {
+    let gardener = || brain("Gardener").r#loop("Chat", |cx| cx.system("Water.").plugin(Triggers::new()));
+    let used = Usage { input: 1000, ..Usage::default() };
+    let create = Reply::call("trigger.create", json!({"what": "water", "in": "1 hour"}));
+    let play = Play::new([create, Reply::text("I will."), Reply::text("Watered.").usage(used)]);
+    let runner = play.test.runner().clone().brain(gardener());
+    let budget = Budget { max_tokens: Some(500), ..Budget::default() };
+    let start = Start { budget: Some(budget.clone()), user: Some("ann".to_owned()), ..Start::default() };
+    runner.start_with(gardener(), (), start).await.unwrap().result().await.unwrap();
+
+    let timers = runner.control().triggers(&TimerFilter::default()).await.unwrap();
+    let fired = runner.fire(&timers[0]).await.unwrap();
+    _ = fired.settled().await;
+
+    assert_eq!(fired.state().start.budget, Some(budget));
 }

@@ -285,3 +285,34 @@ async fn pruning_keeps_what_is_the_history_of_a_run_that_stays() {
     assert_eq!(control.history(&fork).await.unwrap().len(), 4);
     assert_eq!(control.conversation("c").await.unwrap().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_nobody_has_written_waits_for_the_last_one_to_end() {
+    let store = MemoryStore::new();
+    let runner = runner(&store, ScriptedModel::from_fn(|_| Reply::call("ask", json!({}))));
+    let asking = || {
+        brain("Asking").r#loop("Chat", |cx| {
+            cx.system("Ask.").tool("ask", |t| t.requires_approval("sure?").execute(async |_: NoArgs, _| Ok("yes")))
+        })
+    };
+    let chat = runner.conversation("c");
+    let run = chat.send(&asking(), (), "one").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+
+    let refused = chat.start(&asking(), ()).await.map(|_| ()).unwrap_err();
+
+    assert_eq!(refused.to_string(), "the run `c-0` is not over; wait for it, or cancel it");
+    assert_eq!(chat.runs().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_somebody_else_that_has_the_next_ones_name_is_an_error() {
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    let start = positronic_core::record::Start { id: Some("c-0".into()), ..Default::default() };
+    runner.start_with(helper(), (), start).await.unwrap();
+
+    let refused = runner.conversation("c").send(&helper(), (), "one").await.map(|_| ()).unwrap_err();
+
+    assert!(matches!(refused, ConversationError::Start(_)), "{refused}");
+}

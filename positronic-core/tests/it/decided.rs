@@ -82,4 +82,9 @@ async fn a_limit_of_money_does_not_mind_what_code_decides() {
 
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
     assert_eq!(journal.take(), ["brewed", "brewed"], "an answer without tokens is no unknown cost");
+
+    let play = Play::new([]);
+    let story = play.run(&kitchen(&journal, |config| brew(config).max_money("0.01")), ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)), "also where nobody has prices: {:?}", story.settled());
 }

@@ -1,6 +1,7 @@
 //! What goes wrong, in three layers: an action, a model, a run. And how a loop ends with what it has.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::record::{
     Body, EndReason, LimitKind, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest, SignalKind, ToolResult,
@@ -213,7 +214,7 @@ async fn a_loop_of_decisions_sums_up_with_its_exit_actions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_during_the_last_round_begins_no_other() {
+async fn a_message_during_the_last_round_is_refused_and_begins_no_other() {
     let journal = Journal::default();
     let gated = |config: ShopLoop| {
         config
@@ -226,13 +227,50 @@ async fn a_message_during_the_last_round_begins_no_other() {
     let run = play.start(&brain, ()).await;
     assert_eq!(crate::support::waits(&run).await, ["Work/1.0"]);
 
-    run.message("Wait, there is more!", "ann").await.unwrap();
+    assert!(run.message("Wait, there is more!", "ann").await.is_err(), "nobody would read it");
     let reject = SignalKind::Reject { call: crate::support::path("Work/1.0"), reason: None };
     run.signal(reject, positronic_core::record::Actor::default()).await.unwrap();
     let story = play.story(&run).await;
 
     assert_eq!(outcome(&story), LoopOutcome::MaxIterations);
     assert_eq!(events_named(&story, "LOOP_MODEL_CALL").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_around_binds_also_the_round_that_sums_up() {
+    let used = Usage { input: 10, ..Usage::default() };
+    let play = Play::new([Reply::call("look", json!({})).usage(used)]);
+    let brain = brain("Thrifty")
+        .r#loop("Work", |cx| {
+            cx.system("").max_tokens(10).wrap_up().tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
+        })
+        .budget(|budget| budget.max_tokens(10));
+
+    let story = play.run(&brain, ()).await;
+
+    assert_eq!(events_named(&story, "LOOP_MODEL_CALL").len(), 1);
+    assert_eq!(events_named(&story, "BRAIN_ERROR").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_may_ask_in_the_round_that_sums_up() {
+    let used = Usage { input: 10, ..Usage::default() };
+    let look = || Reply::call("look", json!({})).usage(used);
+    let summary = Reply::text("All was looked at.").usage(used);
+    let play = Play::new([look(), look(), look(), look(), summary, Reply::text("Summed up.").usage(used)]);
+    let brain = brain("Thrifty").r#loop("Work", |cx| {
+        cx.system("")
+            .input("Look around.")
+            .max_tokens(40)
+            .wrap_up()
+            .plugin(Compaction::new().rounds(4).keep(2))
+            .tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
+    });
+
+    let story = play.run(&brain, ()).await;
+
+    assert_eq!(events_named(&story, "LOOP_COMPACTED").len(), 1);
+    assert_eq!(events_named(&story, "LOOP_COMPLETE").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,6 +17,7 @@ fn timer(id: &str, due: i64) -> Timer {
         options: json!({"garden": "front"}),
         user: Some("ann".to_owned()),
         conversation: Some("c".to_owned()),
+        budget: None,
         origin: RunId::from("c-0"),
         fired: 0,
     }

@@ -135,6 +135,7 @@ fn timer() -> Timer {
         options: json!({"garden": "front"}),
         user: Some("ann".to_owned()),
         conversation: Some("c".to_owned()),
+        budget: None,
         origin: RunId::from("run-1"),
         fired: 2,
     }
