@@ -64,9 +64,7 @@ impl View {
                 }
             }
             Body::LoopModelResult { parts, facts, .. } => {
-                self.usage += facts.usage;
-                self.answers += 1;
-                self.price(event);
+                self.count(event, facts);
                 self.answered(path);
                 self.answer(path, parts);
             }
@@ -76,8 +74,7 @@ impl View {
                 self.add(self.around(path), path, Status::Done, retry);
             }
             Body::LoopAnswerRefused { message, facts, .. } => {
-                self.usage += facts.usage;
-                self.answers += 1;
+                self.count(event, facts);
                 self.answered(path);
                 self.note(path, format!("no decision that fits: {message}"), true);
             }

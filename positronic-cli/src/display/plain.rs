@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use positronic_core::record::{
-    Actor, Body, Decision, Event, LoopOutcome, ModelFacts, Part, Path, PriceTable, ResumeCause, Segment, SideOutput,
-    Speaker, ToolResult, Usage,
+    Actor, Body, CODE, Decision, Event, LoopOutcome, ModelFacts, Part, Path, PriceTable, ResumeCause, Segment,
+    SideOutput, Speaker, ToolResult, Usage,
 };
 
 use super::figures::{duration, many, seconds, size, tokens, used_of};
@@ -195,7 +195,8 @@ impl<W: Write> Plain<W> {
             })
             .collect();
         let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
-        format!("the model answered in {}{}{text}", micros(took), used(&facts.usage))
+        let who = if facts.provider == CODE { "code" } else { "the model" };
+        format!("{who} answered in {}{}{text}", micros(took), used(&facts.usage))
     }
 
     fn result(&self, result: &ToolResult, took: Option<u64>) -> String {

@@ -1,4 +1,4 @@
-use positronic_core::record::{Body, LimitKind, LoopOutcome};
+use positronic_core::record::{Body, CODE, LimitKind, LoopOutcome, ModelFacts, PriceTable, Usage};
 
 use super::stories::{self, Beat, Story};
 use super::text::width;
@@ -70,6 +70,36 @@ fn a_tool_that_fails_and_a_model_that_is_asked_again() {
 fn a_decision_is_shown_with_its_reason_and_one_that_was_refused_with_what_was_wrong() {
     insta::assert_snapshot!("deciding_80", frame(&stories::deciding(), 80));
     insta::assert_snapshot!("deciding_plain", plain(&stories::deciding()));
+}
+
+#[test]
+fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
+    let facts = |provider: &str, input| {
+        let usage = Usage { input, ..Usage::default() };
+        ModelFacts { provider: provider.to_owned(), model: "gpt-5".to_owned(), usage, ..ModelFacts::default() }
+    };
+    let code = Body::LoopModelResult { parts: [].into(), facts: facts(CODE, 0), duration: 0 };
+    let refused = Body::LoopAnswerRefused {
+        attempt: 0,
+        message: "no action".to_owned(),
+        parts: [].into(),
+        facts: facts("openai", 1_000_000).into(),
+        duration: 0,
+    };
+    let mut view = View::new().priced(PriceTable::bundled());
+
+    for beat in &Story::default().event("Chat/0", code.clone()).event("Chat/1", code).beats {
+        if let Beat::Event(event) = beat {
+            view.fold(event);
+        }
+    }
+    assert_eq!(view.answers, 0);
+    for beat in &Story::default().event("Chat/2", refused).beats {
+        if let Beat::Event(event) = beat {
+            view.fold(event);
+        }
+    }
+    assert_eq!((view.answers, view.cost().as_str()), (1, "cost 1.25 USD"));
 }
 
 #[test]

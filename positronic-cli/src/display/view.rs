@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use positronic_core::projection::{CallCost, Cost, Spent};
 use positronic_core::record::{
-    CustomOutput, Event, LoopOutcome, Path, PriceTable, PublicId, Segment, StageKind, Timestamp, ToolResult, Usage,
-    WaitSpec, WidgetOutput,
+    CODE, CustomOutput, Event, LoopOutcome, ModelFacts, Path, PriceTable, PublicId, Segment, StageKind, Timestamp,
+    ToolResult, Usage, WaitSpec, WidgetOutput,
 };
 use serde_json::Value;
 
@@ -227,8 +227,13 @@ impl View {
         Self { prices: Some(Arc::new(prices)), ..self }
     }
 
-    /// Adds what an answer cost.
-    pub(crate) fn price(&mut self, event: &Event) {
+    /// Adds what an answer used and cost. What code said in the place of a model is no answer of one.
+    pub(crate) fn count(&mut self, event: &Event, facts: &ModelFacts) {
+        self.usage += facts.usage;
+        if facts.provider == CODE {
+            return;
+        }
+        self.answers += 1;
         if let Some(call) = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices)) {
             self.spent += &call;
         }
