@@ -9,6 +9,7 @@ use crate::answers::{Answer, Recall, ask};
 use crate::display::{Line, Tone};
 use crate::failure::Failure;
 use crate::interrupts::Interrupt;
+use crate::lists::named;
 use crate::session::settled;
 
 /// How often it is looked whether a question is still one.
@@ -24,7 +25,8 @@ pub(crate) fn for_person(pending: &Pending) -> bool {
     }
 }
 
-const fn is_approval(pending: &Pending) -> bool {
+/// Says whether a yes or a no answers.
+pub(super) const fn is_approval(pending: &Pending) -> bool {
     matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::More { .. })
 }
 
@@ -89,12 +91,12 @@ where
             None if !is_open() => {
                 let log = run.events(pending.since).await?;
                 let what = settled(log.iter().map(|event| &**event), &pending.call);
-                self.say(Tone::Warn, &format!("`{}` waits no longer: {what}", pending.call))?;
+                self.say(Tone::Warn, &format!("{} waits no longer: {what}", named(&pending)))?;
                 self.watch();
             }
             Some(Ok(Answer::Later | Answer::Interrupted | Answer::Recalled)) | None => {
                 self.left.insert((pending.call.clone(), pending.since));
-                self.say(Tone::Dim, &format!("{} is left for later: /pending asks again", pending.tool))?;
+                self.say(Tone::Dim, &format!("{} is left for later: /pending asks again", named(&pending)))?;
             }
         }
         Ok(None)

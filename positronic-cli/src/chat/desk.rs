@@ -18,7 +18,7 @@ use crate::display::figures::{many, size, tokens};
 use crate::display::text::{one_line, shorten, width};
 use crate::failure::Failure;
 use crate::kept::{self, Kept};
-use crate::lists::question;
+use crate::lists::{named, question};
 use crate::prices::told;
 use crate::ui::Ui;
 
@@ -142,7 +142,7 @@ impl Desk {
         if waiters.is_empty() {
             return "nothing waits".to_owned();
         }
-        let line = |waiter: &Waiter| format!("{} {}", waiter.pending.tool, question(&waiter.pending));
+        let line = |waiter: &Waiter| format!("{} {}", named(&waiter.pending), question(&waiter.pending));
         waiters.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

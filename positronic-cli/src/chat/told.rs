@@ -2,7 +2,7 @@
 
 use positronic_core::runner::{Clock as _, SystemClock};
 
-use super::asked::for_person;
+use super::asked::{for_person, is_approval};
 use super::desk::Desk;
 use super::slash::{Slash, help};
 use super::table::Table;
@@ -60,12 +60,9 @@ where
         self.say(Tone::Dim, &Desk::waiting(&waiters))?;
         // Approvals are asked for as soon as nobody writes.
         self.left.clear();
-        let is_approval = |pending: &&positronic_core::record::Pending| {
-            matches!(pending.kind, positronic_core::record::PendingKind::Approval { .. })
-        };
         if let Some(run) = self.run.clone().filter(|_| self.open) {
             let pending = run.pending();
-            if !pending.iter().any(|one| is_approval(&one))
+            if !pending.iter().any(is_approval)
                 && let Some(first) = pending.into_iter().find(for_person)
             {
                 return Ok(self.ask(first).await?.is_some());

@@ -9,4 +9,4 @@ mod tests;
 
 pub(crate) use table::table;
 pub(crate) use talks::{Talk, talks};
-pub(crate) use waiting::{RUN, answers, entry, question};
+pub(crate) use waiting::{RUN, answers, entry, named, question};

@@ -47,6 +47,15 @@ pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, 
     text
 }
 
+/// Names what asks, for a sentence to begin with: a tool by its name, a loop by its path.
+pub(crate) fn named(pending: &Pending) -> String {
+    match (pending.tool.as_str(), pending.call.is_root()) {
+        ("", true) => "the run".to_owned(),
+        ("", false) => pending.call.to_string(),
+        (tool, _) => tool.to_owned(),
+    }
+}
+
 /// Says what is asked.
 pub(crate) fn question(pending: &Pending) -> String {
     match &pending.kind {
