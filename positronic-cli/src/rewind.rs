@@ -24,10 +24,13 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
             Body::LoopModelCall { .. } if later.iter().any(|later| answers(later, event)) => {
                 let log = log.iter().map(|event| &**event);
                 if let Ok(request) = request_for(log, event.seq, history.clone(), |_| None) {
-                    _ = cassette.call(&request, &NoDeltas).await;
+                    // What code answers was never asked of a cassette.
+                    if !request.settings.in_code {
+                        _ = cassette.call(&request, &NoDeltas).await;
+                    }
                 }
             }
-            Body::LoopApprovalDecided { .. } => {
+            Body::LoopApprovalDecided { .. } | Body::BudgetDecided { .. } => {
                 _ = cassette.next_signal(&[Pending::Approval(&event.path)]);
             }
             Body::LoopResume { wait, signal: Some(_), .. } => {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use positronic_core::projection::{Costs, Prompts, request_at};
+use positronic_core::machine::RunState;
+use positronic_core::projection::{Costs, Prompts};
 use positronic_core::record::{
     Body, Event, FileOutput, Output, OutputKind, Path, PriceTable, Prompt, RunSummary, Seq, SideOutput, Timestamp,
     ToolDecl,
@@ -107,9 +108,11 @@ impl Recorded {
         for (row, log) in self.runs.iter().rev() {
             let is_asked = |event: &&Arc<Event>| matches!(event.body, Body::LoopModelCall { question: None, .. });
             if let Some(asked) = log.iter().rev().find(is_asked) {
-                let request = request_at(log.iter().map(|event| &**event), asked.seq);
-                let request = request.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
-                return Ok(Some(request.tools.tools().to_vec()));
+                // Not those of the request: one for a decision tells of the tools in words.
+                let before = log.iter().take_while(|event| event.seq < asked.seq).map(|event| &**event);
+                let state = RunState::replay(before);
+                let state = state.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
+                return Ok(state.looped(&asked.path).map(|frame| frame.prepared.tools.tools().to_vec()));
             }
         }
         Ok(None)
