@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::amounts;
 
 pub(crate) use person::{Answer, ask};
-pub(crate) use terminal::{Raw, Recall};
+pub(crate) use terminal::{Raw, Recall, typed};
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
 pub(crate) const REPLY: &str = "reply";

@@ -1,6 +1,6 @@
 //! Puts questions to whoever sits at the terminal. A question can be taken back at any time, from another thread.
 
-use std::io::{self, Stderr, Write as _};
+use std::io::{self, IsTerminal as _, Stderr, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::display::text::{sanitise, shorten, width, wrap};
 use crate::screen::size;
 
 /// How often it is looked whether the question was taken back.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Takes a question back that is on the screen, and every one after it.
 #[derive(Debug, Clone, Default)]
@@ -119,7 +119,7 @@ impl Terminal {
     fn answer<F: Field>(&mut self, field: &mut F) -> Asked<F::Answer> {
         loop {
             self.paint(&field.drawn(columns(), size().1.saturating_sub(1)))?;
-            while !poll(LOOK)? {
+            while !typed(LOOK)? {
                 if self.recall.is_set() {
                     return Err(Unanswered::Recalled);
                 }
@@ -172,6 +172,21 @@ impl Terminal {
         }
         queue!(self.err, Clear(ClearType::FromCursorDown), Show)
     }
+}
+
+/// Waits a little for something to be typed.
+///
+/// It never waits within the library that reads, which reads on without a pause where the terminal goes away meanwhile.
+pub(crate) fn typed(wait: Duration) -> io::Result<bool> {
+    let now = || match io::stdin().is_terminal() {
+        true => poll(Duration::ZERO),
+        false => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone")),
+    };
+    if now()? {
+        return Ok(true);
+    }
+    std::thread::sleep(wait);
+    now()
 }
 
 /// The last column stays free: some terminals wrap a line that fills it.

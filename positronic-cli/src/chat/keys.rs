@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossterm::event::{Event, poll, read};
+use crossterm::event::{Event, read};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::answers::Raw;
+use crate::answers::{Raw, typed as key_waits};
 
 /// How often it is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How many milliseconds it may take to stop.
+const PATIENCE: u32 = 1_000;
 
 /// The keyboard, for as long as this is held.
 pub(super) struct Keys {
@@ -29,7 +32,7 @@ impl Keys {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
             while !stopped.load(Ordering::Acquire) {
-                let event = match poll(LOOK) {
+                let event = match key_waits(LOOK) {
                     Ok(false) => continue,
                     Ok(true) => read(),
                     Err(error) => Err(error),
@@ -47,7 +50,13 @@ impl Keys {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // Whoever reads next must be alone.
-        _ = self.thread.take().map(JoinHandle::join);
+        // Whoever reads next must be alone. A thread that is stuck in a terminal that is gone must not hold the process.
+        let Some(thread) = self.thread.take() else { return };
+        for _ in 0..PATIENCE {
+            if thread.is_finished() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }

@@ -316,7 +316,8 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
     /// Leaves: an answer that is not over is let go of, or ended where it would end anyway.
     async fn leave(&mut self, told: Option<Interrupt>) -> Result<Left, Failure> {
         if self.is_running() && self.desk.kept.lasts() {
-            self.say(Tone::Dim, crate::session::AT_ONCE)?;
+            // A terminal that is gone is told nothing, and the answer is let go of all the same.
+            _ = self.say(Tone::Dim, crate::session::AT_ONCE);
         } else if self.is_running() {
             self.cancel().await?;
         }
@@ -339,7 +340,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
                         break;
                     }
                 }
-                _ = ticks.tick() => self.repaint()?,
+                _ = ticks.tick() => { _ = self.repaint(); }
                 Some(live) = self.stream.next() => self.show(live).await?,
             }
         }
