@@ -26,6 +26,7 @@ mod commands;
 mod conversations;
 pub mod display;
 mod failure;
+mod file_names;
 mod find;
 mod interrupts;
 mod json;

@@ -4,14 +4,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::display::text::sanitise;
+use crate::file_names::{numbered, safe};
 
-/// How long a name may be, in bytes, and how many files of one name there may be.
-const LONGEST: usize = 120;
+/// How many files of one name there may be.
 const MOST: usize = 1000;
-
-/// Names that a system keeps for itself.
-const RESERVED: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// The folder of a conversation's files.
 #[derive(Debug, Clone)]
@@ -61,68 +57,9 @@ fn is_same(path: &Path, bytes: &[u8]) -> bool {
         && fs::read(path).is_ok_and(|known| known == bytes)
 }
 
-fn numbered(name: &str, number: usize) -> String {
-    if number == 1 {
-        return name.to_owned();
-    }
-    match name.rfind('.').filter(|dot| *dot > 0).map(|dot| name.split_at(dot)) {
-        Some((stem, ending)) => format!("{stem} ({number}){ending}"),
-        None => format!("{name} ({number})"),
-    }
-}
-
-/// Makes a name that is one file's on every system: without a folder, without signs that a terminal or a shell obeys, not
-/// hidden, and not too long.
-fn safe(name: &str) -> String {
-    let last = name.trim().rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain = |letter: char| match letter {
-        '<' | '>' | ':' | '"' | '|' | '?' | '*' | '\n' | '\u{fffd}' | '\u{2400}'..='\u{2421}' => '_',
-        letter => letter,
-    };
-    let mut safe: String = sanitise(last, true).chars().map(plain).collect();
-    let ending = safe.rfind('.').filter(|dot| *dot > 0 && safe.len() - dot <= 16).map(|dot| safe.split_off(dot));
-    let mut length = safe.len().min(LONGEST);
-    while !safe.is_char_boundary(length) {
-        length -= 1;
-    }
-    safe.truncate(length);
-    safe.push_str(&ending.unwrap_or_default());
-    let safe = safe.trim_matches(['.', ' ']);
-    let stem = safe.split('.').next().unwrap_or_default().to_lowercase();
-    let reserved =
-        RESERVED.contains(&stem.as_str()) || (stem.len() == 4 && (stem.starts_with("com") || stem.starts_with("lpt")));
-    match safe {
-        "" => "file".to_owned(),
-        safe if reserved => format!("_{safe}"),
-        safe => safe.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_cannot_lead_out_of_the_folder() {
-        for (name, expected) in [
-            ("list.md", "list.md"),
-            ("../../etc/passwd", "passwd"),
-            ("/etc/passwd", "passwd"),
-            ("..\\..\\boot.ini", "boot.ini"),
-            ("..", "file"),
-            (".bashrc", "bashrc"),
-            ("", "file"),
-            ("a/", "file"),
-            ("plan\u{1b}[2J\u{202e}.txt", "plan_[2J_.txt"),
-            ("a:b?\n.txt", "a_b__.txt"),
-            ("NUL.txt", "_NUL.txt"),
-            ("旅行.md", "旅行.md"),
-        ] {
-            assert_eq!(safe(name), expected, "{name:?}");
-        }
-        let long = safe(&format!("{}.pdf", "ü".repeat(500)));
-        assert!(long.len() <= LONGEST + 4 && long.ends_with("ü.pdf"), "{long}");
-    }
 
     #[test]
     fn a_file_is_never_replaced_and_the_same_one_is_not_saved_twice() {

@@ -16,14 +16,13 @@ use crate::cli::FilesArgs;
 use crate::display::figures::{many, size};
 use crate::display::text::{one_line, shorten, width};
 use crate::failure::{Exit, Failure};
+use crate::file_names::{numbered, safe};
 use crate::find::find;
 use crate::kept::Kept;
 use crate::suggest::{did_you_mean, nearest};
 use crate::ui::Ui;
 use crate::whole::replace;
 
-/// How many bytes a file's name may have; most file systems take 255.
-const LONGEST: usize = 200;
 /// How much of a hash the list shows.
 const HASH: usize = 12;
 
@@ -175,7 +174,7 @@ fn placed<'a>(files: &[&'a RunFile], folder: &Path) -> Vec<Saved<'a>> {
         if known.insert((&file.file.name, &file.file.sha256), ()).is_some() {
             continue;
         }
-        let name = sound(&file.file.name);
+        let name = safe(&file.file.name);
         let mut own = name.clone();
         // Some file systems do not tell large letters from small ones.
         for number in 2.. {
@@ -189,66 +188,11 @@ fn placed<'a>(files: &[&'a RunFile], folder: &Path) -> Vec<Saved<'a>> {
     saved
 }
 
-fn numbered(name: &str, number: u32) -> String {
-    match name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) {
-        Some((stem, ending)) => format!("{stem}-{number}.{ending}"),
-        None => format!("{name}-{number}"),
-    }
-}
-
-/// Makes a name that stays in its folder, on every system.
-fn sound(name: &str) -> String {
-    let harmless = |letter: char| match letter {
-        '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' => '_',
-        letter if letter.is_control() => '_',
-        letter => letter,
-    };
-    let name: String = name.chars().map(harmless).collect();
-    let name = name.trim_matches([' ', '.']);
-    let (stem, ending) = name.rsplit_once('.').map_or((name, ""), |(stem, ending)| (stem, ending));
-    let reserved = ["con", "prn", "aux", "nul"].contains(&stem.to_lowercase().as_str())
-        || stem.len() == 4 && ["com", "lpt"].contains(&stem.get(..3).unwrap_or_default().to_lowercase().as_str());
-    let mut sound = match (stem, reserved) {
-        ("", _) => "file".to_owned(),
-        (stem, true) => format!("_{stem}"),
-        (stem, false) => stem.to_owned(),
-    };
-    let ending: String = ending.chars().take(16).collect();
-    let most = LONGEST - ending.len().min(LONGEST / 2);
-    while sound.len() > most {
-        sound.pop();
-    }
-    if ending.is_empty() { sound } else { format!("{sound}.{ending}") }
-}
-
 #[cfg(test)]
 mod tests {
     use positronic_core::record::{FileOutput, Path as Place, Timestamp};
 
     use super::*;
-
-    #[test]
-    fn a_name_stays_in_its_folder() {
-        let strange = [
-            ("report.txt", "report.txt"),
-            ("../../etc/passwd", "_.._etc_passwd"),
-            ("/etc/passwd", "_etc_passwd"),
-            ("..\\..\\boot.ini", "_.._boot.ini"),
-            ("C:\\x", "C__x"),
-            ("..", "file"),
-            ("", "file"),
-            (".bashrc", "bashrc"),
-            ("a\u{1b}[2Jb\n.txt", "a_[2Jb_.txt"),
-            ("con.txt", "_con.txt"),
-            ("LPT1", "_LPT1"),
-            ("größe 1.csv", "größe 1.csv"),
-        ];
-        for (name, own) in strange {
-            assert_eq!(sound(name), own, "{name:?}");
-        }
-        let long = sound(&format!("{}.{}", "ü".repeat(500), "x".repeat(500)));
-        assert!(long.len() <= 255 && long.ends_with(".xxxxxxxxxxxxxxxx"), "{long}");
-    }
 
     #[test]
     fn files_of_one_name_get_numbers_and_the_same_file_is_one() {
@@ -263,6 +207,6 @@ mod tests {
 
         let names: Vec<_> = placed(&all, Path::new("out")).into_iter().map(|saved| saved.path).collect();
 
-        assert_eq!(names, ["out/a.txt", "out/A-2.txt", "out/a-3.txt", "out/b"].map(PathBuf::from));
+        assert_eq!(names, ["out/a.txt", "out/A (2).txt", "out/a (3).txt", "out/b"].map(PathBuf::from));
     }
 }
