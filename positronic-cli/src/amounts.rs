@@ -12,7 +12,11 @@ use crate::display::figures::used_of;
 ///
 /// What is expected instead.
 pub(crate) fn read(kind: LimitKind, text: &str) -> Result<More, String> {
-    let text = text.trim().replace(['_', ','], "");
+    // A comma may stand before thousands or before a part of one: nobody is to get ten times what was meant.
+    if text.contains(',') {
+        return Err(format!("expected {}, without a comma", expected(kind)));
+    }
+    let text = text.trim().replace('_', "");
     let expected = || format!("expected {}", expected(kind));
     let more = match kind {
         LimitKind::Tokens => More::tokens(text.parse().map_err(|_| expected())?),
@@ -82,6 +86,9 @@ mod tests {
             (LimitKind::Time, "soon"),
         ] {
             assert_eq!(read(kind, text).unwrap_err(), format!("expected {}", expected(kind)));
+        }
+        for (kind, text) in [(LimitKind::Money, "2,5"), (LimitKind::Tokens, "20,000"), (LimitKind::Time, "1,5h")] {
+            assert_eq!(read(kind, text).unwrap_err(), format!("expected {}, without a comma", expected(kind)));
         }
     }
 

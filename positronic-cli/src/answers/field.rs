@@ -55,11 +55,13 @@ pub(super) struct Choice {
     message: String,
     choices: Vec<String>,
     at: usize,
+    /// Whether somebody writes, and so chooses nothing until an arrow key is pressed.
+    strayed: bool,
 }
 
 impl Choice {
     pub(super) fn new(message: &str, choices: Vec<String>) -> Self {
-        Self { message: one_line(message, true), choices, at: 0 }
+        Self { message: one_line(message, true), choices, at: 0, strayed: false }
     }
 
     fn go(&mut self, down: bool) {
@@ -75,7 +77,13 @@ impl Field for Choice {
         match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
             (KeyCode::Char('c'), true) => return Step::Interrupted,
             (KeyCode::Esc, _) => return Step::Back,
+            (KeyCode::Char(letter), false) if self.strayed || !matches!(letter, 'j' | 'k') => self.strayed = true,
+            (KeyCode::Enter, _) if self.strayed => {}
             (KeyCode::Enter, _) => return Step::Answer(self.at),
+            (
+                KeyCode::Up | KeyCode::Down | KeyCode::Tab | KeyCode::Home | KeyCode::End | KeyCode::Char('n' | 'p'),
+                _,
+            ) if self.strayed => self.strayed = false,
             (KeyCode::Up | KeyCode::Char('k'), false) | (KeyCode::Char('p'), true) => self.go(false),
             (KeyCode::Down | KeyCode::Char('j') | KeyCode::Tab, false) | (KeyCode::Char('n'), true) => self.go(true),
             (KeyCode::Home, _) => self.at = 0,
@@ -85,7 +93,9 @@ impl Field for Choice {
         Step::Open
     }
 
-    fn paste(&mut self, _: &str) {}
+    fn paste(&mut self, _: &str) {
+        self.strayed = true;
+    }
 
     fn drawn(&self, columns: usize, rows: usize) -> Drawn {
         let mut lines = message(&self.message, columns);
@@ -93,10 +103,12 @@ impl Field for Choice {
         let room = rows.saturating_sub(lines.len() + 1).clamp(1, self.choices.len().max(1));
         let first = (self.at + 1).saturating_sub(room);
         for (index, choice) in self.choices.iter().enumerate().skip(first).take(room) {
-            let (sign, tone) = if index == self.at { (ANSWERED, Tone::Active) } else { ("  ", Tone::Plain) };
+            let (sign, tone) =
+                if index == self.at && !self.strayed { (ANSWERED, Tone::Active) } else { ("  ", Tone::Plain) };
             lines.push(Line::new(0).with(tone, shorten(&format!("{sign}{}", one_line(choice, true)), columns, true)));
         }
-        lines.push(help("↑↓ to move, Enter to choose", columns));
+        let how = if self.strayed { "nothing is chosen: ↑↓ to move" } else { "↑↓ to move, Enter to choose" };
+        lines.push(help(how, columns));
         Drawn { lines, cursor: None }
     }
 
@@ -317,6 +329,22 @@ mod tests {
         choice.key(key(KeyCode::Down));
         assert_eq!(choice.key(key(KeyCode::Enter)), Step::Answer(0));
         assert_eq!((choice.key(key(KeyCode::Esc)), choice.key(control('c'))), (Step::Back, Step::Interrupted));
+    }
+
+    #[test]
+    fn whoever_writes_chooses_nothing() {
+        let mut choice = Choice::new("May pay run?", ["Approve", "Reject"].map(str::to_owned).into());
+
+        for letter in "just do it".chars() {
+            assert_eq!(choice.key(key(KeyCode::Char(letter))), Step::Open);
+        }
+
+        assert_eq!(choice.key(key(KeyCode::Enter)), Step::Open);
+        assert!(!shown(&choice, 40, 10).contains("> "), "none is marked");
+        choice.paste("yes\n");
+        assert_eq!(choice.key(key(KeyCode::Enter)), Step::Open);
+        assert_eq!(choice.key(key(KeyCode::Up)), Step::Open);
+        assert!(matches!(choice.key(key(KeyCode::Enter)), Step::Answer(_)));
     }
 
     #[test]

@@ -191,7 +191,9 @@ impl Desk {
             return Ok("say into which file: /export talk.md, or /export talk.json".to_owned());
         }
         let file = Path::new(file);
-        refuse_known(Some(file), false)?;
+        if refuse_known(Some(file), false).is_err() {
+            return Ok(format!("{} is there already: name another file", file.display()));
+        }
         write(file, &self.recorded().await?, form(Some(file)), false)?;
         Ok(format!("wrote the conversation to {}", file.display()))
     }

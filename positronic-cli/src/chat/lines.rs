@@ -153,9 +153,13 @@ fn answered(
     let before = known.filter(|(known, _)| *known == run).map(|(_, prompts)| prompts);
     let outputs = |path: &Path| before.as_ref().and_then(|before| before.get(path)).map_or(0, |one| one.output.len());
     let answer = plain(&prompts, outputs);
+    let mut unsaved = None;
     for file in log.iter().filter_map(|event| file(event)) {
-        if let Some(path) = runtime.block_on(desk.save(file))? {
-            ui.notice(&format!("saved {} as {}", file.name, told(&path)))?;
+        match runtime.block_on(desk.save(file)) {
+            Ok(Some(path)) => ui.notice(&format!("saved {} as {}", file.name, told(&path)))?,
+            Ok(None) => {}
+            // The answer is told all the same.
+            Err(failure) => unsaved = Some(failure),
         }
     }
     if manner.json {
@@ -164,7 +168,7 @@ fn answered(
     } else if !answer.is_empty() {
         ui.tell(&sanitise(&answer, ui.settings.unicode))?;
     }
-    match ending {
+    let exit = match ending {
         Ending::Completed(result) => {
             if !manner.json && answer.is_empty() && result != Value::Null {
                 ui.document(&result)?;
@@ -174,15 +178,21 @@ fn answered(
                     "the brain did not take the message: its loop begins with an input of its own, or it has none",
                 )?;
             }
-            Ok(Exit::Done)
+            Exit::Done
         }
         Ending::Left(pending) if desk.kept.lasts() => {
             let exit = ended(&desk.kept, &run, Ending::Left(pending), &Tape::None, manner.json, ui)?;
             ui.lines(&format!("or in the chat: {}", desk.back()))?;
-            Ok(exit)
+            exit
         }
-        other => ended(&desk.kept, &run, other, &Tape::None, manner.json, ui),
+        other => ended(&desk.kept, &run, other, &Tape::None, manner.json, ui)?,
+    };
+    match unsaved {
+        Some(failure) if exit == Exit::Done => return Err(failure),
+        Some(failure) => ui.failure(&failure)?,
+        None => {}
     }
+    Ok(exit)
 }
 
 /// Returns what the run that is not over has shown already.

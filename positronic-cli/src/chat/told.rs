@@ -77,8 +77,8 @@ fn most(argument: &str) -> Result<usize, Failure> {
     if argument.is_empty() {
         return Ok(usize::MAX);
     }
-    argument.parse().map_err(|_| Failure::Misused {
-        message: format!("/history: `{argument}` is no number"),
+    argument.parse().ok().filter(|most| *most > 0).ok_or_else(|| Failure::Misused {
+        message: format!("/history: `{argument}` is no number of messages"),
         hint: "/history shows all that was said, and /history 3 the last three messages".to_owned(),
     })
 }
