@@ -99,6 +99,7 @@ mod tests {
             options: Value::Null,
             user: None,
             conversation: None,
+            budget: None,
             origin: RunId::from("run-1"),
             fired: 0,
         };
