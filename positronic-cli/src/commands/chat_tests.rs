@@ -10,7 +10,7 @@ use positronic_core::record::{Message, Prompt, Tier};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tests::{Outcome, call_given};
+use super::tests::{Outcome, at_desk, call_given};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -28,12 +28,7 @@ impl Desk {
     fn say(&self, project: &Project, lines: &str, arguments: &[&str]) -> Outcome {
         let settings =
             Settings { store: Some(self.0.path().join("runs.db")), user: Some("ann".into()), ..Settings::default() };
-        let mut outcome = call_given(project, arguments, lines, settings);
-        let folder = self.0.path().to_str().unwrap();
-        for text in [&mut outcome.out, &mut outcome.err] {
-            *text = text.replace(folder, "desk");
-        }
-        outcome
+        at_desk(call_given(project, arguments, lines, settings), self.0.path())
     }
 
     /// Says lines to the brain of a test, in the conversation `c`.

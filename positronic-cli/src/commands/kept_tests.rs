@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tests::{Outcome, call_given, call_unread, call_with, desk, project, without_times};
+use super::tests::{Outcome, at_desk, call_given, call_unread, call_with, desk, project, without_times};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -35,12 +35,7 @@ impl Desk {
     }
 
     pub(super) fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
-        let mut outcome = call_with(project, arguments, self.settings());
-        let folder = self.folder.path().to_str().unwrap();
-        for text in [&mut outcome.out, &mut outcome.err] {
-            *text = text.replace(folder, "desk");
-        }
-        outcome
+        at_desk(call_with(project, arguments, self.settings()), self.folder.path())
     }
 
     /// Calls a command that needs no brain, and expects it to succeed.

@@ -282,7 +282,10 @@ impl<'a> Server<'a> {
             Ok(run) => Ok((run, runner)),
             Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => Err(None),
             Err(error) => {
-                let passes = !matches!(error, ResumeError::NoBrain { .. } | ResumeError::Changed { .. });
+                let passes = !matches!(
+                    error,
+                    ResumeError::NoBrain { .. } | ResumeError::Changed { .. } | ResumeError::Prices { .. }
+                );
                 Err(Some((refused(&error, ""), passes)))
             }
         }

@@ -211,6 +211,16 @@ pub(super) fn call_given(project: &Project, arguments: &[&str], input: &str, set
     Outcome { code, out: out.text(), err: without_times(&err.text()) }
 }
 
+/// Writes `desk` for a test's folder. Where the checkout is near it, it is told from here.
+pub(super) fn at_desk(mut outcome: Outcome, folder: &std::path::Path) -> Outcome {
+    for text in [&mut outcome.out, &mut outcome.err] {
+        for told in [crate::kept::told(folder), folder.display().to_string()] {
+            *text = text.replace(&told, "desk");
+        }
+    }
+    outcome
+}
+
 /// Replaces what depends on the clock.
 pub(super) fn without_times(text: &str) -> String {
     let line = |line: &str| match line.split_once(' ') {

@@ -350,7 +350,7 @@ async fn take(runner: &Runner, row: &RunSummary, due: &mut Due) {
     match runner.resume(&row.run).await {
         Ok(_) => tracing::info!(run = %row.run, "the run goes on here"),
         Err(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves) => {}
-        Err(error @ (ResumeError::NoBrain { .. } | ResumeError::Changed { .. })) => {
+        Err(error @ (ResumeError::NoBrain { .. } | ResumeError::Changed { .. } | ResumeError::Prices { .. })) => {
             tracing::warn!(run = %row.run, %error, "the run cannot go on here");
             due.refuse(row);
         }
