@@ -94,10 +94,15 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
 
     pub(super) async fn show(&mut self, live: Shown) -> Result<(), Failure> {
         let is_shown = |run: &RunId| self.run.as_ref().is_some_and(|shown| shown.id() == run);
+        if let Shown::Event(run, event) = &live {
+            self.streamed = Some((run.clone(), event.seq.next()));
+        }
+        // What was read from the log is ahead of what streams, and then a piece belongs to an answer that is there already.
+        let is_news = |run: &RunId| self.streamed.as_ref().is_some_and(|(of, next)| of == run && *next >= self.seen);
         match live {
             Shown::Event(run, event) if is_shown(&run) && event.seq == self.seen => self.event(&event).await,
             Shown::Event(run, event) if is_shown(&run) && event.seq > self.seen => self.fill().await,
-            Shown::Delta(run, delta) if is_shown(&run) => {
+            Shown::Delta(run, delta) if is_shown(&run) && is_news(&run) => {
                 self.live.delta(&delta);
                 Ok(())
             }

@@ -68,6 +68,7 @@ pub(crate) async fn table(desk: &mut Desk, runner: Runner, history: usize, ui: &
         run: None,
         known,
         seen: Seq(0),
+        streamed: None,
         settled: None,
         open: false,
         waiting: Vec::new(),
@@ -131,6 +132,8 @@ pub(super) struct Table<'a, S> {
     pub(super) known: Option<RunId>,
     /// The number of the next event for the screen.
     pub(super) seen: Seq,
+    /// How far the stream of what happens has come, and in which run.
+    pub(super) streamed: Option<(RunId, Seq)>,
     /// Tells when the run is over or waits.
     pub(super) settled: Option<BoxFuture<'static, Settled>>,
     /// Whether the run that is shown is not over.
