@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
-use positronic_core::record::SignalId;
+use positronic_core::record::{RunId, SignalId};
 use positronic_core::runner::SignalError;
 use positronic_core::store::StoreError;
 
@@ -87,6 +87,8 @@ pub(crate) enum Failure {
     Options { brain: String, source: OptionsError },
     #[error("no model is configured, and `{brain}` has no cassette of its own")]
     NoModel { brain: String },
+    #[error("`{model}` has answered in the run `{run}`, and a recording does not go on in its place")]
+    OtherModel { run: RunId, model: String },
     #[error("there is no endpoint that could answer as `{model}`")]
     NoEndpoint { model: String },
     #[error("there is nothing to record: no model is configured")]
@@ -185,6 +187,7 @@ impl Failure {
             | Self::UnknownStage { .. }
             | Self::Misused { .. } => Exit::Usage,
             Self::NoModel { .. }
+            | Self::OtherModel { .. }
             | Self::NoEndpoint { .. }
             | Self::NothingToRecord
             | Self::Model { .. }
@@ -226,6 +229,9 @@ impl Failure {
                 "set OPENAI_API_KEY or OPENAI_BASE_URL".to_owned(),
                 "without `--model`, a bundled cassette answers where there is one".to_owned(),
             ],
+            Self::OtherModel { .. } => {
+                vec!["set OPENAI_API_KEY or OPENAI_BASE_URL, as when the run began".to_owned()]
+            }
             Self::NoModel { .. } => vec![
                 "set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind".to_owned(),
                 "or run without a key: --cassette FILE plays a recording that --record FILE made".to_owned(),

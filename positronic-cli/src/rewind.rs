@@ -1,21 +1,27 @@
 //! Winds a cassette on to where a run is: what the run has been told already is not played again.
 
+use std::sync::Arc;
+
 use positronic_core::model::cassette::{Cassette, Pending};
 use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::projection::request_for;
-use positronic_core::record::{Body, Event, RunId, Seq};
+use positronic_core::record::{Body, CODE, Event, RunId, Seq};
 use positronic_core::store::StoreError;
 
 use crate::answers::REPLY;
 use crate::failure::Failure;
 use crate::kept::Kept;
 
-/// Winds a cassette on over the log of a run, if there is one.
+/// Winds a cassette on over the log of a run, if there is one. A run that another model has answered is refused: what a
+/// cassette says would stand in it as what that model says.
 pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Result<(), Failure> {
     let log = match kept.control().events(run, Seq(0)).await {
         Err(StoreError::NoSuchRun { .. }) => return Ok(()),
         log => log?,
     };
+    if let Some(model) = answered_by_another(&log, &cassette.name()) {
+        return Err(Failure::OtherModel { run: run.clone(), model });
+    }
     // What was said before it is a part of what it has asked.
     let history = kept.control().history(run).await?;
     for (index, event) in log.iter().enumerate() {
@@ -49,6 +55,20 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
         }
     }
     Ok(())
+}
+
+/// Returns the model that has answered, where it was no cassette and none of this name.
+fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
+    let mut models = log.iter().enumerate().filter_map(|(index, event)| match &event.body {
+        Body::LoopModelCall { model, .. } if model != CODE => {
+            let later = log.get(index + 1..).unwrap_or_default();
+            later.iter().any(|later| answers(later, event)).then_some(model.as_str())
+        }
+        _ => None,
+    });
+    let first = models.next()?;
+    let fits = |model: &str| model == own || model.starts_with("cassette/");
+    (!fits(first) && !models.any(fits)).then(|| first.to_owned())
 }
 
 /// Says whether an event is the outcome of a request.

@@ -202,7 +202,8 @@ fn a_paused_run_goes_on_after_the_pause() {
 #[test]
 fn a_start_with_the_same_id_is_the_same_run() {
     let desk = Desk::new();
-    begun(&desk, "ticket-1");
+    let start = ["run", "help desk", "-o", "customer=ada", "--id", "ticket-1", "--ask"];
+    assert_eq!(desk.call(&project(), &start).code, 3);
 
     let other = desk.call(&project(), &["run", "help desk", "-o", "customer=bob", "--id", "ticket-1"]);
     assert_eq!(other.code, 7);
@@ -960,4 +961,26 @@ fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
     assert!(shown.contains(&format!("the trigger {} has started it: Water the beans.", ids[0])), "{shown}");
     assert!(shown.contains("over trigger for ann"), "{shown}");
     assert_eq!(desk.call(&Project::new(), &["triggers"]).err, "no trigger is set in desk/runs.db\n");
+}
+
+#[test]
+fn a_recording_does_not_go_on_with_a_run_that_a_model_has_begun() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    assert_eq!(desk.call(&Project::new(), &["approve", "ticket-1"]).code, 0);
+
+    let one = desk.call(&project(), &["work", "ticket-1"]);
+    let all = desk.call(&project(), &["work", "--once"]);
+
+    insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
+    5
+    no key set: playing the bundled cassette of `Help Desk` (written by hand); set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint
+    error: `scripted/scripted` has answered in the run `ticket-1`, and a recording does not go on in its place
+      set OPENAI_API_KEY or OPENAI_BASE_URL, as when the run began
+    ");
+    assert!(all.err.contains("a recording does not go on in its place"), "{}", all.err);
+    let log = desk.call(&Project::new(), &["events", "ticket-1", "--json"]).out;
+    assert!(log.contains("LOOP_APPROVAL_DECIDED") && !log.contains("cassette/"), "{log}");
+    let done = desk.call(&scripted([Reply::text("It is paid.")]), &["work", "ticket-1"]);
+    assert_eq!(done.code, 0, "{}", done.err);
 }

@@ -55,7 +55,11 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let plan = Arc::clone(&entry.plan);
     let begin = async |runner: Runner| {
         if let (Some(id), Tape::Plays(cassette)) = (&start.id, &models.tape) {
-            rewind(cassette, &kept, &RunId::new(id.as_str())).await?;
+            let run = RunId::new(id.as_str());
+            // Nothing is played into a run that is over.
+            if kept.control().store().run(&run).await.is_ok_and(|row| !row.status.is_over()) {
+                rewind(cassette, &kept, &run).await?;
+            }
         }
         runner.start_plan(plan, options, start).await.map_err(refused)
     };

@@ -270,7 +270,10 @@ impl<'a> Server<'a> {
             None => {
                 let models =
                     models(self.project, &self.args.model, &row.brain, ui).map_err(|failure| (failure, false))?;
-                wind(&models, self.kept, row).await.map_err(|failure| (failure, true))?;
+                wind(&models, self.kept, row).await.map_err(|failure| {
+                    let passes = !matches!(failure, Failure::OtherModel { .. });
+                    (failure, passes)
+                })?;
                 let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
                 if matches!(models.tape, Tape::None) {
                     self.runners.insert(row.brain.to_string(), runner.clone());
