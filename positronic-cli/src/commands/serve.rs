@@ -145,6 +145,8 @@ impl<'a> Server<'a> {
 
     fn done(&mut self, Done { run, over, .. }: &Done) {
         self.busy.remove(run);
+        // A run that waits costs nothing: whatever is to be told later is folded anew.
+        self.told.remove(run);
         if *over {
             self.held.remove(run);
         }

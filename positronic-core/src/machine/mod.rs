@@ -38,6 +38,7 @@ pub use state::{
     StepFrame, Values,
 };
 pub use status::{awaits, pending, status};
+pub(crate) use summary::hears_mail;
 pub use summary::summary;
 pub use why::{Whom, Why, why};
 

@@ -43,7 +43,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
 }
 
 /// Says whether anything in a run waits for a webhook that can come by mail.
-fn hears_mail(state: &RunState) -> bool {
+pub(crate) fn hears_mail(state: &RunState) -> bool {
     pending(state).iter().any(|pending| match &pending.kind {
         PendingKind::Answer { waits } => waits.iter().any(|wait| wait.webhook != REPLY),
         PendingKind::Approval { .. } | PendingKind::More { .. } => false,

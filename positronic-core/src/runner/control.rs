@@ -10,10 +10,10 @@ use super::claim::worker_of;
 use super::commit::{Extras, append_of, follow};
 use super::signals::{SignalError, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
-use crate::machine::{Refusal, RunState};
+use crate::machine::{Refusal, RunState, hears_mail};
 use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
-    Actor, Event, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Timestamp, check_depth,
+    Actor, Event, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Status, Timestamp, check_depth,
 };
 use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError, swept_before};
 
@@ -236,7 +236,10 @@ impl Control {
         if state.root.is_none() {
             return Err(StoreError::Failed { message: "a log begins with the start of its run".to_owned() });
         }
-        self.store.append(run, append_of(run, &none, &state, None, events, Extras::default())).await
+        let mut append = append_of(run, &none, &state, None, events, Extras::default());
+        // What it waits for may lie in this store's mailbox, where nobody has looked.
+        append.index.summary.mail = append.index.summary.status == Status::Waiting && hears_mail(&state);
+        self.store.append(run, append).await
     }
 
     /// Returns the bytes of a file of a run, by their SHA-256 in hexadecimal digits; none where the store does not keep

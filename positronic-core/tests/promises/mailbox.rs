@@ -31,6 +31,7 @@ on_both_stores! {
     promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it
     promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing
     promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_delivered_too
+    promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -328,4 +329,28 @@ async fn promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_
     assert_eq!(delivered, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.waits(&run).await, ["Work/1.0"], "it was the answer to the first question");
     assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap(), None, "nobody else gets it");
+}
+
+async fn promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    let (_process, run) = begun(&bench, "run").await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    waits(&run).await;
+    let mut log = bench.log().await;
+    let claim = log.last().unwrap().epoch;
+    let released = positronic_core::record::Body::RunReleased { reason: "it moves".to_owned() };
+    let (seq, at) = (log.last().unwrap().seq.next(), log.last().unwrap().at);
+    let path = positronic_core::record::Path::root();
+    log.push(std::sync::Arc::new(positronic_core::record::Event { seq, at, epoch: claim, path, body: released }));
+
+    let there = Bench::<S>::fresh();
+    deliver(&there.control("machine"), "hook", "slack", "a", "before it came").await;
+    there.control("copy").import(&run_id(), &log).await.unwrap();
+    let process = there.process("second", says).brain(workshop(&Journal::default(), asking));
+    let _service = process.serve();
+
+    let run = process.open(&run_id()).await.unwrap();
+    let result = tokio::time::timeout(Duration::from_secs(3600), run.result()).await;
+    assert!(result.expect("somebody looks into the mailbox").is_ok());
+    assert_eq!(named(&there.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
 }
