@@ -86,6 +86,36 @@ pub trait Within<V> {}
 
 impl<V> Within<V> for V {}
 
+/// Says that services hold another service. A plugin asks for it: `V: Provides<Mailer>`.
+///
+/// ```
+/// use positronic_core::dsl::Provides;
+///
+/// struct Mailer;
+/// struct Acme { mailer: Mailer }
+///
+/// impl Provides<Mailer> for Acme {
+///     fn provided(&self) -> &Mailer {
+///         &self.mailer
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the services `{Self}` hold no `{T}`",
+    label = "a `{T}` is needed here",
+    note = "write `impl Provides<{T}> for {Self}`, or give the brain services that hold one with `.services::<…>()`"
+)]
+pub trait Provides<T>: Services {
+    /// Returns the service.
+    fn provided(&self) -> &T;
+}
+
+impl<T: Services> Provides<T> for T {
+    fn provided(&self) -> &T {
+        self
+    }
+}
+
 /// Says that a value is a tool for the loops of brains with options `O`, state `S` and services `V`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no tool for a loop with options `{O}`, state `{S}` and services `{V}`",

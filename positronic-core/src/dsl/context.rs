@@ -65,9 +65,9 @@ macro_rules! shared_methods {
             /// # Errors
             ///
             /// An [`Error`] when no plugin of this brain keeps such a state yet, or what it keeps does not fit the type.
-            pub fn plugin_state<Q: super::plugin::PluginState>(&self) -> Result<Q> {
+            pub fn plugin_state<Q: super::kept::PluginState>(&self) -> Result<Q> {
                 match self.scope.plugins.get(Q::NAME) {
-                    Some(kept) => super::plugin::read(kept),
+                    Some(kept) => super::kept::read(kept),
                     None => Err(Error::new(format!("no plugin `{}` has been prepared in this brain", Q::NAME))),
                 }
             }
@@ -109,16 +109,31 @@ pub(super) fn services<V: Services>(scope: &Scope) -> Result<Arc<V>> {
         .map_err(|_| Error::new(format!("the brain was given other services than `{}`", std::any::type_name::<V>())))
 }
 
-async fn once<T: Serialize + DeserializeOwned>(
-    scope: &Scope,
-    name: &str,
-    work: impl Future<Output = Result<T>> + Send,
-) -> Result<T> {
-    let encoded = Box::pin(async move { crate::plan::encode(&work.await?) });
-    let value = scope.link.once(&scope.path, name, encoded).await?;
-    T::deserialize(&*value).map_err(|error| {
-        Error::new(format!("the recorded value `{name}` is no `{}`: {error}", std::any::type_name::<T>()))
-    })
+macro_rules! once_method {
+    ($context:ident) => {
+        impl<O, S, V> $context<O, S, V> {
+            /// Computes a value once: it is recorded under `name`, and when this step or tool runs again after a crash or a
+            /// failed try, it gets the recorded value and `work` is not begun. Code with several side effects wraps each in a
+            /// `once` of its own. Between the work and its record a crash can still fall: pass
+            /// [`idempotency_key`](Self::idempotency_key) on to what must not happen twice.
+            ///
+            /// # Errors
+            ///
+            /// What `work` answers, which is not recorded, or an [`Error`] when the value cannot be written as JSON, or the
+            /// recorded one is no `T`.
+            pub async fn once<T: Serialize + DeserializeOwned>(
+                &self,
+                name: &str,
+                work: impl Future<Output = Result<T>> + Send,
+            ) -> Result<T> {
+                let encoded = Box::pin(async move { encode(&work.await?) });
+                let value = self.scope.link.once(&self.scope.path, name, encoded).await?;
+                T::deserialize(&*value).map_err(|error| {
+                    Error::new(format!("the recorded value `{name}` is no `{}`: {error}", std::any::type_name::<T>()))
+                })
+            }
+        }
+    };
 }
 
 /// What a step is handed. The state is its own: it returns the next one.
@@ -134,6 +149,7 @@ pub struct StepContext<O, S, V> {
 }
 
 shared_methods!(StepContext<O, S, V>);
+once_method!(StepContext);
 
 impl<O: Options, S: State, V: Services> StepContext<O, S, V> {
     pub(super) fn new(scope: Scope) -> Result<Self> {
@@ -152,23 +168,6 @@ impl<O, S, V> StepContext<O, S, V> {
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.key
-    }
-
-    /// Computes a value once: it is recorded under `name`, and when this step runs again after a crash or a failed
-    /// try, it gets the recorded value and `work` is not begun. A step with several side effects wraps each in a
-    /// `once` of its own. Between the work and its record a crash can still fall: pass
-    /// [`idempotency_key`](Self::idempotency_key) on to what must not happen twice.
-    ///
-    /// # Errors
-    ///
-    /// What `work` answers, which is not recorded, or an [`Error`] when the value cannot be written as JSON, or the
-    /// recorded one is no `T`.
-    pub async fn once<T: Serialize + DeserializeOwned>(
-        &self,
-        name: &str,
-        work: impl Future<Output = Result<T>> + Send,
-    ) -> Result<T> {
-        once(&self.scope, name, work).await
     }
 
     /// Begins a question to a model; the question and its answer are recorded, and a later try of the step gets the
@@ -221,6 +220,7 @@ pub struct ToolContext<O = (), S = (), V = ()> {
 }
 
 shared_methods!(ToolContext<O, S, V>);
+once_method!(ToolContext);
 
 impl<O, S, V> Clone for ToolContext<O, S, V> {
     fn clone(&self) -> Self {
@@ -251,23 +251,6 @@ impl<O, S, V> ToolContext<O, S, V> {
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.key
-    }
-
-    /// Computes a value once: it is recorded under `name`, and when this tool runs again after a crash or a failed
-    /// try, it gets the recorded value and `work` is not begun. A tool with several side effects wraps each in a
-    /// `once` of its own. Between the work and its record a crash can still fall: pass
-    /// [`idempotency_key`](Self::idempotency_key) on to what must not happen twice.
-    ///
-    /// # Errors
-    ///
-    /// What `work` answers, which is not recorded, or an [`Error`] when the value cannot be written as JSON, or the
-    /// recorded one is no `T`.
-    pub async fn once<T: Serialize + DeserializeOwned>(
-        &self,
-        name: &str,
-        work: impl Future<Output = Result<T>> + Send,
-    ) -> Result<T> {
-        once(&self.scope, name, work).await
     }
 
     /// Begins a result that also changes the state, or waits.

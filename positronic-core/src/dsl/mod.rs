@@ -32,10 +32,13 @@
 mod about;
 mod actions;
 mod approval;
+mod around;
 mod bounds;
 mod brain;
 mod brain_tool;
 mod context;
+mod deciding;
+mod kept;
 mod r#loop;
 mod mistake;
 mod output;
@@ -47,16 +50,19 @@ mod tool;
 mod wait;
 
 pub use actions::{Act, Actions};
+pub use around::{CallAround, CallReply};
 pub use bounds::{
-    Agrees, Args, IntoTool, IntoVerdict, Later, Now, Options, Runnable, Services, State, ToolArgs, Unset, Within,
+    Agrees, Args, IntoTool, IntoVerdict, Later, Now, Options, Provides, Runnable, Services, State, ToolArgs, Unset,
+    Within,
 };
 pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
 pub use context::{Brains, LoopContext, StepContext, ToolContext};
+pub use kept::PluginState;
 pub use r#loop::Loop;
 pub(crate) use mistake::mistake;
 pub use output::OutputType;
-pub use plugin::{CallAround, CallReply, Plugin, PluginContext, PluginState, Preparation, Provides, RequestEdit};
+pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit};
 pub use question::ModelCall;
 pub use reply::{IntoReply, NoArgs, Reply};
 pub use skill::{FunctionSkill, SkillBuilder};

@@ -23,59 +23,18 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::bounds::{IntoTool, Options, Services, State};
+use super::around::{CallAround, CallReply};
+use super::bounds::{IntoTool, Options, Provides, Services, State};
 use super::context::{services, shared_methods, stage_path};
+use super::kept::{PluginState, home, read};
 use super::question::ModelCall;
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
-use crate::plan::{AnyPlugin, Compaction, Home, Invocation, LoopPlan, Next, Scope, ToolPlan, ToolReply, encode};
+use crate::plan::{AnyPlugin, Compaction, Invocation, LoopPlan, Next, Scope, ToolPlan, ToolReply, encode};
 use crate::record::{
     ContextItem, Message, ModelResponse, Path, PluginDocument, Prompt, RunId, Settings, ToolDecl, ToolId,
 };
-use crate::tools::Schema;
-
-/// What a plugin keeps, in the log, from round to round.
-///
-/// ```
-/// use positronic_core::dsl::PluginState;
-/// use schemars::JsonSchema;
-/// use serde::{Deserialize, Serialize};
-///
-/// #[derive(Default, Serialize, Deserialize, JsonSchema)]
-/// struct Seen { rounds: u32 }
-///
-/// impl PluginState for Seen {
-///     const NAME: &'static str = "seen";
-/// }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not what a plugin keeps",
-    label = "this type has no name in the log",
-    note = "derive `serde::Serialize`, `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`, and write \
-            `impl PluginState for {Self} {{ const NAME: &'static str = \"…\"; }}`"
-)]
-pub trait PluginState: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
-    /// The plugin's name in the log; a loop has one plugin of a name.
-    const NAME: &'static str;
-
-    /// The version of the type. Raise it when what was kept before does not fit any more.
-    const VERSION: u32 = 0;
-
-    /// Makes a state from one that another version has kept.
-    ///
-    /// # Errors
-    ///
-    /// An [`Error`], which is what happens where it is not written: the loop fails with a sentence that names both versions.
-    fn migrate(version: u32, kept: Value) -> Result<Self> {
-        _ = kept;
-        Err(Error::new(format!("version {} does not say how to read version {version}", Self::VERSION)))
-    }
-}
 
 /// A plugin for the loops of brains with options `O`, state `S` and services `V`.
 ///
@@ -177,36 +136,6 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<CallReply<Self::State>>> + Send {
         _ = cx;
         around.run()
-    }
-}
-
-/// Says that services hold another service. A plugin asks for it: `V: Provides<Mailer>`.
-///
-/// ```
-/// use positronic_core::dsl::Provides;
-///
-/// struct Mailer;
-/// struct Acme { mailer: Mailer }
-///
-/// impl Provides<Mailer> for Acme {
-///     fn provided(&self) -> &Mailer {
-///         &self.mailer
-///     }
-/// }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "the services `{Self}` hold no `{T}`",
-    label = "a `{T}` is needed here",
-    note = "write `impl Provides<{T}> for {Self}`, or give the brain services that hold one with `.services::<…>()`"
-)]
-pub trait Provides<T>: Services {
-    /// Returns the service.
-    fn provided(&self) -> &T;
-}
-
-impl<T: Services> Provides<T> for T {
-    fn provided(&self) -> &T {
-        self
     }
 }
 
@@ -412,109 +341,6 @@ macro_rules! deref_to_context {
 deref_to_context!(Preparation);
 deref_to_context!(RequestEdit);
 
-/// A try of a call, with what is inside it.
-pub struct CallAround<'a, P> {
-    call: &'a Invocation,
-    next: Next<'a>,
-    state: PhantomData<fn(P)>,
-}
-
-impl<P> CallAround<'_, P> {
-    /// Returns the call.
-    #[must_use]
-    pub const fn call(&self) -> &Invocation {
-        self.call
-    }
-
-    /// Runs what is inside: the hooks of the plugins after this one, and the tool.
-    ///
-    /// # Errors
-    ///
-    /// What they answer.
-    pub async fn run(self) -> Result<CallReply<P>> {
-        Ok(CallReply { reply: (self.next)().await?, state: PhantomData })
-    }
-}
-
-impl<P> fmt::Debug for CallAround<'_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.call.fmt(f)
-    }
-}
-
-/// What came of a call.
-pub struct CallReply<P> {
-    reply: ToolReply,
-    state: PhantomData<fn(P)>,
-}
-
-impl<P> CallReply<P> {
-    /// Makes a reply in the place of the tool, which then does not run.
-    ///
-    /// # Errors
-    ///
-    /// An [`Error`] when the value cannot be written as JSON.
-    pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
-        let reply = ToolReply {
-            output: encode(value)?,
-            brief: None,
-            updates: Vec::new(),
-            plugin_updates: Vec::new(),
-            waits: Vec::new(),
-            triggers: Vec::new(),
-        };
-        Ok(Self { reply, state: PhantomData })
-    }
-
-    /// Returns the result that will be recorded, and that the model reads.
-    #[must_use]
-    pub const fn output(&self) -> &Value {
-        &self.reply.output
-    }
-
-    /// Replaces the result.
-    #[must_use]
-    pub fn with_output(mut self, output: Value) -> Self {
-        self.reply.output = output;
-        self.reply.output.sort_all_objects();
-        self
-    }
-}
-
-impl<P: PluginState> CallReply<P> {
-    /// Changes what the plugin keeps when the result is recorded, after all updates before it.
-    #[must_use]
-    pub fn update(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
-        let update = Box::new(move |document: &crate::plan::Document| document.updated(update));
-        self.reply.plugin_updates.push((home::<P>(), update));
-        self
-    }
-}
-
-impl<P> fmt::Debug for CallReply<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reply.fmt(f)
-    }
-}
-
-/// Reads what a plugin keeps: checked against the type's schema, or migrated from another version.
-pub(super) fn read<P: PluginState>(kept: &PluginDocument) -> Result<P> {
-    let refused = |reason: String| {
-        let name = P::NAME;
-        Error::new(format!("what the plugin `{name}` has kept does not fit `{}`: {reason}", std::any::type_name::<P>()))
-    };
-    if kept.version != P::VERSION {
-        return P::migrate(kept.version, Value::clone(&kept.state)).map_err(|error| refused(error.to_string()));
-    }
-    let raise = "raise its `VERSION` and write `migrate`";
-    Schema::of::<P>().check(&kept.state).map_err(|reason| refused(format!("{reason}; {raise}")))?;
-    P::deserialize(&*kept.state).map_err(|error| refused(format!("{error}; {raise}")))
-}
-
-const fn home<P: PluginState>() -> Home {
-    Home { plugin: P::NAME, version: P::VERSION, read: |kept| encode(&read::<P>(kept)?) }
-}
-
 /// Takes a plugin's types away.
 pub(super) fn erased<O: Options, S: State, V: Services, P: Plugin<O, S, V>>(plugin: P) -> Arc<dyn AnyPlugin> {
     Arc::new(Erased { plugin, types: PhantomData })
@@ -559,8 +385,8 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased
     fn call<'a>(&'a self, scope: Scope, call: &'a Invocation, next: Next<'a>) -> BoxFuture<'a, Result<ToolReply>> {
         Box::pin(async move {
             let context = self.context(scope)?;
-            let around = CallAround { call, next, state: PhantomData };
-            Ok(self.plugin.call(&context, around).await?.reply)
+            let around = CallAround::new(call, next);
+            Ok(self.plugin.call(&context, around).await?.into_reply())
         })
     }
 }

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use crate::record::{Body, BrainStart, Budget, Change, Claim, Event, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
+use super::call::{Call, CallPhase};
 use super::limits::{Allowance, Spending};
-use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, RunState, Stage, owner_of};
+use super::loop_frame::{LoopFrame, LoopPhase};
+use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage, owner_of};
 
 /// Says why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

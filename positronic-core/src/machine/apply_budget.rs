@@ -6,7 +6,8 @@ use crate::record::{Body, CODE, Decision, Event, Failure, LimitKind, LoopOutcome
 
 use super::apply::Reason;
 use super::limits::{Allowance, AskedMore, Before, Bound, bound_at};
-use super::state::{LoopFrame, RunState, Stage, Visit, owner_of};
+use super::loop_frame::LoopFrame;
+use super::state::{RunState, Stage, Visit, owner_of};
 
 impl RunState {
     /// Folds a question for more, and what becomes of it.

@@ -9,10 +9,10 @@ use crate::record::{
 
 use super::apply::{Reason, change_state};
 use super::apply_step::{question_hash, record_value};
+use super::call::{Call, CallPhase};
 use super::known::Body;
-use super::state::{
-    Asked, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Refused, RunState, Stage, owner_of,
-};
+use super::loop_frame::{LoopFrame, LoopPhase, Refused};
+use super::state::{Asked, BrainFrame, Intent, RunState, Stage, owner_of};
 
 /// Folds an event of a loop, a round or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {

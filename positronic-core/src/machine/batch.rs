@@ -10,10 +10,12 @@ use std::sync::Arc;
 use crate::record::{BatchPolicy, Body, CallFlags, Draft, ResumeCause, StageKind, Timestamp, ToolResult, hash_json};
 
 use super::apply_loop::denial;
+use super::call::{Call, CallPhase};
 use super::close;
 use super::limits::Around;
+use super::loop_frame::{LoopFrame, LoopPhase};
 use super::next::{Effect, Next, brain, nests_too_deep, startable, too_deep};
-use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Stage};
+use super::state::{BrainFrame, Intent, Stage};
 use super::status;
 
 /// Says what the calls of a batch need.

@@ -2,7 +2,9 @@
 
 use crate::record::{Actor, Body, Draft, LoopOutcome, SignalId, ToolResult};
 
-use super::state::{BrainFrame, Call, CallPhase, Intent, LoopFrame, RunState, Stage};
+use super::call::{Call, CallPhase};
+use super::loop_frame::LoopFrame;
+use super::state::{BrainFrame, Intent, RunState, Stage};
 
 /// Returns the events that cancel a run.
 pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason: Option<&String>) -> Vec<Draft> {

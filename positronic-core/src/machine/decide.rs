@@ -10,9 +10,11 @@ use crate::record::{
     ToolDecl, ToolResult,
 };
 
+use super::call::{Call, CallPhase};
 use super::close;
 use super::limits::{AskedMore, Bound, bound_at};
-use super::state::{Call, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
+use super::loop_frame::{LoopFrame, LoopPhase};
+use super::state::{RunState, Stage};
 use super::status::pending;
 
 /// Checks a value against a JSON schema. It is passed in, so that the machine stays free of libraries.

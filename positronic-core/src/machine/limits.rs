@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::record::{AskMore, Body, Budget, Draft, LimitKind, Money, More, OnLimit, Path, Seq, Timestamp};
 
 use super::close;
+use super::loop_frame::{LoopFrame, LoopPhase};
 use super::next::{Effect, Next};
-use super::state::{BrainFrame, LoopFrame, LoopPhase, RunState, Stage};
+use super::state::{BrainFrame, RunState, Stage};
 
 /// What the answers of models have cost in a frame and all below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

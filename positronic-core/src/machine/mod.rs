@@ -19,10 +19,12 @@ mod apply_budget;
 mod apply_loop;
 mod apply_step;
 mod batch;
+mod call;
 mod close;
 mod decide;
 mod known;
 mod limits;
+mod loop_frame;
 mod next;
 mod state;
 mod status;
@@ -30,13 +32,12 @@ mod summary;
 mod why;
 
 pub use apply::IllegalEvent;
+pub use call::{Call, CallPhase};
 pub use decide::{Refusal, Schemas, decide, decided};
 pub use limits::{Allowance, AskedMore, Spending};
+pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
 pub use next::{Effect, Next, next};
-pub use state::{
-    Asked, BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopFrame, LoopPhase, Prepared, Refused, RunState, Stage,
-    StepFrame, Values,
-};
+pub use state::{Asked, BrainEnd, BrainFrame, Intent, RunState, Stage, StepFrame, Values};
 pub use status::{awaits, pending, status};
 pub(crate) use summary::hears_mail;
 pub use summary::summary;

@@ -5,7 +5,8 @@ use crate::record::{Body, Draft, EndReason, Failure, LoopOutcome, Path, Segment,
 use super::apply_loop::wraps_up;
 use super::batch;
 use super::limits::{Around, Before, Bound};
-use super::state::{BrainEnd, BrainFrame, Intent, LoopFrame, LoopPhase, RunState, Stage};
+use super::loop_frame::{LoopFrame, LoopPhase};
+use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
 
 /// What the state asks of its runner.
 #[derive(Debug, Clone, PartialEq, Default)]

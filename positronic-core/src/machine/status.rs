@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
+use super::call::{Call, CallPhase};
 use super::limits::{Allowance, AskedMore};
+use super::loop_frame::LoopPhase;
 use super::next::{Next, next};
-use super::state::{BrainEnd, BrainFrame, Call, CallPhase, Intent, LoopPhase, RunState, Stage};
+use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
 
 /// Returns the status of a run.
 #[must_use]

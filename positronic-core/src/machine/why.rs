@@ -4,9 +4,11 @@ use serde::Serialize;
 
 use crate::record::{Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
+use super::call::CallPhase;
 use super::decide::REPLY;
+use super::loop_frame::LoopPhase;
 use super::next::next;
-use super::state::{BrainFrame, CallPhase, Intent, LoopPhase, RunState, Stage};
+use super::state::{BrainFrame, Intent, RunState, Stage};
 use super::status::pending;
 
 /// Why a run does nothing just now.

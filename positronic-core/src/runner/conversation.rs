@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::control::Control;
 use super::handle::{Run, Settled};
 use super::load;
 use super::open::ResumeError;
@@ -19,12 +18,10 @@ use super::signals::SignalError;
 use super::{Runner, StartError};
 use crate::dsl::Runnable;
 use crate::plan::{Plan, encode};
-use crate::projection::Prompts;
 use crate::record::{
-    Actor, Budget, Busy, Fired, Message, Opening, PluginStates, Prompt, RunId, RunSummary, Seq, Signal, SignalId,
-    SignalKind, Start, Status,
+    Actor, Budget, Busy, Fired, Opening, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind, Start,
 };
-use crate::store::{RunFilter, StoreError};
+use crate::store::StoreError;
 
 /// Says why a message was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -341,108 +338,4 @@ fn erased<B: Runnable>(brain: &B, options: &B::Options) -> Result<(Arc<Plan>, Va
     let options = encode(options)
         .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
     Ok((plan, options))
-}
-
-/// One conversation as a list shows it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConversationSummary {
-    /// Its id.
-    pub id: String,
-    /// How many runs it has.
-    pub runs: usize,
-    /// Its last run.
-    pub last: RunSummary,
-}
-
-impl Control {
-    /// Lists the conversations, the one that was spoken in last first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] as the store fails.
-    pub async fn conversations(&self) -> Result<Vec<ConversationSummary>, StoreError> {
-        let rows = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
-        let mut all: indexmap::IndexMap<String, ConversationSummary> = indexmap::IndexMap::new();
-        for row in rows {
-            let Some(id) = row.conversation.clone() else { continue };
-            let known = all.entry(id.clone()).or_insert_with(|| ConversationSummary { id, runs: 0, last: row });
-            known.runs += 1;
-        }
-        let mut all: Vec<_> = all.into_values().collect();
-        all.sort_by_key(|conversation| std::cmp::Reverse(conversation.last.at));
-        Ok(all)
-    }
-
-    /// Lists the runs of a conversation, the last one first.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] as the store fails.
-    pub async fn conversation(&self, id: &str) -> Result<Vec<RunSummary>, StoreError> {
-        self.store().runs(&RunFilter::builder().conversation(id).build()).await
-    }
-
-    /// Returns the prompts of a conversation in order: those of the loops of its runs' own brains.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] as the store fails.
-    pub async fn prompts(&self, conversation: &str) -> Result<Vec<(RunId, Prompt)>, StoreError> {
-        let mut prompts = Vec::new();
-        for row in self.conversation(conversation).await?.into_iter().rev() {
-            let log = self.events(&row.run, Seq(0)).await?;
-            let of_run = Prompts::of(log.iter().map(|event| &**event));
-            let own = of_run.iter().filter(|prompt| prompt.path.parent().is_some_and(|owner| owner.is_root()));
-            prompts.extend(own.map(|prompt| (row.run.clone(), prompt.clone())));
-        }
-        Ok(prompts)
-    }
-
-    /// Returns the messages that the loops of a run's brain have before their own: those of its conversation so far.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] as the store fails.
-    pub async fn history(&self, run: &RunId) -> Result<Vec<Message>, StoreError> {
-        match self.store().run(run).await?.after {
-            Some(before) => load::history(self.store(), &before).await,
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Removes those of these runs that are over and that no run that stays needs: a run whose prompts are the history of
-    /// another one stays with it. Files to which no run refers any more go as well. Answers with the runs that were removed.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] as the store fails; what was removed by then stays removed.
-    pub async fn prune(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
-        let removable = self.removable(runs).await?;
-        self.store().remove(&removable).await?;
-        self.sweep().await?;
-        Ok(removable)
-    }
-
-    /// Says which of these runs [`Control::prune`] would remove.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] as the store fails.
-    pub async fn removable(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
-        let over = |status: Status| status.is_over();
-        let mut removable: indexmap::IndexSet<RunId> =
-            runs.iter().filter(|row| over(row.status)).map(|row| row.run.clone()).collect();
-        if runs.iter().any(|row| row.conversation.is_some()) {
-            let all = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
-            // The last one first, so one pass finds whatever a run that stays has before it.
-            for row in all.iter().filter(|row| row.after.is_some()) {
-                if !removable.contains(&row.run)
-                    && let Some(before) = &row.after
-                {
-                    removable.shift_remove(before);
-                }
-            }
-        }
-        Ok(removable.into_iter().collect())
-    }
 }

@@ -1,0 +1,104 @@
+//! What stands around a call: a plugin's hook gets the call with what is inside it, and answers with a reply.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::kept::{PluginState, home};
+use crate::error::Result;
+use crate::plan::{Document, Invocation, Next, ToolReply, encode};
+
+/// A try of a call, with what is inside it.
+pub struct CallAround<'a, P> {
+    call: &'a Invocation,
+    next: Next<'a>,
+    state: PhantomData<fn(P)>,
+}
+
+impl<'a, P> CallAround<'a, P> {
+    pub(super) const fn new(call: &'a Invocation, next: Next<'a>) -> Self {
+        Self { call, next, state: PhantomData }
+    }
+
+    /// Returns the call.
+    #[must_use]
+    pub const fn call(&self) -> &Invocation {
+        self.call
+    }
+
+    /// Runs what is inside: the hooks of the plugins after this one, and the tool.
+    ///
+    /// # Errors
+    ///
+    /// What they answer.
+    pub async fn run(self) -> Result<CallReply<P>> {
+        Ok(CallReply { reply: (self.next)().await?, state: PhantomData })
+    }
+}
+
+impl<P> fmt::Debug for CallAround<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.call.fmt(f)
+    }
+}
+
+/// What came of a call.
+pub struct CallReply<P> {
+    reply: ToolReply,
+    state: PhantomData<fn(P)>,
+}
+
+impl<P> CallReply<P> {
+    /// Makes a reply in the place of the tool, which then does not run.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the value cannot be written as JSON.
+    pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
+        let reply = ToolReply {
+            output: encode(value)?,
+            brief: None,
+            updates: Vec::new(),
+            plugin_updates: Vec::new(),
+            waits: Vec::new(),
+            triggers: Vec::new(),
+        };
+        Ok(Self { reply, state: PhantomData })
+    }
+
+    /// Returns the result that will be recorded, and that the model reads.
+    #[must_use]
+    pub const fn output(&self) -> &Value {
+        &self.reply.output
+    }
+
+    /// Replaces the result.
+    #[must_use]
+    pub fn with_output(mut self, output: Value) -> Self {
+        self.reply.output = output;
+        self.reply.output.sort_all_objects();
+        self
+    }
+
+    pub(super) fn into_reply(self) -> ToolReply {
+        self.reply
+    }
+}
+
+impl<P: PluginState> CallReply<P> {
+    /// Changes what the plugin keeps when the result is recorded, after all updates before it.
+    #[must_use]
+    pub fn update(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
+        let update = Box::new(move |document: &Document| document.updated(update));
+        self.reply.plugin_updates.push((home::<P>(), update));
+        self
+    }
+}
+
+impl<P> fmt::Debug for CallReply<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reply.fmt(f)
+    }
+}

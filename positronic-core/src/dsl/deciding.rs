@@ -1,0 +1,104 @@
+//! How a loop's round is answered otherwise than by a model's tool calls: in code, or by a model that answers in decisions.
+
+use serde_json::Value;
+
+use super::bounds::{Options, Services, State};
+use super::r#loop::Loop;
+use crate::record::{CODE, DecisionForm, Decisions, ModelFacts, ModelResponse, Part, ProposedCall};
+
+impl<O: Options, S: State, V: Services> Loop<O, S, V> {
+    /// Decides this round in code: the loop makes these calls, in this order, and no model is asked. Without a call the loop
+    /// ends, as it does with a model's text.
+    ///
+    /// Tools and brains run as for a model: at once up to [`Loop::parallel`], with approvals, and recorded. What is decided is to
+    /// follow from the state and from [`cx.history()`](super::LoopContext::history), since after a restart it is asked again.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # use positronic_core::dsl::Tool;
+    /// # fn brew() -> Tool<(), Vec<String>, ()> {
+    /// #     Tool::new("brew", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("hot").update(|teas: &mut Vec<String>| teas.clear()))))
+    /// # }
+    /// let kitchen = brain("Kitchen").state(vec!["oolong".to_owned()]).r#loop("Brew", |cx| {
+    ///     let calls = cx.state.iter().map(|_| ("brew", serde_json::json!({})));
+    ///     cx.system("").tools([brew()]).decided(calls)
+    /// });
+    /// # let _ = kitchen;
+    /// ```
+    pub fn decided<N: Into<String>>(mut self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let call = |(name, arguments): (N, Value)| ProposedCall {
+            provider_id: None,
+            name: name.into(),
+            arguments: arguments.to_string(),
+            data: None,
+        };
+        let calls: Vec<_> = calls.into_iter().map(call).collect();
+        let parts = (0..).zip(&calls).map(|(index, _)| Part::Call { index }).collect();
+        let (provider, model) = (CODE.to_owned(), CODE.to_owned());
+        let facts = ModelFacts { provider, model, ..ModelFacts::default() };
+        self.plan.answer = Some(ModelResponse { parts, calls, facts });
+        self
+    }
+
+    /// Lets the model answer in decisions, `{reasoning, action, input}`, in place of tool calls: for models that call no
+    /// tools, and for a fixed space of actions. The actions are the loop's tools, and one of them has to be an exit tool.
+    ///
+    /// All else is as in any loop: approvals, limits, plugins and the record. The reason is recorded as the model's
+    /// reasoning. An answer that is no decision, names another action or has an input that does not fit is recorded, and
+    /// the model is asked again with what is wrong; [`Loop::decision_retries`] says how often.
+    ///
+    /// ```
+    /// use positronic_core::model::scripted::{Reply, ScriptedModel};
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::runner::Runner;
+    /// # use serde_json::json;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Summary { text: String }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = brain("Agent").state(String::new()).r#loop("Act", |cx| {
+    ///     cx.system("Reach the goal.").input("Say hello.").decisions().tool("finish", |t| {
+    ///         t.description("Ends the work with what was found")
+    ///             .exit()
+    ///             .execute(async |Summary { text }, cx| Ok(cx.result("done").update(move |state| *state = text)))
+    ///     })
+    /// });
+    ///
+    /// let model = ScriptedModel::new([Reply::decision("It is simple.", "finish", json!({ "text": "Hello!" }))]);
+    /// let run = Runner::builder().model(model).build().start(&agent, ()).await?;
+    /// assert_eq!(run.result().await?, "Hello!");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn decisions(mut self) -> Self {
+        _ = self.deciding();
+        self
+    }
+
+    /// Lets the model answer in decisions with one or several actions, `{reasoning, actions: [{action, input}, …]}`; see
+    /// [`Loop::decisions`].
+    pub fn decisions_in_batches(mut self) -> Self {
+        self.deciding().batches = true;
+        self
+    }
+
+    /// Sets how the form of a decision is told to the model, where that is not as the model says that it can; the loop
+    /// answers in decisions, see [`Loop::decisions`].
+    pub fn decision_form(mut self, form: DecisionForm) -> Self {
+        self.deciding().form = Some(form);
+        self
+    }
+
+    /// Sets how often the model is asked again that gave no decision that fits, 3 where nothing is said; the loop answers
+    /// in decisions, see [`Loop::decisions`].
+    pub fn decision_retries(mut self, retries: u32) -> Self {
+        self.deciding().retries = retries;
+        self
+    }
+
+    fn deciding(&mut self) -> &mut Decisions {
+        self.plan.settings.decisions.get_or_insert_default()
+    }
+}
