@@ -55,7 +55,7 @@ impl<P> CallReply<P> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the value cannot be written as JSON.
+    /// An [`Error`](crate::error::Error) when the value cannot be written as JSON.
     pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
         let reply = ToolReply {
             output: encode(value)?,

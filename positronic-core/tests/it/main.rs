@@ -23,6 +23,7 @@ mod costs;
 mod crash;
 mod decided;
 mod decisions;
+mod deep;
 mod due;
 mod events;
 mod exits;
@@ -36,6 +37,7 @@ mod plugins;
 mod release;
 mod replay;
 mod robust;
+mod shown;
 mod sinks;
 mod steps;
 #[allow(dead_code, reason = "other binaries use the rest")]

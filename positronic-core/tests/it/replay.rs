@@ -13,7 +13,7 @@ use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::asks::{Ask, asks, policies};
+use crate::asks::{Ask, batches, policies};
 use crate::support::{Board, Job, Journal, Play, Shop, ShopLoop, check_requests, done, tools, work, worker};
 
 /// A story's script: what the model says, and what people do.
@@ -36,17 +36,10 @@ fn call(ask: &Ask, id: &str) -> (&'static str, Value) {
     }
 }
 
-fn ask(inner: bool) -> impl Strategy<Value = Ask> {
-    let mut names = vec!["safe", "safe", "read", "alone", "gated", "gated", "ask", "looked", "safe!", "safe?", "nope"];
-    if !inner {
-        names.extend(["inner", "finish"]);
-    }
-    asks(names)
-}
+const TOOLS: &[&str] = &["safe", "safe", "read", "alone", "gated", "gated", "ask", "looked", "safe!", "safe?", "nope"];
 
 fn scripts() -> impl Strategy<Value = Script> {
-    let rounds = proptest::collection::vec(proptest::collection::vec(ask(false), 1..7), 1..4);
-    let inner = proptest::collection::vec(ask(true), 0..4);
+    let (rounds, inner) = batches(TOOLS, 6);
     let deeds = proptest::collection::vec((any::<u8>(), any::<u8>()), 12);
     (policies(), any::<bool>(), 1..5_u32, rounds, inner, deeds).prop_map(
         |(policy, lockstep, parallel, rounds, inner, deeds)| Script {

@@ -1,22 +1,17 @@
-//! Tools: how they fail, are tried again, change the state, and show things.
+//! Tools: how they fail, are tried again, change the state, and are named.
 
 use std::time::Duration;
 
 use positronic_core::dsl::Tool;
-use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{
-    Actor, Assistant, DeltaKind, EndReason, FileOutput, Message, OutputKind, PublicId, ToolResult,
-};
-use positronic_core::runner::{Settled, SignalError};
-use positronic_core::sink::Recorder;
-use positronic_core::testing::Story;
+use positronic_core::record::{Assistant, EndReason, Message, ToolResult};
+use positronic_core::runner::Settled;
 use serde_json::json;
 
 use crate::support::{
-    Board, Job, Journal, Play, Shop, ShopBuilder, ShopLoop, ShopTool, batch, calls, done, error_of, events_named, path,
-    prompt, results, success, tools, waits, worker, workshop,
+    Board, Job, Journal, Play, Shop, ShopBuilder, ShopLoop, ShopTool, batch, calls, done, error_of, events_named,
+    prompt, results, success, tools, worker, workshop,
 };
 
 #[tokio::test(start_paused = true)]
@@ -156,171 +151,6 @@ async fn parallel_updates_lose_nothing() {
     assert_eq!(done, (0..40).collect::<Vec<_>>());
 }
 
-fn file(name: &str) -> FileOutput {
-    FileOutput {
-        name: name.to_owned(),
-        media_type: "text/plain".to_owned(),
-        size: 12,
-        sha256: "00".repeat(32),
-        uri: format!("memory:{name}"),
-    }
-}
-
-/// Shows two widgets and a file; then fails, waits, or works, as its id says.
-fn showing() -> ShopTool {
-    Tool::new("show", |t: ShopBuilder| {
-        t.execute(async |job: Job, cx: Shop| {
-            cx.display_widget("chart", json!({"of": job.id}), format!("chart of {}", job.id))?;
-            cx.add_file(file(&format!("{}.txt", job.id)))?;
-            tokio::task::yield_now().await;
-            cx.display_widget("table", json!([1, 2]), format!("table of {}", job.id))?;
-            match job.id.as_str() {
-                "fails" => Err(Error::new("broken")),
-                "waits" => Ok(cx.result("shown").wait_for([webhook::<NoArgs>("go").on("1")])),
-                _ => Ok(cx.result("shown")),
-            }
-        })
-    })
-}
-
-/// Writes a loop's record without its texts: tools by argument, widgets and files by what they show.
-fn shown(story: &Story) -> Vec<String> {
-    let outputs = prompt(story, "Work").output.into_iter();
-    outputs
-        .filter_map(|output| match output.kind {
-            OutputKind::Tool(tool) => Some(tool.arguments["id"].as_str().unwrap().to_owned()),
-            OutputKind::File(file) => Some(file.name),
-            OutputKind::Widget(widget) => Some(widget.fallback),
-            _ => None,
-        })
-        .collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn widgets_and_files_are_kept_whatever_becomes_of_the_tool_and_stand_behind_it() {
-    for lockstep in [true, false] {
-        let journal = Journal::default();
-        let replies = [batch([("show", "works"), ("show", "fails"), ("show", "waits")]), done()];
-        let play = if lockstep { Play::new(replies) } else { Play::free(replies) };
-        let run = play.start(&workshop(&journal, |config| config.tools([showing()])), ()).await;
-
-        assert_eq!(waits(&run).await, ["Work/0.2"]);
-        let of = |id: &str| [id.to_owned(), format!("chart of {id}"), format!("{id}.txt"), format!("table of {id}")];
-        let expected: Vec<_> = ["works", "fails", "waits"].into_iter().flat_map(of).collect();
-        assert_eq!(shown(&play.story(&run).await), expected);
-
-        run.webhook("go", "1", json!({})).await.unwrap();
-        let story = play.story(&run).await;
-        assert_eq!(shown(&story), expected);
-        assert_eq!(
-            play.last_results(),
-            [
-                "shown\n[file works.txt, text/plain, 12 bytes]",
-                "Error: broken\n[file fails.txt, text/plain, 12 bytes]",
-                "{\"answer\":{},\"result\":\"shown\"}\n[file waits.txt, text/plain, 12 bytes]",
-            ],
-            "a model reads one line about a file and nothing of a widget"
-        );
-        assert!(!play.model_read("chart"), "a widget is for people");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_widget_and_file_has_an_id_of_its_own() {
-    use positronic_core::record::Body;
-    let journal = Journal::default();
-    let play = Play::new([batch([("show", "a"), ("show", "b")]), done()]);
-
-    let story = play.run(&workshop(&journal, |config| config.tools([showing()])), ()).await;
-
-    let mut ids: Vec<_> = story
-        .log()
-        .iter()
-        .filter_map(|event| match &event.body {
-            Body::LoopOutput { id, .. } => Some(id.clone()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(ids.len(), 6);
-    ids.extend([path("Work/0.0").public_id(), path("Work/0.1").public_id()]);
-    ids.sort();
-    ids.dedup();
-    assert_eq!(ids.len(), 8, "no two outputs share an id, nor with their call");
-}
-
-/// Shows a bar that it moves on twice, over two tries; keeps its id in the state, or takes the place of the kept one.
-fn bar() -> crate::support::ShopTool {
-    Tool::new("bar", |t: ShopBuilder| {
-        t.read_only().execute(async |job: Job, cx: Shop| {
-            let kept = cx.state.done.first().map(|id| PublicId::from(id.as_str()));
-            let bar = match kept {
-                Some(kept) => cx.replace_widget(&kept, "bar", 100, format!("{} 100 %", job.id))?,
-                None => cx.display_widget("bar", 0, format!("{} 0 %", job.id))?,
-            };
-            if cx.services.count() == 1 {
-                return Err(Error::transient("again"));
-            }
-            for percent in [10, 20] {
-                cx.replace_widget(&bar, "bar", percent, format!("{} {percent} %", job.id))?;
-            }
-            Ok(cx.result("shown").update(move |board| board.done = vec![bar.as_str().to_owned()]))
-        })
-    })
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_widget_takes_the_place_of_an_earlier_one_and_the_record_keeps_both() {
-    for lockstep in [true, false] {
-        let journal = Journal::default();
-        let replies = [batch([("bar", "a")]), batch([("bar", "b")]), done()];
-        let play = if lockstep { Play::new(replies) } else { Play::free(replies) };
-
-        let story = play.run(&workshop(&journal, |config| config.tools([bar()])), ()).await;
-
-        let all = ["a", "a 0 %", "a 0 %", "a 10 %", "a 20 %", "b", "b 100 %", "b 10 %", "b 20 %"];
-        assert_eq!(shown(&story), all, "everything happened");
-        let prompt = prompt(&story, "Work");
-        let mut ids: Vec<_> = prompt.output.iter().filter_map(|output| output.id.clone()).collect();
-        ids.sort();
-        ids.dedup();
-        assert_eq!(ids.len(), 7, "the tries of a call share no id");
-        let now = prompt.shown().into_iter().filter_map(|output| match &output.kind {
-            OutputKind::Widget(widget) => Some(widget.fallback.as_str()),
-            _ => None,
-        });
-        assert_eq!(now.collect::<Vec<_>>(), ["a 0 %", "b 20 %"], "the first try's bar stays as it was");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn progress_is_live_and_counted_and_never_recorded() {
-    let recorder = Recorder::new();
-    let journal = Journal::default();
-    let play = Play::new([batch([("long", "a")]), done()]).map(|runner| runner.sink(recorder.clone()));
-    let long = |config: ShopLoop| {
-        config.tool("long", |t| {
-            t.execute(async |_: Job, cx: Shop| {
-                cx.progress("half");
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                cx.progress("nearly");
-                Ok(())
-            })
-        })
-    };
-
-    let story = play.run(&workshop(&journal, long), ()).await;
-
-    let deltas = recorder.deltas();
-    let progress: Vec<_> = deltas
-        .iter()
-        .filter(|delta| delta.kind == DeltaKind::Progress)
-        .map(|delta| (delta.path.as_str(), delta.n, delta.text.as_str()))
-        .collect();
-    assert_eq!(progress, [("Work/0.0", 0, "half"), ("Work/0.0", 1, "nearly")]);
-    assert!(!story.json_lines().contains("nearly"));
-    assert_eq!(results(&story, "Work"), [success(json!(null))], "a result without a value is null");
-}
-
 #[tokio::test(start_paused = true)]
 async fn exit_tools_can_be_named_and_an_unknown_name_fails_the_loop() {
     let journal = Journal::default();
@@ -434,94 +264,4 @@ async fn tools_change_with_the_state_and_a_tool_that_is_gone_is_an_error() {
     assert_eq!(error_of(&results[1]), "there is no tool `safe`; the tools are `late`");
     assert_eq!(results[2], success("c done"));
     assert!(!matches!(results[0], ToolResult::Error { .. }));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_shows_files_without_end_fails_and_the_run_goes_on() {
-    let journal = Journal::default();
-    let shop = workshop(&journal, |config| {
-        config.tool("show", |t| {
-            t.execute(async |_: Job, cx: Shop| {
-                loop {
-                    cx.add_file(file("again.txt"))?;
-                    cx.display_widget("bar", 0, "nothing done")?;
-                }
-                #[expect(unreachable_code, reason = "what the tool would return")]
-                Ok(())
-            })
-        })
-    });
-    let play = Play::new([batch([("show", "a")]), done()]);
-
-    let story = play.run(&shop, ()).await;
-
-    assert_eq!(error_of(&results(&story, "Work")[0]), "a call may show 1000 files and widgets, and this one has");
-    assert_eq!(events_named(&story, "LOOP_OUTPUT").len(), 1000);
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Loose {
-    more: serde_json::Value,
-}
-
-/// A text of JSON in which lists stand within one another.
-fn nested(levels: usize) -> String {
-    format!(r#"{{"more":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1))
-}
-
-#[tokio::test(start_paused = true)]
-async fn arguments_that_nest_too_deep_for_the_log_are_refused_and_the_log_can_be_read() {
-    for (levels, runs) in [(64, true), (65, false), (126, false), (127, false), (128, false), (100_000, false)] {
-        let play = Play::new([Reply::calls([("loose", json!(nested(levels)))]), done()]);
-        let journal = Journal::default();
-        let loose = workshop(&journal, |config| {
-            config.tool("loose", |t| {
-                t.execute(async |given: Loose, _| Ok(if given.more.is_array() { "ran" } else { "odd" }))
-            })
-        });
-
-        let story = play.run(&loose, ()).await;
-
-        assert!(matches!(story.settled(), Settled::Completed(_)), "{levels}: {:?}", story.settled());
-        match &results(&story, "Work")[0] {
-            result @ ToolResult::Success { .. } if runs => assert_eq!(*result, success("ran")),
-            ToolResult::Error { message } if !runs => assert!(message.contains("the arguments"), "{levels}: {message}"),
-            result => panic!("{levels}: {result:?}"),
-        }
-    }
-}
-
-fn deep() -> serde_json::Value {
-    (0..126).fold(json!("core"), |inner, _| json!([inner]))
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_nests_too_deep_for_the_log_is_an_error_of_the_tool_or_the_step_that_made_it() {
-    let journal = Journal::default();
-    let digging = |config: ShopLoop| config.tool("dig", |t| t.execute(async |_: Job, _| Ok(deep())));
-    let play = Play::new([batch([("dig", "a")]), done()]);
-    let story = play.run(&workshop(&journal, digging), ()).await;
-    assert!(error_of(&results(&story, "Work")[0]).contains("64 levels"), "{:?}", results(&story, "Work"));
-
-    let kept = brain("Kept").state(json!(null)).step("Dig", async |cx| cx.once("deep", async { Ok(deep()) }).await);
-    let story = Play::new([]).run(&kept, ()).await;
-    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.contains("64 levels"), "{failure}");
-
-    let returned = brain("Returned").state(json!(null)).step("Dig", async |_| Ok(deep()));
-    let story = Play::new([]).run(&returned, ()).await;
-    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.contains("64 levels"), "{failure}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_webhook_that_nests_too_deep_for_the_log_is_refused_and_not_kept() {
-    let play = Play::new([]);
-    let control = play.test.runner().control();
-
-    let sent = control.deliver("one".into(), "any", "a", deep(), Actor::default()).await;
-
-    let Err(SignalError::Refused(Refusal::Misfit { reason, .. })) = &sent else { panic!("{sent:?}") };
-    assert!(reason.contains("64 levels"), "{reason}");
-    assert!(control.store().mailbox().await.unwrap().is_empty());
 }

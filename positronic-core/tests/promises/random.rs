@@ -5,174 +5,37 @@
 //! that it had in flight goes with it. What people had sent then without an answer they send again in the next life,
 //! under the same id.
 
+mod script;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use positronic_core::dsl::{Loop, Tool, ToolBuilder};
 use positronic_core::machine::RunState;
 use positronic_core::model::Model as _;
-use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::prelude::*;
+use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::record::{
     BatchPolicy, Body, Decision, Event, LimitKind, ModelRequest, More, Pending, PendingKind, Seq, Signal, SignalId,
-    SignalKind, Start, Timestamp, Usage,
+    SignalKind, Start, Timestamp,
 };
 use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
-use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::asks::{Ask, asks, policies};
+use self::script::{Limited, Script, says, scripts, story};
+use crate::asks::Ask;
 use crate::bench::{by, run_id};
 use crate::support::boundaries::{Later, Ledger, OwnIds};
-use crate::support::{Board, Job, check_order, check_requests, done, path};
+use crate::support::{check_order, check_requests, done, path};
 
-/// A story's script: what the model says, what people do, and when processes die.
 /// After how many deeds people have talked enough.
 const PATIENCE: usize = 300;
+
 /// The answer that ends a story: what was asked for is approved, and more than a limit allows is refused.
 const FIRM: u8 = 250;
-
-#[derive(Debug, Clone)]
-struct Script {
-    policy: BatchPolicy,
-    lockstep: bool,
-    linger: bool,
-    rounds: Vec<Vec<Ask>>,
-    inner: Vec<Ask>,
-    /// How many appends a life has, and whether the last one is written.
-    lives: Vec<(u64, bool)>,
-    deeds: Vec<(u8, u8, u8)>,
-    limits: Limited,
-}
-
-/// The limits at which a person is asked for more.
-#[derive(Debug, Clone, Copy)]
-struct Limited {
-    /// The tokens of the outer loop; each answer uses ten.
-    outer: Option<u64>,
-    /// The tokens of the inner loop.
-    inner: Option<u64>,
-    /// The rounds of the whole brain.
-    rounds: Option<u64>,
-    /// The tokens of the whole brain.
-    whole: Option<u64>,
-}
-
-fn ask(inner: bool) -> impl Strategy<Value = Ask> {
-    let mut names = vec!["safe", "same", "read", "alone", "gated", "gated", "looked", "ask", "nope"];
-    if !inner {
-        names.extend(["inner", "finish"]);
-    }
-    asks(names)
-}
-
-fn scripts() -> impl Strategy<Value = Script> {
-    let rounds = proptest::collection::vec(proptest::collection::vec(ask(false), 1..6), 1..4);
-    let inner = proptest::collection::vec(ask(true), 0..4);
-    let lives = proptest::collection::vec((2..20_u64, any::<bool>()), 0..6);
-    let deeds = proptest::collection::vec(any::<(u8, u8, u8)>(), 24);
-    let limit = || proptest::option::weighted(0.3, 5..60_u64);
-    let limits = (limit(), limit(), proptest::option::weighted(0.2, 1..6_u64), limit())
-        .prop_map(|(outer, inner, rounds, whole)| Limited { outer, inner, rounds, whole });
-    (policies(), any::<bool>(), any::<bool>(), rounds, inner, lives, deeds, limits).prop_map(
-        |(policy, lockstep, linger, rounds, inner, lives, deeds, limits)| Script {
-            limits,
-            policy,
-            lockstep,
-            linger,
-            rounds,
-            inner,
-            lives,
-            deeds,
-        },
-    )
-}
-
-type Deeds = ToolContext<(), Board, Ledger>;
-type DeedBuilder = ToolBuilder<(), Board, Ledger>;
-
-async fn act(job: Job, cx: Deeds) -> Result<positronic_core::dsl::Reply<Board>> {
-    cx.services.act(cx.path().as_str(), cx.idempotency_key());
-    tokio::time::sleep(Duration::from_millis(job.takes)).await;
-    if job.fails {
-        return Err(Error::new("it broke"));
-    }
-    let place = cx.path().to_string();
-    Ok(cx.result(job.id).update(move |board| board.done.push(place)))
-}
-
-fn deed(name: &str, flags: impl FnOnce(DeedBuilder) -> DeedBuilder) -> Tool<(), Board, Ledger> {
-    Tool::new(name, |t| flags(t).execute(act))
-}
-
-fn bench(config: Loop<(), Board, Ledger>, policy: BatchPolicy) -> Loop<(), Board, Ledger> {
-    config
-        .policy(policy)
-        .parallel(3)
-        .tools([
-            deed("safe", |t| t),
-            deed("same", DeedBuilder::idempotent),
-            deed("read", DeedBuilder::read_only),
-            deed("alone", DeedBuilder::sequential),
-            deed("gated", |t| t.requires_approval("it is dangerous")),
-            deed("looked", |t| t.read_only().requires_approval("look")),
-        ])
-        .tool("ask", |t| t.wait(|job: &Job, _: &Deeds| [webhook::<NoArgs>("go").on(&job.id)]).execute(act))
-}
-
-fn story(script: &Script, ledger: &Ledger) -> Brain<(), Board> {
-    let (policy, limits) = (script.policy, script.limits);
-    let limited = |config: Loop<(), Board, Ledger>, tokens: Option<u64>| match tokens {
-        Some(tokens) => config.max_tokens(tokens).ask_for_more(),
-        None => config,
-    };
-    let inner = move || {
-        brain("Inner")
-            .services::<Ledger>()
-            .state(Board::default())
-            .r#loop("Deep", move |cx| limited(bench(cx.system("Inside."), policy), limits.inner))
-    };
-    brain("Story")
-        .services::<Ledger>()
-        .state(Board::default())
-        .step("Begin", async |cx| {
-            let began = cx.once("began", async { Ok("began".to_owned()) }).await?;
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            Ok(Board { done: vec![began] })
-        })
-        .r#loop("Work", move |cx| {
-            limited(bench(cx.system(format!("{} done.", cx.state.done.len())), policy), limits.outer)
-                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
-                .tools([deed("finish", DeedBuilder::exit)])
-                .max_iterations(6)
-        })
-        .bind(ledger.clone())
-        .budget(|mut budget| {
-            (budget.max_rounds, budget.max_tokens) = (limits.rounds, limits.whole);
-            budget.ask_for_more().on_limit(OnLimit::Exit)
-        })
-}
-
-fn says(script: &Script, request: &ModelRequest) -> Reply {
-    let place = request.path.as_str();
-    let batch = match place.strip_prefix("Work/").and_then(|round| round.parse::<usize>().ok()) {
-        Some(round) => script.rounds.get(round),
-        None => Some(&script.inner).filter(|_| place.ends_with("/Deep/0")),
-    };
-    let used = Usage { input: 7, output: 3, ..Usage::default() };
-    let Some(batch) = batch.filter(|batch| !batch.is_empty()) else { return done().usage(used) };
-    let call = |(index, ask): (usize, &Ask)| {
-        // Identical calls occur, so that denials of identical calls do.
-        let arguments = json!({"id": format!("{}", index / 2), "takes": ask.takes, "fails": ask.fails});
-        (ask.tool, if ask.tool == "inner" { json!({}) } else { arguments })
-    };
-    Reply::calls(batch.iter().enumerate().map(call)).after(Duration::from_millis(3)).usage(used)
-}
 
 /// What outlives the processes.
 struct World {

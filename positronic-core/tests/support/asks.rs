@@ -1,6 +1,7 @@
 //! What the models of random stories ask for. Apart from the rest of the support, since not every binary knows proptest.
 
 use positronic_core::record::BatchPolicy;
+use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 
 /// A call that a random model makes.
@@ -12,8 +13,17 @@ pub(crate) struct Ask {
     pub(crate) fails: bool,
 }
 
-/// Makes calls of these tools, one in four of which fails.
-pub(crate) fn asks(tools: Vec<&'static str>) -> impl Strategy<Value = Ask> {
+/// Makes what a story's two loops ask for: the batches of the outer one, of at most so many calls, which may end it and call
+/// the inner one as well, and the one batch of the inner one. One in four calls fails.
+pub(crate) fn batches(
+    tools: &'static [&'static str],
+    most: usize,
+) -> (impl Strategy<Value = Vec<Vec<Ask>>>, impl Strategy<Value = Vec<Ask>>) {
+    let outer = [tools, &["inner", "finish"]].concat();
+    (vec(vec(ask(outer), 1..=most), 1..4), vec(ask(tools.to_vec()), 0..4))
+}
+
+fn ask(tools: Vec<&'static str>) -> impl Strategy<Value = Ask> {
     (proptest::sample::select(tools), 0..4_u64, any::<bool>(), any::<bool>())
         .prop_map(|(tool, takes, one, other)| Ask { tool, takes: takes * 7, fails: one && other })
 }

@@ -1,0 +1,126 @@
+//! The decision about more: what is granted, by whom, once, and in time.
+
+use std::time::Duration;
+
+use positronic_core::machine::Refusal;
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, LimitKind, LoopOutcome, More, Path, PendingKind, Signal, SignalId, SignalKind};
+use positronic_core::runner::{Run, Settled, SignalError};
+use serde_json::json;
+
+use super::{Depth, Then, WEEK, Whose, asked, asking, play};
+use crate::support::{Board, Journal, path, prompt, settled, waits};
+
+async fn refused(run: &Run<Board>, kind: SignalKind) -> Refusal {
+    let before = run.state();
+    let error = run.signal(kind, Actor::default()).await.unwrap_err();
+    assert_eq!(run.state(), before, "a refused decision changes nothing");
+    let SignalError::Refused(refusal) = error else { panic!("{error}") };
+    refusal
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_granted_is_checked_before_it_is_recorded() {
+    let (_, run) = asking(&Journal::default()).await;
+    let grant = |more| SignalKind::Grant { to: path("Work"), more };
+
+    for nothing in [More::default(), More::rounds(5)] {
+        let refusal = refused(&run, grant(nothing)).await;
+        assert!(refusal.to_string().contains("it takes at least 1 token more"), "{refusal}");
+    }
+    for (more, kind) in [(More::money("1".parse().unwrap()), "money"), (More::time(WEEK), "time")] {
+        let refusal = refused(&run, grant(more)).await;
+        assert!(refusal.to_string().contains(&format!("no limit of {kind}")), "{refusal}");
+    }
+    let nowhere = refused(&run, SignalKind::Grant { to: Path::root(), more: More::tokens(5) }).await;
+    assert_eq!(nowhere.to_string(), "nobody is asked for more at ``; pending: `Work`");
+    let approved = refused(&run, SignalKind::Approve { call: path("Work"), arguments: None }).await;
+    assert_eq!(approved.to_string(), "the call `Work` asks for more, so say how much, or reject it");
+    let reply = refused(&run, SignalKind::Reply { call: path("Work"), payload: json!(1) }).await;
+    assert_eq!(reply.to_string(), "the call `Work` asks for more tokens, not for a reply");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
+    let (play, run) = asking(&Journal::default()).await;
+    let kind = SignalKind::Grant { to: path("Work"), more: More::tokens(20) };
+    let actor = Actor::builder().by("ann").channel("slack").build();
+    let signal = Signal { id: SignalId::new("once"), actor, kind: kind.clone() };
+
+    let seq = run.send(signal.clone()).await.unwrap();
+    let late = run.reject(&path("Work"), "no", "bob").await;
+    let again = run.send(signal).await.unwrap();
+
+    assert_eq!(again, seq, "the same signal is the same answer");
+    let SignalError::Refused(late) = late.unwrap_err() else { panic!() };
+    assert_eq!(late.to_string(), "the call `Work` was decided already: 20 tokens more was granted by ann");
+    // Twenty more are two rounds more; then it is asked again, about what there is by now.
+    assert_eq!(waits(&run).await, ["Work"]);
+    assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));
+    run.grant(&path("Work"), More::tokens(1000), "bob").await.unwrap();
+    let story = play.story(&run).await;
+    assert!(matches!(story.settled(), Settled::Completed(_)));
+    let granted = story.log().iter().find(|event| event.seq == seq).unwrap().body.to_value();
+    assert_eq!(granted["actor"], json!({"by": "ann", "channel": "slack"}));
+    assert_eq!(granted["more"], json!({"tokens": 20}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_whose_time_is_up_takes_no_answer() {
+    let journal = Journal::default();
+    let then = Then::Expired(OnLimit::Exit);
+    let (play, run) = play(&journal, LimitKind::Tokens, Depth::Own, Whose::Loops, then, true).await;
+    waits(&run).await;
+    let PendingKind::More { expires: Some(expires), .. } = run.pending()[0].kind else { panic!() };
+    assert_eq!(run.why().unwrap().until, Some(expires));
+
+    tokio::time::advance(WEEK).await;
+    let late = run.grant(&path("Work"), More::tokens(99), "ann").await;
+
+    assert!(matches!(late, Err(SignalError::Refused(Refusal::Expired { .. }))), "{late:?}");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let story = play.story(&run).await;
+    assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Limit { limit: LimitKind::Tokens }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_asks_can_be_cancelled_paused_and_spoken_to() {
+    let (play, run) = asking(&Journal::default()).await;
+    run.message("Hurry up.", "ann").await.unwrap();
+    run.pause().await.unwrap();
+    assert_eq!(settled(&run).await, Settled::Paused);
+    run.grant(&path("Work"), More::tokens(20), "ann").await.unwrap();
+    assert_eq!(settled(&run).await, Settled::Paused, "what is granted stays");
+    tokio::time::advance(Duration::from_hours(1)).await;
+    run.resume().await.unwrap();
+    assert_eq!(waits(&run).await, ["Work"]);
+    assert_eq!(asked(&run.pending()).2, 50, "a pause resets nothing");
+    run.cancel("enough").await.unwrap();
+
+    let story = play.story(&run).await;
+
+    assert_eq!(*story.settled(), Settled::Cancelled);
+    assert!(run.pending().is_empty());
+    let transcript = story.transcript();
+    let (before, after) = transcript.split_once("Hurry up.").unwrap();
+    let rounds = |text: &str| text.matches("safe(").count();
+    assert_eq!((rounds(before), rounds(after)), (3, 2), "{transcript}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_has_what_was_granted_by_then_and_is_asked_for_the_rest() {
+    let (play, run) = asking(&Journal::default()).await;
+    let control = play.test.runner().control();
+    let before = run.state().next.0 - 2;
+    run.grant(&path("Work"), More::tokens(20), "ann").await.unwrap();
+    waits(&run).await;
+    let after = run.state().next.0 - 1;
+
+    let states = futures::future::join_all([before, after].map(async |at| {
+        let fork = control.fork(run.id(), positronic_core::record::Seq(at), Default::default()).await.unwrap();
+        control.state(&fork).await.unwrap()
+    }));
+    let allowed = states.await.into_iter().map(|state| state.looped(&path("Work")).unwrap().allowance.more.tokens);
+
+    assert_eq!(allowed.collect::<Vec<_>>(), [0, 20]);
+}

@@ -1,0 +1,133 @@
+//! Limits of money: what an answer costs, and when nobody knows.
+
+use std::time::Duration;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{EndReason, PriceTable, Usage};
+use positronic_core::runner::{Runner, Settled};
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::Story;
+use serde_json::json;
+
+use super::{prices, tokens};
+use crate::support::{Journal, Play, ShopLoop, batch, done, events_named, tools};
+
+fn money(config: ShopLoop) -> ShopLoop {
+    tools(config).max_money("0.00002").on_limit(OnLimit::Error)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_a_cost_ends_a_loop_with_a_limit_of_money_and_no_other() {
+    let journal = Journal::default();
+    for (config, fails) in [(money as fn(ShopLoop) -> ShopLoop, true), (tools, false)] {
+        // An answer that came without its tokens.
+        let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
+            "Work/0" => batch([("safe", "a")]),
+            _ => done(),
+        });
+        let play = Play::priced(model, true, &prices());
+        let story = Story::of(&play.start(crate::support::workshop(&journal, config), ()).await).await;
+        match (story.settled(), fails) {
+            (Settled::Failed(failure), true) => assert_eq!(
+                failure.message,
+                "the loop `Work` has a limit of money, and nobody knows what `scripted/scripted` costs"
+            ),
+            (Settled::Completed(_), false) => {}
+            (other, _) => panic!("{other:?}"),
+        }
+        let unpriced: Vec<_> =
+            story.log().iter().filter_map(|event| event.body.to_value().get("unpriced").cloned()).collect();
+        assert_eq!(unpriced, if fails { vec![json!("scripted/scripted")] } else { Vec::new() });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_money_that_cannot_be_kept_is_told_before_the_first_call() {
+    let journal = Journal::default();
+    let shop = || crate::support::workshop(&journal, money);
+    let no_table = Play::new([]).run(&shop(), ()).await;
+    let unknown = Play::priced(ScriptedModel::new([]), true, &json!({"openai/*": {"input": 1, "output": 1}}));
+    let unknown = unknown.run(&shop(), ()).await;
+    for (story, says) in [
+        (no_table, "there is a limit of money, and the runner has no prices; give it a table with `.prices(…)`"),
+        (unknown, "there is a limit of money, and the runner's prices of 2026-01-01 have none for `scripted/scripted`"),
+    ] {
+        let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+        assert_eq!(failure.code, EndReason::Config);
+        assert_eq!(failure.message, format!("the loop `Work` cannot be configured: {says}"));
+        assert!(events_named(&story, "LOOP_MODEL_CALL").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_answer_cost_is_in_the_log_and_nobody_needs_the_table_again() {
+    let journal = Journal::default();
+    let replies = [batch([("safe", "a")]).usage(tokens(10)), batch([("safe", "b")]).usage(tokens(15))];
+    let play = Play::priced(ScriptedModel::new(replies), true, &prices());
+    let run = play.start(crate::support::workshop(&journal, money), ()).await;
+    let story = Story::of(&run).await;
+
+    let costs: Vec<_> =
+        story.log().iter().filter_map(|event| event.body.to_value()["facts"].get("cost").cloned()).collect();
+    assert_eq!(costs[1], json!({"amount": "0.000015", "currency": "EUR", "as_of": "2026-01-01"}));
+    // The story's own check has replayed the log without any table, to the same state.
+    let lines = story.json_lines();
+    let events: Vec<_> = lines.lines().map(|line| positronic_core::record::Event::from_json(line).unwrap()).collect();
+    let replayed = positronic_core::machine::RunState::replay(&events).unwrap();
+    assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(&run.state()).unwrap());
+    assert_eq!(replayed.root.unwrap().spent.known.to_string(), "0.000025");
+    assert_eq!(events_named(&story, "LOOP_LIMIT"), ["Work"]);
+}
+
+/// A run that a person has to let on, with a limit of money in a currency.
+fn paid() -> Brain {
+    brain("Paid").r#loop("Read", |cx| {
+        cx.system("Read.")
+            .input("What is there?")
+            .max_money("5")
+            .tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
+    })
+}
+
+fn worker(store: &MemoryStore, currency: Option<&str>) -> Runner {
+    let used = Usage { input: 10, ..Usage::default() };
+    let model = ScriptedModel::from_fn(move |request| match request.path.as_str() {
+        "Read/0" => Reply::call("look", json!({})).usage(used),
+        _ => Reply::text("It was seen.").usage(used),
+    });
+    let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::ZERO);
+    let table = |currency| json!({"as_of": "2026-01-01", "currency": currency, "prices": prices()});
+    let table = currency.map(|currency| serde_json::from_value::<PriceTable>(table(currency)).unwrap());
+    match table {
+        Some(table) => runner.prices(table).build().brain(paid()),
+        None => runner.build().brain(paid()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_whose_prices_do_not_fit_leaves_a_run_with_a_limit_of_money_as_it_is() {
+    let store = MemoryStore::new();
+    let first = worker(&store, Some("EUR"));
+    let run = first.start(&paid(), ()).await.unwrap();
+    let Settled::Waiting(pending) = run.settled().await else { panic!("a person is asked") };
+    run.approve(&pending[0].call, "ann").await.unwrap();
+    let id = run.id().clone();
+    first.release().await;
+    drop(run);
+
+    let without = worker(&store, None).resume(&id).await.map(|_| ()).unwrap_err().to_string();
+    let other = worker(&store, Some("USD")).resume(&id).await.map(|_| ()).unwrap_err().to_string();
+
+    assert_eq!(
+        without,
+        "the run has a limit of money: this runner has no prices; go on with the prices that it began with"
+    );
+    assert_eq!(
+        other,
+        "the run has a limit of money: it counts in EUR, and this runner's prices are in USD; go on with the prices that \
+         it began with"
+    );
+    let run = worker(&store, Some("EUR")).resume(&id).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "the run is as it was");
+}

@@ -1,0 +1,264 @@
+//! Hooks: their order, what an error in each does, and what they may edit.
+
+use positronic_core::dsl::{
+    CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, Services, State, Tool,
+};
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, ModelResponse, ToolResult};
+use positronic_core::runner::Settled;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Nothing, contexts};
+use crate::support::{Journal, Play, done, events_named, results, success};
+
+/// Says what happens in which order.
+#[derive(Debug, Clone)]
+pub(super) struct Spy<const N: usize>(pub(super) Journal);
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Seen<const N: usize> {
+    calls: u32,
+}
+
+impl PluginState for Seen<1> {
+    const NAME: &'static str = "one";
+}
+
+impl PluginState for Seen<2> {
+    const NAME: &'static str = "two";
+}
+
+impl<const N: usize, O: Options, S: State, V: Services> Plugin<O, S, V> for Spy<N>
+where
+    Seen<N>: PluginState,
+{
+    type State = Seen<N>;
+
+    fn initial(&self) -> Seen<N> {
+        Seen { calls: 0 }
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Seen<N>>) -> Result<()> {
+        let one = cx.plugin_state::<Seen<1>>().map_or(99, |seen| seen.calls);
+        self.0.note(format!("{N} prepares, the first has seen {one}"));
+        Ok(())
+    }
+
+    async fn request(&self, cx: &mut RequestEdit<'_, O, S, V, Seen<N>>) -> Result<()> {
+        self.0.note(format!("{N} reads {} messages for {} tools", cx.messages().len(), cx.tools().count()));
+        Ok(())
+    }
+
+    async fn response(&self, cx: &mut PluginContext<O, S, V, Seen<N>>, response: &ModelResponse) -> Result<()> {
+        cx.state.calls += u32::try_from(response.calls.len()).unwrap();
+        self.0.note(format!("{N} hears {} calls", response.calls.len()));
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        _: &PluginContext<O, S, V, Seen<N>>,
+        around: CallAround<'_, Seen<N>>,
+    ) -> Result<CallReply<Seen<N>>> {
+        self.0.note(format!("{N} before {}", around.call().tool));
+        let reply = around.run().await?;
+        self.0.note(format!("{N} after {}", reply.output()));
+        let output = json!([N, reply.output()]);
+        Ok(reply.with_output(output).update(|seen| seen.calls += 10))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hooks_run_in_the_order_of_registration_and_nest_around_a_call() {
+    let journal = Journal::default();
+    let spied = {
+        let journal = journal.clone();
+        brain("Spied").r#loop("Work", move |cx| {
+            cx.system("Work.")
+                .input("Go.")
+                .plugin(Spy::<1>(journal.clone()))
+                .plugin(Spy::<2>(journal.clone()))
+                .tool("ping", |t| t.execute(async |_: NoArgs, _| Ok("pong")))
+        })
+    };
+    let play = Play::new([Reply::call("ping", json!({})), done()]);
+
+    let story = play.run(&spied, ()).await;
+
+    assert_eq!(
+        journal.take(),
+        [
+            "1 prepares, the first has seen 99",
+            "2 prepares, the first has seen 0",
+            "1 reads 1 messages for 1 tools",
+            "2 reads 1 messages for 1 tools",
+            "1 hears 1 calls",
+            "2 hears 1 calls",
+            "1 before ping",
+            "2 before ping",
+            "2 after \"pong\"",
+            "1 after [2,\"pong\"]",
+            "1 prepares, the first has seen 11",
+            "2 prepares, the first has seen 11",
+            "1 reads 3 messages for 1 tools",
+            "2 reads 3 messages for 1 tools",
+            "1 hears 0 calls",
+            "2 hears 0 calls",
+        ]
+    );
+    assert_eq!(results(&story, "Work"), [success(json!([1, [2, "pong"]]))]);
+}
+
+/// Fails in the hook that it is told.
+#[derive(Debug, Clone, Copy)]
+struct Broken(&'static str);
+
+impl Broken {
+    fn at(self, hook: &str) -> Result<()> {
+        assert!(self.0 != format!("{hook} panics"), "it is too much");
+        if self.0 == hook { Err(Error::new("it is too late")) } else { Ok(()) }
+    }
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Broken {
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing {}
+    }
+
+    async fn prepare(&self, _: &mut Preparation<'_, O, S, V, Nothing>) -> Result<()> {
+        self.at("prepare")
+    }
+
+    async fn request(&self, _: &mut RequestEdit<'_, O, S, V, Nothing>) -> Result<()> {
+        self.at("request")
+    }
+
+    async fn response(&self, _: &mut PluginContext<O, S, V, Nothing>, _: &ModelResponse) -> Result<()> {
+        self.at("response")
+    }
+
+    async fn call(
+        &self,
+        _: &PluginContext<O, S, V, Nothing>,
+        around: CallAround<'_, Nothing>,
+    ) -> Result<CallReply<Nothing>> {
+        self.at("call")?;
+        around.run().await
+    }
+}
+
+async fn broken(hook: &'static str) -> positronic_core::testing::Story {
+    let brain = brain("Broken").r#loop("Work", move |cx| {
+        cx.system("Work.").plugin(Broken(hook)).tool("ping", |t| t.execute(async |_: NoArgs, _| Ok("pong")))
+    });
+    let asked = !hook.starts_with("prepare") && !hook.starts_with("request");
+    let replies = [Reply::call("ping", json!({})), done()];
+    Play::new(replies.into_iter().filter(|_| asked)).run(&brain, ()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_in_prepare_or_request_fails_the_loop_before_the_model_is_asked() {
+    for (hook, sentence) in [
+        ("prepare", "the loop `Work` cannot be configured: the plugin `broken` failed: it is too late"),
+        (
+            "prepare panics",
+            "the loop `Work` cannot be configured: the plugin `broken` failed: it panicked: it is too much",
+        ),
+        ("request", "the loop `Work` cannot be configured: the plugin `broken` refused the request: it is too late"),
+    ] {
+        let story = broken(hook).await;
+
+        let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+        assert_eq!(failure.message, sentence);
+        assert!(events_named(&story, "LOOP_MODEL_CALL").is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_after_an_answer_is_recorded_and_the_loop_goes_on() {
+    let story = broken("response").await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)));
+    let failed: Vec<_> = story.log().iter().filter(|event| event.body.name() == "LOOP_PLUGIN_FAILED").collect();
+    assert_eq!(failed.len(), 2);
+    assert_eq!(
+        failed[0].body,
+        Body::LoopPluginFailed { plugin: "broken".to_owned(), message: "it is too late".to_owned() }
+    );
+    assert_eq!(results(&story, "Work"), [success("pong")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_around_a_call_is_its_result() {
+    assert_eq!(results(&broken("call").await, "Work"), [ToolResult::error("it is too late")]);
+    assert_eq!(results(&broken("call panics").await, "Work"), [ToolResult::error("it panicked: it is too much")]);
+}
+
+/// Takes the tools out of a round that a person has not unlocked, and answers dangerous calls itself.
+#[derive(Debug, Clone)]
+struct Guard<S: 'static> {
+    extra: Tool<(), S, ()>,
+}
+
+impl<S: State> Plugin<(), S, ()> for Guard<S> {
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing {}
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, (), S, (), Nothing>) -> Result<()> {
+        cx.brain_tools([&self.extra])
+    }
+
+    async fn request(&self, cx: &mut RequestEdit<'_, (), S, (), Nothing>) -> Result<()> {
+        cx.retain_tools(|tool| !tool.flags.destructive);
+        cx.context().retain(|item| item.name != "secret");
+        cx.settings().temperature = Some(0.0);
+        let system = format!("{} Be careful.", cx.system());
+        cx.set_system(system);
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        _: &PluginContext<(), S, (), Nothing>,
+        around: CallAround<'_, Nothing>,
+    ) -> Result<CallReply<Nothing>> {
+        if around.call().arguments["by"] == 0 { CallReply::instead(&"nothing to add") } else { around.run().await }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct By {
+    by: u32,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_edits_the_request_and_adds_tools_of_the_brain() {
+    let counter = brain("Counter").state(1_u32).r#loop("Count", |cx| {
+        let add = Tool::new("add", |t| {
+            t.execute(async |By { by }, cx| Ok(cx.result("added").update(move |count: &mut u32| *count += by)))
+        });
+        cx.system("Count.")
+            .context("secret", "4711")
+            .tool("wipe", |t| t.destructive().execute(async |_: NoArgs, _| Ok(())))
+            .plugin(Guard { extra: add })
+    });
+    let calls = Reply::calls([("add", json!({"by": 2})), ("add", json!({"by": 0})), ("wipe", json!({}))]);
+    let play = Play::new([calls, done()]);
+
+    let story = play.run(&counter, ()).await;
+
+    let request = play.last_request();
+    assert_eq!((&*request.system, contexts(&request)), ("Count. Be careful.", vec![]));
+    assert_eq!(request.settings.temperature, Some(0.0));
+    assert_eq!(*story.state(), json!(3));
+    let refused = ToolResult::error("there is no tool `wipe`; the tools are `add`");
+    assert_eq!(results(&story, "Count"), [success("added"), success("nothing to add"), refused]);
+}
