@@ -1,0 +1,107 @@
+//! A run that waits: what it says, and what is decided elsewhere.
+
+use positronic_core::model::scripted::Reply;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, begun, begun_batch, refund, scripted};
+use crate::project::Project;
+
+#[test]
+fn a_run_that_waits_stays_and_says_how_it_goes_on() {
+    let desk = Desk::new();
+
+    let outcome = desk.call(&scripted([refund(70)]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
+
+    assert_eq!((outcome.code, outcome.out.as_str()), (3, ""));
+    insta::assert_snapshot!("waits_err", outcome.err);
+    assert_eq!(desk.json(&["runs", "--brain", "help-desk", "--user", "ada"]), Value::Null);
+    assert_eq!(desk.json(&["runs", "--brain", "help-desk", "--search", "A REFUND OF"])["run"], "ticket-1");
+    insta::assert_snapshot!(desk.call(&Project::new(), &["runs"]).out, @r"
+    RUN       BRAIN      STATUS   SINCE  AGE  TOKENS  WHY
+    ticket-1  Help Desk  waiting  0s     0s   0       for a person's decision about `refund` at `Chat/0.0` (a refund of 70).
+    ");
+}
+
+#[test]
+fn what_is_decided_elsewhere_is_gone_on_with() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let approved = desk.call(&Project::new(), &["approve", "tick", "--args", r#"{"amount": 60}"#]);
+    assert_eq!((approved.code, approved.out.as_str()), (0, "approved Chat/0.0 (event 10 of ticket-1)\n"));
+    assert!(
+        approved.err.contains("nobody has the run in hand; where no `work` serves it, go on with: desk work ticket-1"),
+        "{}",
+        approved.err
+    );
+
+    let listed = desk.call(&Project::new(), &["runs"]).out;
+    assert!(listed.contains("running (nobody)"), "{listed}");
+
+    let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
+    let worked = desk.call(&waits, &["work", "ticket-1"]);
+    assert_eq!(worked.code, 3);
+    let command = "desk send ticket-1 --webhook post --identifier ada --payload";
+    assert!(worked.err.contains(command), "{}", worked.err);
+
+    let payload = ["--webhook", "post", "--identifier", "ada", "--payload"];
+    let misfit = desk.refused(&[&["send", "ticket-1"][..], &payload, &[r#"{"stars": "many"}"#]].concat());
+    assert!(misfit.starts_with("7\nerror: the payload for `Chat/1.0` does not fit"), "{misfit}");
+    let delivered = desk.json(&[&["send"][..], &payload, &[r#"{"stars": 5}"#]].concat());
+    assert_eq!(delivered["delivered"]["run"], "ticket-1");
+
+    let done = desk.call(&scripted([Reply::text("All is well.")]), &["work", "ticket-1"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), json!({"customer": "ada", "refunds": [60]}));
+    assert_eq!(desk.json(&["runs", "--status", "completed"])["run"], "ticket-1");
+    insta::assert_snapshot!(desk.refused(&["approve", "ticket-1", "Chat/0.0"]), @"
+    7
+    error: the call `Chat/0.0` was decided already: it was approved by ann
+      nothing was changed; `desk show ticket-1` says how the run stands
+    ");
+}
+
+#[test]
+fn several_decisions_are_taken_together() {
+    let desk = Desk::new();
+    begun_batch(&desk, "both");
+
+    insta::assert_snapshot!(desk.refused(&["approve", "both"]), @"
+    2
+    error: several calls of the run wait for a decision; name those that are meant, or say --all
+      Work/0.0  note needs approval: to note a
+      Work/0.1  note needs approval: to note b
+    ");
+    let wrong = desk.refused(&["approve", "both", "Work/0.0", "Work/0.7"]);
+    assert!(wrong.starts_with("7\nerror: the run has no open call `Work/0.7`"), "{wrong}");
+    assert_eq!(desk.call(&Project::new(), &["inbox"]).out.matches("needs approval").count(), 2, "none was decided");
+
+    let rejected = desk.json(&["reject", "both", "--all", "--reason", "not today"]);
+    assert_eq!(rejected["accepted"].as_array().unwrap().len(), 2);
+    let done = desk.call(&scripted([Reply::text("Nothing was noted.")]), &["work", "both"]);
+    assert_eq!((done.code, done.out.as_str()), (0, "[]\n"), "{}", done.err);
+    assert!(done.err.contains("rejected by ann: not today"), "{}", done.err);
+}
+
+#[test]
+fn a_paused_run_goes_on_after_the_pause() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    let done = |arguments: &[&str]| desk.call(&Project::new(), arguments).out;
+
+    assert_eq!(done(&["pause", "one"]), "paused (event 10 of one)\n");
+    assert!(desk.refused(&["pause", "one"]).starts_with("7\nerror: the run is paused already"));
+    let held = desk.call(&scripted([]), &["work", "one"]);
+    assert_eq!(held.code, 3);
+    let why = "The run is paused since event 10, until a person lets it go on.";
+    let stays = format!("{why} It stays; lift the pause with: desk resume one\nthen go on with: desk work one\n");
+    assert!(held.err.ends_with(&stays), "{}", held.err);
+    let shown = done(&["show", "one"]);
+    assert!(shown.contains(&format!("{why}\nlift the pause with: desk resume one\n")));
+    assert!(!shown.contains(|sign: char| ('\u{2800}'..='\u{28ff}').contains(&sign)), "nothing turns: {shown}");
+    assert!(done(&["events", "one"]).contains("RUN_CLAIMED"), "a claim names its worker");
+    assert_eq!(done(&["resume", "one"]), "lifted the pause (event 11 of one)\n");
+    assert_eq!(done(&["cancel", "one", "--reason", "enough"]), "cancelled (event 12 of one)\n");
+    assert_eq!(desk.call(&scripted([]), &["work", "one"]).code, 7);
+    assert_eq!(desk.json(&["show", "one"])["run"]["status"], "cancelled");
+}

@@ -1,0 +1,94 @@
+//! The store itself: what only looks, what is removed, and what is damaged.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::desk::{Desk, begun};
+use crate::commands::tests::project;
+use crate::project::Project;
+
+#[test]
+fn what_only_looks_makes_no_store() {
+    let desk = Desk::new();
+
+    for arguments in [&["runs"][..], &["inbox"], &["inbox", "--mail"], &["show", "one"], &["prune", "--before", "1d"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(desk.refused(arguments), @r"
+            6
+            error: there is no store at desk/runs.db
+              look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none
+            ");
+        }
+    }
+    assert!(!Path::new(&desk.path("runs.db")).exists());
+}
+
+#[test]
+fn runs_that_are_over_are_removed_and_others_stay() {
+    let desk = Desk::new();
+    begun(&desk, "open");
+    assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
+
+    assert_eq!(desk.json(&["prune", "--before", "30d"])["runs"], json!([]));
+    assert_eq!(desk.json(&["prune", "--before", "0s", "--dry-run"])["runs"], json!(["over"]));
+    assert!(desk.refused(&["prune", "--before", "0s", "--status", "waiting"]).starts_with("2\n"));
+    assert_eq!(desk.json(&["prune", "--before", "0s"])["removed"], 1);
+    assert_eq!(desk.json(&["runs"])["run"], "open");
+}
+
+#[test]
+fn a_store_that_is_none_is_said_to_be_none() {
+    let desk = Desk::new();
+    std::fs::write(desk.path("runs.db"), "dear diary, today I went to the mountains and it was a good day").unwrap();
+
+    let told = desk.refused(&["runs"]);
+    assert!(told.starts_with("6\nerror: `desk/runs.db` holds no event store"), "{told}");
+    assert_eq!(desk.call(&project(), &["run", "survey"]).code, 6);
+}
+
+#[test]
+fn whoever_only_looks_writes_nothing() {
+    let desk = Desk::new();
+    let path = desk.path("runs.db");
+    std::fs::write(&path, "").unwrap();
+
+    for arguments in [&["runs"][..], &["inbox"], &["show", "one"], &["watch", "one"], &["state", "one"]] {
+        let looked = desk.call(&Project::new(), arguments);
+        assert_ne!(looked.code, 0, "{arguments:?}: an empty file is no store");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{arguments:?} made one of it");
+    }
+    begun(&desk, "one");
+    assert_eq!(desk.call(&Project::new(), &["runs", "--json"]).out.lines().count(), 1);
+}
+
+#[test]
+fn a_row_that_cannot_be_read_hides_no_other_run() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("UPDATE runs SET summary = '{' WHERE run = 'ticket-1'", []).unwrap();
+
+    let listed = desk.call(&Project::new(), &["runs"]);
+
+    assert_eq!(listed.code, 0);
+    assert!(listed.out.contains("ticket-2") && !listed.out.contains("ticket-1"), "{}", listed.out);
+    let left_out = "ticket-1 is left out: the event store failed: the row about the run `ticket-1` in ";
+    assert!(listed.err.starts_with(left_out), "{}", listed.err);
+}
+
+#[test]
+fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)", []).unwrap();
+
+    for arguments in
+        [&["show", "ticket-1"][..], &["export", "ticket-1"], &["state", "ticket-1"], &["approve", "ticket-1"]]
+    {
+        let told = desk.refused(arguments);
+        assert!(told.starts_with("6\n") && told.contains("it ends at event 8, and its row says event 9"), "{told}");
+    }
+}

@@ -1,0 +1,162 @@
+//! `work`: what it goes on with, and what it fires.
+
+use std::sync::Arc;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::Tier;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, Note, begun, begun_batch, scripted};
+use crate::commands::tests::{call_unread, project};
+use crate::project::Project;
+
+#[test]
+fn what_waits_in_all_runs_is_worked_off_at_once() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    begun_batch(&desk, "two");
+    for run in ["one", "two"] {
+        desk.json(&["approve", run, "--all"]);
+    }
+
+    let worked = desk.call(&scripted([Reply::text("Noted."), Reply::text("Noted.")]), &["work", "--once"]);
+
+    assert_eq!(worked.code, 0);
+    assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
+    assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
+}
+
+#[test]
+fn a_run_goes_on_when_nobody_reads_its_output_any_more() {
+    let desk = Desk::new();
+    let run = |id: &str, lines: [usize; 2], json: &[&str]| {
+        let arguments = [&["run", "help desk", "-o", "customer=ada", "--id", id][..], json].concat();
+        call_unread(&project(), &arguments, lines, desk.settings())
+    };
+
+    assert_eq!(run("no-progress", [99, 1], &[]), 0);
+    assert_eq!(run("half-way", [99, 5], &[]), 0);
+    assert_eq!(run("no-events", [1, 99], &["--json"]), 0);
+    for id in ["no-progress", "half-way", "no-events"] {
+        assert_eq!(desk.json(&["show", id])["run"]["status"], "completed", "{id}");
+    }
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    assert_eq!(call_unread(&scripted([Reply::text("Noted.")]), &["work", "--once"], [0, 0], desk.settings()), 0);
+    assert_eq!(desk.json(&["show", "one"])["run"]["status"], "completed");
+    // Whoever only looks looks away.
+    assert_eq!(call_unread(&Project::new(), &["events", "one", "--json"], [1, 9], desk.settings()), 0);
+}
+
+#[test]
+fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Longer {
+        text: String,
+        #[expect(dead_code, reason = "only the schema counts")]
+        author: String,
+    }
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    let changed = || {
+        brain("Batch").state(Vec::<String>::new()).r#loop("Work", |cx| {
+            cx.system("You note.").input("Note it.").tool("note", |t| {
+                t.description("Notes something")
+                    .approval(|args: &Longer, _| Some(format!("to note {}", args.text)))
+                    .execute(async |_: Longer, _| Ok("noted"))
+            })
+        })
+    };
+    let project =
+        |reply: Option<Reply>| Project::new().brain(changed()).model(Tier::Normal, Arc::new(ScriptedModel::new(reply)));
+
+    let refused = desk.call(&project(None), &["work", "one"]);
+
+    assert_eq!(refused.code, 7);
+    assert!(refused.err.contains("its tool `note` has other parameters now"), "{}", refused.err);
+    let (_, command) = refused.err.split_once("that round begins anew in a fork: desk ").unwrap();
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let forked = desk.json(&words);
+    let worked = desk.call(&project(Some(Reply::text("Nothing to note."))), &["work", forked["run"].as_str().unwrap()]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+}
+
+/// A brain whose model sets a trigger when it is asked, and says what has started it.
+fn gardener() -> Project {
+    let triggers = positronic_core::plugins::Triggers::new();
+    let gardener = brain("Gardener").r#loop("Chat", move |cx| {
+        let chat = cx.system("You look after a garden.").plugin(triggers.clone());
+        if cx.fired().is_none() { chat.input("Water the beans!") } else { chat }
+    });
+    let model = ScriptedModel::from_fn(|request| match (request.messages.len(), request.context.len()) {
+        (_, 1) => Reply::text("Watered."),
+        (1, _) => Reply::call("trigger.create", json!({"what": "Water the beans.", "in": "1 hour"})),
+        _ => Reply::text("In an hour."),
+    });
+    Project::new().brain(gardener).model(Tier::Normal, Arc::new(model))
+}
+
+#[test]
+fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
+    let desk = Desk::new();
+    let call = |arguments: &[&str]| desk.call(&gardener(), arguments);
+    for id in ["one", "two"] {
+        let ran = call(&["run", "gardener", "--id", id, "--user", "ann"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    let lines = call(&["triggers", "--json"]).out;
+    let timers: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<_> = timers.iter().map(|timer| timer["trigger"]["id"].as_str().unwrap()).collect();
+    let listed = call(&["triggers"]).out;
+    for id in &ids {
+        assert!(
+            listed.contains(&format!("{id} is due in 59m; it starts Gardener for ann\n  Water the beans.\n")),
+            "{listed}"
+        );
+    }
+    assert_eq!(call(&["work", "--once"]).err, "", "nothing is due");
+
+    let deleted = call(&["triggers", "--delete", ids[1]]);
+    assert_eq!(deleted.err, format!("the trigger {} does not fire any more; what it has started goes on\n", ids[1]));
+    assert!(desk.refused(&["triggers", "--delete", ids[1]]).starts_with("2\nerror: there is no trigger `t-"));
+    let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    db.execute("UPDATE timers SET due = 5", []).unwrap();
+    let strange = desk.call(&project(), &["work", "--once"]);
+    let told = format!("the trigger {} does not fire here: there is no brain `Gardener`\n", ids[0]);
+    assert_eq!((strange.code, strange.err), (0, told));
+    let worked = call(&["work", "--once"]);
+
+    let run = format!("{}-19700101T000000.000005Z", ids[0]);
+    assert!(worked.err.starts_with(&format!("the trigger {} has started {run}\n{run}  Gardener starts\n", ids[0])));
+    assert!(worked.err.contains("the model answered in 0 ms: Watered."), "{}", worked.err);
+    let shown = call(&["show", &run]).out;
+    assert!(shown.contains(&format!("the trigger {} has started it: Water the beans.", ids[0])), "{shown}");
+    assert!(shown.contains("over trigger for ann"), "{shown}");
+    assert_eq!(desk.call(&Project::new(), &["triggers"]).err, "no trigger is set in desk/runs.db\n");
+}
+
+#[test]
+fn a_recording_does_not_go_on_with_a_run_that_a_model_has_begun() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    assert_eq!(desk.call(&Project::new(), &["approve", "ticket-1"]).code, 0);
+
+    let one = desk.call(&project(), &["work", "ticket-1"]);
+    let all = desk.call(&project(), &["work", "--once"]);
+
+    insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
+    5
+    no key set: playing the bundled cassette of `Help Desk` (written by hand); set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint
+    error: `scripted/scripted` has answered in the run `ticket-1`, and a recording does not go on in its place
+      set OPENAI_API_KEY or OPENAI_BASE_URL, as when the run began
+    ");
+    assert!(all.err.contains("a recording does not go on in its place"), "{}", all.err);
+    let log = desk.call(&Project::new(), &["events", "ticket-1", "--json"]).out;
+    assert!(log.contains("LOOP_APPROVAL_DECIDED") && !log.contains("cassette/"), "{log}");
+    let done = desk.call(&scripted([Reply::text("It is paid.")]), &["work", "ticket-1"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
