@@ -18,7 +18,7 @@ use super::mistake::mistake;
 use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
-use crate::plan::{ActionSet, Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolPlan};
+use crate::plan::{ActionSet, Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolFn, ToolPlan};
 use crate::record::{ToolDecl, ToolId};
 use crate::tools::Schema;
 
@@ -94,6 +94,59 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
     ) -> Self {
         build(BrainTool::new(tool_id(name), brain)).into()
+    }
+}
+
+impl<O: Options, S: State, V: Services> Tool<O, S, V> {
+    /// Folds what each successful call gave into the state, after the tool's own changes: for a tool that was made elsewhere and
+    /// does not know this brain. `A` is read from the call's arguments, `R` from its result; where the tool waits, that is the
+    /// result before the wait.
+    ///
+    /// ```
+    /// use positronic_core::dsl::Tool;
+    /// use positronic_core::prelude::*;
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Search { query: String }
+    ///
+    /// let search = Tool::new("search", |t| t.execute(async |Search { query }, _| Ok(vec![format!("about {query}")])));
+    /// let scout = brain("Scout").state(Vec::<String>::new()).r#loop("Search", move |cx| {
+    ///     let keep = |found: &mut Vec<String>, _: Search, pages: Vec<String>| found.extend(pages);
+    ///     cx.system("Search.").tools([search.clone().keep(keep)])
+    /// });
+    /// # let _ = scout;
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the tool runs a brain, whose result is folded with `map_output`.
+    #[track_caller]
+    #[must_use]
+    pub fn keep<A, R>(self, keep: impl Fn(&mut S, A, R) + Send + Sync + 'static) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        R: DeserializeOwned + Send + 'static,
+    {
+        let mut plan = Arc::unwrap_or_clone(self.plan);
+        let ToolBody::Function { execute: inner, on_resume } = plan.body else {
+            mistake(&format!("the tool `{}` runs a brain; fold its result with `map_output`", plan.decl.id));
+        };
+        let keep = Arc::new(keep);
+        let execute: ToolFn = Arc::new(move |arguments, scope| {
+            let (inner, keep) = (Arc::clone(&inner), Arc::clone(&keep));
+            Box::pin(async move {
+                let asked = decode::<A>(&arguments)?;
+                let mut reply = inner(arguments, scope).await?;
+                let given = R::deserialize(&reply.output).map_err(|error| {
+                    let kept = std::any::type_name::<R>();
+                    Error::new(format!("the tool has run, but what it gave is no `{kept}`: {error}"))
+                })?;
+                let fold = move |document: &Document| document.updated(|state| keep(state, asked, given));
+                reply.updates.push(Box::new(fold));
+                Ok(reply)
+            })
+        });
+        plan.body = ToolBody::Function { execute, on_resume };
+        Self { plan: Arc::new(plan), types: PhantomData }
     }
 }
 

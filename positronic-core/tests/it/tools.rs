@@ -265,3 +265,31 @@ async fn tools_change_with_the_state_and_a_tool_that_is_gone_is_an_error() {
     assert_eq!(results[2], success("c done"));
     assert!(!matches!(results[0], ToolResult::Error { .. }));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_from_elsewhere_gave_is_folded_into_the_state() {
+    #[derive(serde::Deserialize)]
+    struct Asked {
+        id: String,
+    }
+    let journal = Journal::default();
+    let play = Play::new([
+        batch([("safe", "a"), ("odd", "b")]),
+        Reply::call("safe", json!({ "id": "c", "fails": true })),
+        done(),
+    ]);
+    let keeping = |config: ShopLoop| {
+        let keep = |board: &mut Board, Asked { id }: Asked, said: String| board.done.push(format!("{id}: {said}"));
+        let no_text = |board: &mut Board, _: Asked, number: u32| board.done.push(number.to_string());
+        config.tools([worker("safe", |t| t).keep(keep), worker("odd", |t| t).keep(no_text)])
+    };
+
+    let story = play.run(&workshop(&journal, keeping), ()).await;
+
+    // After the tool's own change; a call that failed gave nothing, nor did one whose result is read as something else.
+    assert_eq!(story.state()["done"], json!(["a", "a: a done"]));
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success("a done"));
+    assert!(error_of(&results[1]).starts_with("the tool has run, but what it gave is no `u32`"), "{results:?}");
+    assert_eq!(error_of(&results[2]), "c broke");
+}

@@ -6,9 +6,9 @@
 //! {"cassette": 1, "note": "recorded from openai/gpt-5", "model": "openai/gpt-5", "goal": "Refund order 7"}
 //! ```
 //!
-//! `note`, `model` (the recorded model's name), `goal`, `options` and `decisions` (how the recorded model was asked for
-//! decisions, `schema` if left out) may be left out. Each further line is one of these;
-//! blank lines and lines that begin with `//` are skipped:
+//! `note`, `model` (the recorded model's name), `goal`, `options`, `decisions` (how the recorded model was asked for
+//! decisions, `schema` if left out) and `exact` (whether it answers for runs with these `options` alone) may be left out. Each
+//! further line is one of these; blank lines and lines that begin with `//` are skipped:
 //!
 //! | line | fields |
 //! |---|---|
@@ -18,8 +18,9 @@
 //! A `request` holds what is new against the request before it in the same loop: `system`, `context`, `tools` and
 //! `settings` where they changed, and `messages` from number `from` on, which is the end of the messages before if left
 //! out. So a cassette grows with the transcript. A `reply` is `{"text": …, "calls": [{"name": …, "arguments": {…}}]}`, or
-//! the full form with `parts`; `arguments` may be a text, which need not be JSON. An `error` is a
-//! [`ModelError`].
+//! the full form with `parts`; `arguments` may be a text, which need not be JSON. To a loop that asks for decisions it may be
+//! `{"decision": {"reasoning": …, "action": …, "input": {…}}}`, which is the text of the answer. Each takes the answer's
+//! `usage`. An `error` is a [`ModelError`].
 //!
 //! On replay a request is found by path and attempt, so loops that run side by side do not disturb each other, and
 //! has to equal the recorded one. The runs of a conversation ask at the same places, and are answered in their order. A hand-written exchange may leave out `request`, which then can be anything; its `at`

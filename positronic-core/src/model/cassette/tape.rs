@@ -67,6 +67,20 @@ pub struct Header {
     /// How the recorded model was asked for decisions.
     #[serde(skip_serializing_if = "is_schema")]
     pub decisions: DecisionForm,
+    /// Whether it answers for the options that it names alone, and for no run with others.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
+}
+
+impl Header {
+    /// Returns the first option of a run for which the cassette does not answer, and what it answers for instead. One that is
+    /// not [`exact`](Self::exact) answers for all.
+    #[must_use]
+    pub fn unanswered(&self, options: &Value) -> Option<(&str, &Value)> {
+        let recorded = self.options.as_ref().filter(|_| self.exact)?.as_object()?;
+        let other = recorded.iter().find(|(name, value)| options.get(name.as_str()) != Some(*value))?;
+        Some((other.0, other.1))
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
@@ -124,6 +138,9 @@ pub(super) struct RequestLine {
 pub(super) struct ReplyLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+    /// The text of an answer to a loop that asks for decisions, as a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<Part>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -176,7 +193,8 @@ impl From<ReplyLine> for ModelResponse {
     fn from(line: ReplyLine) -> Self {
         let calls: Vec<_> = line.calls.into_iter().map(CallLine::into_call).collect();
         let parts = line.parts.unwrap_or_else(|| {
-            let text = line.text.into_iter().map(|text| Part::Text { text });
+            let text = line.text.or_else(|| line.decision.map(|decision| decision.to_string()));
+            let text = text.into_iter().map(|text| Part::Text { text });
             text.chain((0..).zip(&calls).map(|(index, _)| Part::Call { index })).collect()
         });
         let plain = || ModelFacts {

@@ -171,3 +171,28 @@ fn a_long_recording_stays_linear() {
     let replay = Cassette::replay(&cassette.to_text()).unwrap();
     assert!(ask(&replay, &request("Chat/199", &messages)).is_ok());
 }
+
+#[test]
+fn a_decision_is_written_as_a_document() {
+    let cassette = "{\"cassette\": 1}\n{\"reply\": {\"decision\": {\"reasoning\": \"It is due.\", \"action\": \"safe\", \"input\": {\"id\": \"a\"}}, \"usage\": {\"input\": 7}}}";
+
+    let answer = ask(&Cassette::replay(cassette).unwrap(), &request("Chat/0", &Transcript::default())).unwrap();
+
+    let decided = Reply::decision("It is due.", "safe", json!({"id": "a"}));
+    let scripted = ask(&ScriptedModel::new([decided]), &request("Chat/0", &Transcript::default())).unwrap();
+    assert_eq!(answer.text(), scripted.text());
+    assert_eq!(answer.facts.usage.input, 7);
+}
+
+#[test]
+fn an_exact_cassette_answers_for_the_options_that_it_names_alone() {
+    let exact = Header { exact: true, options: Some(json!({"goal": "a", "search": "bundled"})), ..Header::default() };
+    let others = Header { exact: false, ..exact.clone() };
+
+    assert_eq!(exact.unanswered(&json!({"goal": "a", "search": "bundled", "folder": "x"})), None);
+    assert_eq!(exact.unanswered(&json!({"goal": "b", "search": "bundled"})), Some(("goal", &json!("a"))));
+    assert_eq!(exact.unanswered(&json!({"goal": "a"})), Some(("search", &json!("bundled"))));
+    assert_eq!(others.unanswered(&json!({"goal": "b"})), None);
+    let kept = Cassette::replay("{\"cassette\": 1, \"exact\": true, \"options\": {\"goal\": \"a\"}}").unwrap();
+    assert!(Cassette::replay(&kept.to_text()).unwrap().header().exact);
+}
