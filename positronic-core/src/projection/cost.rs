@@ -38,7 +38,7 @@ pub struct CallCost {
     pub seq: Seq,
     /// The round or the question.
     pub path: Path,
-    /// The model, as `provider/model`.
+    /// The model, as `provider/model`; the provider alone, where no model is named.
     pub model: String,
     /// The tokens.
     pub usage: Usage,
@@ -64,7 +64,11 @@ impl CallCost {
         Some(Self {
             seq: event.seq,
             path: event.path.clone(),
-            model: format!("{}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)),
+            model: match facts.answered_by.as_ref().unwrap_or(&facts.model).as_str() {
+                // What was written by hand names no model.
+                "" => facts.provider.clone(),
+                model => format!("{}/{model}", facts.provider),
+            },
             usage: facts.usage,
             cost: prices.charge(facts).map_or(Cost::Unknown, |charge| Cost::Known(charge.amount)),
             counted: facts.cost.as_deref().cloned(),

@@ -3,7 +3,7 @@
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
 //! from a record what a model reads, `decision` what one reads that answers in decisions; [`request_at`] rebuilds a request
 //! that was sent; [`diff`] compares two runs; [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`]
-//! lists what files its tools made.
+//! lists what files its tools made, and [`RunReport`] tells the whole run step by step.
 
 mod bill;
 mod cost;
@@ -12,6 +12,7 @@ mod diff;
 mod files;
 mod messages;
 mod prompts;
+mod report;
 mod requests;
 mod transcript;
 
@@ -24,6 +25,7 @@ pub use diff::{Parted, Parting, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;
+pub use report::{Ending, RefusedAnswer, ReportCall, ReportPart, ReportRound, RunReport};
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{question_request, round_request};
 pub use transcript::transcript;

@@ -103,6 +103,17 @@ impl fmt::Display for Epoch {
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
+/// As `2026-11-22T12:08:39Z`, to the second.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_second(self.0.div_euclid(1_000_000)) {
+            Ok(moment) => write!(f, "{moment}"),
+            // No calendar goes so far.
+            Err(_) => write!(f, "{} µs", self.0),
+        }
+    }
+}
+
 impl Timestamp {
     /// Returns the moment that lies `duration` later.
     #[must_use]

@@ -36,6 +36,7 @@ mod outputs;
 mod plugins;
 mod release;
 mod replay;
+mod report;
 mod robust;
 mod shown;
 mod sinks;

@@ -15,8 +15,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plan::Plan;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
-    Body, Event, ModelRequest, ModelResponse, Path, Pending, PendingKind, ProposedCall, RunId, Seq, Signal, SignalId,
-    SignalKind, Start, Timestamp, ToolResult,
+    Body, Event, ModelRequest, ModelResponse, OutputFormat, Part, Path, Pending, PendingKind, ProposedCall, RunId, Seq,
+    Signal, SignalId, SignalKind, Start, Timestamp, ToolResult,
 };
 use positronic_core::runner::{Clock, Ids, ResumeError, Run, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
@@ -316,8 +316,21 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
             let question = questions.get(&path).filter(|_| is_question);
             question.or_else(|| replies.get(&path))
         });
-        Reply::response(known.expect("the log has an answer for this loop").clone())
+        let known = known.expect("the log has an answer for this loop").clone();
+        let is_decided = matches!(request.settings.output, OutputFormat::JsonText { .. }) && !known.calls.is_empty();
+        if is_decided { decision(&known) } else { Reply::response(known) }
     })
+}
+
+/// Makes the decision anew that an answer was read out of.
+fn decision(known: &ModelResponse) -> Reply {
+    let reason = known.parts.iter().find_map(|part| match part {
+        Part::Reasoning { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    let call = &known.calls[0];
+    let input = serde_json::from_str(&call.arguments).unwrap();
+    Reply::decision(reason.unwrap_or_default(), &call.name, input)
 }
 
 /// Makes a person who answers as a log says.

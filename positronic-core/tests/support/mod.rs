@@ -13,7 +13,7 @@ use positronic_core::machine::{RunState, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::{Prompts, request_at};
+use positronic_core::projection::{Costs, Prompts, RunReport, request_at};
 use positronic_core::record::{
     Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Pending, PriceTable, Prompt, Status, ToolOutput,
     ToolResult,
@@ -154,6 +154,28 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
     }
     assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(live).unwrap());
     check_order(story.log(), live.has_ended());
+    check_report(story.log());
+}
+
+/// Checks that a report leaves nothing out, and that there is one of every beginning of a log.
+fn check_report(log: &[Arc<Event>]) {
+    let prices = PriceTable::bundled();
+    for until in [1, log.len() / 2, log.len()] {
+        let part = || log[..until.max(1)].iter().map(|event| &**event);
+        let report = RunReport::of(part(), &prices).unwrap();
+        assert_eq!(report.costs, Costs::of(part(), &prices));
+        let rounds = report.parts.iter().flat_map(|part| &part.rounds);
+        let answers: u64 = rounds.clone().map(|round| round.spent.calls).sum();
+        assert_eq!(answers, report.costs.total().calls, "every answer is counted in its round");
+        let count = |fits: fn(&Body) -> bool| part().filter(|event| fits(&event.body)).count();
+        let refused: usize = rounds.map(|round| round.refused.len()).sum();
+        assert_eq!(refused, count(|body| matches!(body, Body::LoopAnswerRefused { .. })));
+        assert_eq!(report.calls().count(), count(|body| matches!(body, Body::LoopToolCall(_))));
+        let results = report.calls().filter(|call| call.result.is_some()).count();
+        assert_eq!(results, count(|body| matches!(body, Body::LoopToolResult { .. })));
+        let over = report.parts.iter().filter(|part| part.outcome.is_some()).count();
+        assert_eq!(over, count(|body| matches!(body, Body::LoopComplete { .. })));
+    }
 }
 
 /// Checks that a state refuses events without a trace: others of the log in the place of the next one, and the next one

@@ -1,0 +1,384 @@
+//! From events to a report, event by event.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::super::cost::{CallCost, Costs};
+use super::{Ending, RefusedAnswer, ReportCall, ReportPart, ReportRound, RunReport};
+use crate::projection::Spent;
+use crate::record::{
+    Actor, Body, Decision, Event, FileOutput, LimitKind, LoopOutcome, Money, Part, Path, PriceTable, ResumeCause,
+    Segment, SideOutput, Speaker, StageKind, TriggerChange, WaitSpec,
+};
+
+/// Folds a log.
+pub(super) fn folded<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) -> Option<RunReport> {
+    let mut fold: Option<Fold<'_>> = None;
+    for event in events {
+        match (&mut fold, &event.body) {
+            (Some(fold), _) => fold.apply(event),
+            (None, Body::BrainStart(start)) => {
+                let costs = Costs::of([], prices);
+                let report = RunReport {
+                    title: start.title.clone(),
+                    options: start.options.clone(),
+                    user: start.start.as_ref().and_then(|start| start.user.clone()),
+                    began: event.at,
+                    last: event.at,
+                    ending: None,
+                    notes: Vec::new(),
+                    parts: Vec::new(),
+                    files: Vec::new(),
+                    costs,
+                };
+                fold = Some(Fold { report, prices, parts: IndexMap::new(), asking: false });
+            }
+            // A run's first worker comes with its first event, in whatever order.
+            (None, _) => {}
+        }
+    }
+    fold.map(Fold::done)
+}
+
+struct Fold<'p> {
+    report: RunReport,
+    prices: &'p PriceTable,
+    parts: IndexMap<Path, Building>,
+    /// Whether a plugin's question is open, whose answer is no part of the conversation.
+    asking: bool,
+}
+
+/// A part with its rounds and their calls by their paths.
+struct Building {
+    part: ReportPart,
+    rounds: IndexMap<Path, (ReportRound, IndexMap<Path, ReportCall>)>,
+}
+
+impl Fold<'_> {
+    fn done(self) -> RunReport {
+        let parts = self.parts.into_values().map(|Building { mut part, rounds }| {
+            let round = |(mut round, calls): (ReportRound, IndexMap<Path, ReportCall>)| {
+                round.calls = calls.into_values().collect();
+                round
+            };
+            part.rounds = rounds.into_values().map(round).collect();
+            part
+        });
+        RunReport { parts: parts.collect(), ..self.report }
+    }
+
+    /// Returns the part with this path, which begins now where it has not.
+    fn part(&mut self, path: &Path, kind: StageKind) -> &mut Building {
+        self.parts.entry(path.clone()).or_insert_with(|| Building {
+            part: ReportPart {
+                path: path.clone(),
+                kind,
+                title: None,
+                input: None,
+                notes: Vec::new(),
+                rounds: Vec::new(),
+                outcome: None,
+                over: false,
+                duration: None,
+            },
+            rounds: IndexMap::new(),
+        })
+    }
+
+    fn round(&mut self, path: &Path) -> &mut (ReportRound, IndexMap<Path, ReportCall>) {
+        let looped = path.parent().unwrap_or_default();
+        let part = self.part(&looped, StageKind::Loop);
+        part.rounds.entry(path.clone()).or_insert_with(|| {
+            let round = ReportRound {
+                path: path.clone(),
+                question: None,
+                refused: Vec::new(),
+                reason: String::new(),
+                said: String::new(),
+                notes: Vec::new(),
+                calls: Vec::new(),
+                answered: false,
+                duration: None,
+                spent: Spent::default(),
+            };
+            (round, IndexMap::new())
+        })
+    }
+
+    fn call(&mut self, path: &Path) -> Option<&mut ReportCall> {
+        let (looped, Some(Segment::Call(round, _))) = (path.parent()?, path.last()) else { return None };
+        self.parts.get_mut(&looped)?.rounds.get_mut(&looped.round(round))?.1.get_mut(path)
+    }
+
+    /// Notes something where it happened: at a call, a round, a part, or the run.
+    fn note(&mut self, path: &Path, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        match path.last() {
+            Some(Segment::Call(..)) => {
+                if let Some(call) = self.call(path) {
+                    call.notes.push(sentence);
+                }
+            }
+            Some(Segment::Round(_)) => self.round(path).0.notes.push(sentence),
+            Some(Segment::Stage(_)) => {
+                if let Some(building) = self.parts.get_mut(path) {
+                    building.part.notes.push(sentence);
+                }
+            }
+            None => self.report.notes.push(sentence),
+        }
+    }
+
+    /// Says that a nested brain's stage is over.
+    fn over(&mut self, path: &Path, duration: Option<u64>) {
+        if let Some(building) = self.parts.get_mut(path) {
+            building.part.over = true;
+            building.part.duration = building.part.duration.or(duration);
+        }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        let path = &event.path;
+        self.report.last = event.at;
+        if let Some(cost) = CallCost::of(event, self.prices) {
+            self.round(path).0.spent += &cost;
+            self.report.costs.calls.push(cost);
+        }
+        match &event.body {
+            Body::BrainStart(start) => {
+                if let Some(Segment::Stage(_)) = path.last() {
+                    self.part(path, StageKind::Brain).part.title = Some(start.title.clone());
+                }
+            }
+            Body::BrainMigrated { version, .. } => {
+                self.note(path, format!("it went on with version {version} of its brain"));
+            }
+            Body::BrainComplete { result } => {
+                if path.is_root() {
+                    self.report.ending = Some(Ending::Completed { result: result.clone() });
+                }
+                self.over(path, None);
+            }
+            Body::BrainError(failure) => {
+                if path.is_root() {
+                    self.report.ending = Some(Ending::Failed(failure.clone()));
+                } else {
+                    self.note(path, format!("the brain failed: {}", failure.message));
+                }
+                self.over(path, None);
+            }
+            Body::BrainCancelled { actor, reason, .. } => {
+                if path.is_root() {
+                    self.report.ending = Some(Ending::Cancelled { by: actor.by.clone(), reason: reason.clone() });
+                } else {
+                    self.note(path, "it was cancelled with the run");
+                }
+                self.over(path, None);
+            }
+            Body::BrainPaused { actor, .. } => self.note(path, format!("it was paused{}", by(actor))),
+            Body::BrainResumed { actor, .. } => self.note(path, format!("its pause was lifted{}", by(actor))),
+            Body::StepStart { .. } => _ = self.part(path, StageKind::Step),
+            Body::StepComplete { duration, .. } => self.over(path, Some(*duration)),
+            Body::StepRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
+            Body::StepHeld {} => self.note(path, "it was held at a limit, to run again once there is more"),
+            Body::LoopStart { input, .. } => self.part(path, StageKind::Loop).part.input.clone_from(input),
+            Body::LoopIteration(_) => {
+                self.asking = false;
+                self.round(path);
+            }
+            Body::LoopModelCall { question, .. } => {
+                let is_step = self
+                    .parts
+                    .get(&path.parent().unwrap_or_default())
+                    .is_some_and(|building| building.part.kind == StageKind::Step);
+                self.asking = question.is_some() && !is_step;
+                let round = &mut self.round(path).0;
+                if let Some(question) = question.as_ref().filter(|_| is_step) {
+                    round.question = Some(question.text.clone());
+                }
+            }
+            Body::LoopModelResult { parts, duration, .. } => {
+                if std::mem::take(&mut self.asking) {
+                    self.note(path, format!("a plugin asked the model, which answered: {}", said(parts)));
+                } else {
+                    let round = &mut self.round(path).0;
+                    (round.reason, round.said) = (thought(parts), said(parts));
+                    (round.answered, round.duration) = (true, Some(*duration));
+                }
+            }
+            Body::LoopModelRetry { attempt, error, .. } => {
+                self.note(path, format!("try {} of the model failed: {}", attempt + 1, error.message));
+            }
+            Body::LoopAnswerRefused { message, parts, .. } => {
+                let refused = RefusedAnswer { message: message.clone(), answer: said(parts) };
+                self.round(path).0.refused.push(refused);
+            }
+            Body::LoopToolCall(made) => {
+                let Some(Segment::Call(round, _)) = path.last() else { return };
+                let call = ReportCall {
+                    path: path.clone(),
+                    tool: made.tool.clone(),
+                    arguments: Arc::clone(&made.arguments),
+                    edited: None,
+                    notes: Vec::new(),
+                    result: None,
+                    duration: None,
+                };
+                let looped = path.parent().unwrap_or_default();
+                self.round(&looped.round(round)).1.insert(path.clone(), call);
+            }
+            Body::LoopToolRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
+            Body::LoopToolResult { result, duration, .. } => {
+                if let Some(call) = self.call(path) {
+                    (call.result, call.duration) = (Some(result.clone()), *duration);
+                }
+            }
+            Body::LoopBrainStart { title, .. } => self.note(path, format!("it ran the brain {title}")),
+            Body::LoopBrainComplete { error, .. } => {
+                if let Some(error) = error {
+                    self.note(path, format!("the brain ended in failure: {error}"));
+                }
+            }
+            Body::LoopOutput { output, .. } => self.shown(path, output),
+            Body::LoopTrigger { change: TriggerChange::Set(trigger) } => {
+                self.note(path, format!("it set the trigger {}: {}", trigger.id, trigger.what));
+            }
+            Body::LoopTrigger { change: TriggerChange::Deleted(id) } => {
+                self.note(path, format!("it took the trigger {id} back"));
+            }
+            Body::LoopApprovalRequested { reason, .. } => self.note(path, format!("a person was asked: {reason}")),
+            Body::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
+                if let Some(call) = self.call(path) {
+                    call.edited.clone_from(arguments);
+                }
+                self.note(path, decided(*decision, actor, reason.as_deref()));
+            }
+            Body::LoopApprovalWithdrawn { cause } => self.note(path, format!("the question is void: {cause}")),
+            Body::LoopApprovalExpired {} | Body::BudgetExpired {} => self.note(path, "nobody decided in time"),
+            Body::LoopWait { waits, .. } => {
+                let waits: Vec<_> = waits.iter().map(awaited).collect();
+                self.note(path, format!("it waited for {}", waits.join(" or ")));
+            }
+            Body::LoopResume { cause: ResumeCause::Expired, .. } => self.note(path, "no answer came in time"),
+            Body::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
+                self.note(path, format!("an answer came{}: {payload}", by(actor)));
+            }
+            Body::LoopMessage { text, from, actor, .. } => {
+                let who = match from {
+                    Speaker::Person => actor.by.as_deref().unwrap_or("a person"),
+                    Speaker::Engine => "the engine",
+                };
+                self.note(path, format!("{who} said: {text}"));
+            }
+            Body::LoopMaxIterations { limit } => self.note(path, format!("its limit of {limit} rounds was reached")),
+            Body::LoopLimit { kind, limit, used, unpriced, .. } => self.note(
+                path,
+                match unpriced {
+                    Some(model) => format!("a limit of money cannot be kept, since the cost of {model} is unknown"),
+                    None => format!("a limit was reached: {} of {}", amount(*kind, *used), amount(*kind, *limit)),
+                },
+            ),
+            Body::BudgetRequested { kind, limit, used, .. } => {
+                let (used, limit) = (amount(*kind, *used), amount(*kind, *limit));
+                self.note(path, format!("a person was asked for more: {used} of {limit} are used"));
+            }
+            Body::BudgetDecided { decision, reason, actor, .. } => {
+                self.note(path, decided(*decision, actor, reason.as_deref()));
+            }
+            Body::LoopPluginFailed { plugin, message } => {
+                self.note(path, format!("the plugin {plugin} failed: {message}"));
+            }
+            Body::LoopCompacted { summary, .. } => self.note(
+                path,
+                match summary {
+                    Some(_) => "older messages were summarised for the model from here on",
+                    None => "all messages were sent whole again from here on",
+                },
+            ),
+            Body::LoopComplete { outcome, .. } => {
+                if let Some(building) = self.parts.get_mut(path) {
+                    (building.part.outcome, building.part.over) = (Some(outcome.clone()), true);
+                }
+                if let LoopOutcome::Failed { message, .. } = outcome {
+                    self.note(path, format!("it failed: {message}"));
+                }
+            }
+            Body::RunClaimed { .. }
+            | Body::RunReleased { .. }
+            | Body::ValueRecorded { .. }
+            | Body::LoopToolStart { .. }
+            | Body::LoopExit { .. }
+            | Body::LoopPluginChanged { .. } => {}
+        }
+    }
+
+    fn shown(&mut self, path: &Path, output: &SideOutput) {
+        match output {
+            SideOutput::File(file) => {
+                self.note(path, format!("it wrote the file {}", file.name));
+                let files: &mut Vec<FileOutput> = &mut self.report.files;
+                files.retain(|known| known.name != file.name);
+                files.push(file.clone());
+            }
+            SideOutput::Widget(widget) => self.note(path, format!("it showed: {}", widget.fallback)),
+            SideOutput::Custom(custom) => self.note(path, format!("it showed: {}", custom.fallback)),
+        }
+    }
+}
+
+fn by(actor: &Actor) -> String {
+    actor.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"))
+}
+
+fn decided(decision: Decision, actor: &Actor, reason: Option<&str>) -> String {
+    let decided = match decision {
+        Decision::Approved => "it was approved",
+        Decision::Rejected => "it was refused",
+    };
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{decided}{}{reason}", by(actor))
+}
+
+fn retried(attempt: u32, message: &str) -> String {
+    format!("try {} failed, and it was tried again: {message}", attempt + 1)
+}
+
+fn awaited(wait: &WaitSpec) -> String {
+    match (&wait.prompt, wait.identifier.as_str()) {
+        (Some(prompt), _) => prompt.clone(),
+        (None, "") => wait.webhook.clone(),
+        (None, identifier) => format!("{} {identifier}", wait.webhook),
+    }
+}
+
+fn amount(kind: LimitKind, number: u64) -> String {
+    match kind {
+        LimitKind::Tokens => format!("{number} tokens"),
+        LimitKind::Money => format!("{} of money", Money::of_nanos(number)),
+        LimitKind::Rounds => format!("{number} rounds"),
+        LimitKind::Time => format!("{} s", number / 1_000_000),
+        LimitKind::Failures => format!("{number} failures in a row"),
+    }
+}
+
+/// Returns what an answer says.
+fn said(parts: &[Part]) -> String {
+    texts(parts, |part| match part {
+        Part::Text { text } => Some(text),
+        Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+    })
+}
+
+/// Returns what the model thought, as far as it is shown.
+fn thought(parts: &[Part]) -> String {
+    texts(parts, |part| match part {
+        Part::Reasoning { text, .. } => Some(text),
+        Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+    })
+}
+
+fn texts<'p>(parts: &'p [Part], text: impl Fn(&'p Part) -> Option<&'p String>) -> String {
+    let texts: Vec<_> = parts.iter().filter_map(text).map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
+    texts.join("\n\n")
+}

@@ -1,0 +1,143 @@
+//! The report of a run: what it has of decisions, calls, people, and what came of them.
+
+use std::time::Duration;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::projection::{Ending, RunReport};
+use positronic_core::record::{Actor, EndReason, PriceTable, SignalKind, ToolResult, Usage};
+use positronic_core::testing::Story;
+use serde_json::json;
+
+use crate::support::{Board, Job, Journal, Play, ShopBuilder, ShopLoop, ShopTool, path, worker, workshop};
+
+fn report(story: &Story) -> RunReport {
+    let table =
+        json!({"as_of": "2026-01-01", "currency": "EUR", "prices": {"scripted/*": {"input": 1000, "output": 2000}}});
+    let prices: PriceTable = serde_json::from_value(table).unwrap();
+    RunReport::of(story.log().iter().map(|event| &**event), &prices).unwrap()
+}
+
+fn spent(reply: Reply) -> Reply {
+    reply.usage(Usage { input: 100, output: 20, ..Usage::default() })
+}
+
+fn clerk() -> Brain<(), String, Journal> {
+    brain("Clerk")
+        .services::<Journal>()
+        .state(String::new())
+        .r#loop("Look", |cx| cx.system("Look.").input("Is it there?"))
+}
+
+/// Counts with a model, then decides; its tools fail in passing, ask a person, show things and run a brain.
+fn office(journal: &Journal) -> Brain<(), Board> {
+    let tools = |config: ShopLoop| {
+        config
+            .decisions()
+            .tools([
+                worker("gated", |t| t.requires_approval("it is dangerous")),
+                worker("finish", ShopBuilder::exit),
+                ShopTool::new("flaky", |t| {
+                    t.idempotent().execute(async |Job { id, .. }, cx| match cx.services.count() {
+                        1 => Err(Error::transient("the line is busy")),
+                        _ => {
+                            cx.save_file("note.md", "text/markdown", "# Note\n").await?;
+                            cx.display_widget("note", &id, format!("a note on {id}"))?;
+                            Ok("through")
+                        }
+                    })
+                }),
+            ])
+            .brain("clerk", clerk(), |b| b.description("Looks"))
+    };
+    brain("Office")
+        .services::<Journal>()
+        .step("Count", async |cx| {
+            cx.model().ask("How many?").await?;
+            Ok(Board::default())
+        })
+        .r#loop("Work", move |cx| tools(cx.system("Do the jobs.").input("begin")))
+        .brain("Check", clerk(), |_| (), |board, _| board)
+        .bind(journal.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_tells_every_step_with_its_reason_and_what_came_of_it() {
+    let journal = Journal::default();
+    let play = Play::new(
+        [
+            Reply::text("Seven."),
+            Reply::text("I would rather talk."),
+            Reply::decision("It is due.", "flaky", json!({ "id": "a" })),
+            Reply::decision("It is needed.", "gated", json!({ "id": "b" })),
+            Reply::decision("Somebody has to look.", "clerk", json!({})),
+            Reply::text("It is there."),
+            Reply::decision("All is done.", "finish", json!({ "id": "end" })),
+            Reply::text("It still is."),
+        ]
+        .map(spent),
+    );
+    let run = play.start(&office(&journal), ()).await;
+    run.settled().await;
+    let edited = SignalKind::Approve { call: path("Work/1.0"), arguments: Some(json!({ "id": "c" })) };
+    run.signal(edited, Actor::builder().by("ann").build()).await.unwrap();
+    let story = play.story(&run).await;
+
+    let report = report(&story);
+
+    assert_eq!(report.rounds().count(), 6);
+    assert_eq!(report.costs.total().known.to_string(), "1.12");
+    insta::assert_json_snapshot!(json!({ "parts": report.parts, "files": report.files }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_fails_for_want_of_a_decision_is_reported_with_all_that_was_answered() {
+    let journal = Journal::default();
+    let play = Play::new(["no", "No", "NO", "nothing"].map(Reply::text));
+    let brain = workshop(&journal, |config| config.decisions().tools([worker("finish", ShopBuilder::exit)]));
+
+    let report = report(&play.run(&brain, ()).await);
+
+    let [round] = report.parts[0].rounds.as_slice() else { panic!("{report:?}") };
+    assert_eq!(round.refused.iter().map(|one| one.answer.as_str()).collect::<Vec<_>>(), ["no", "No", "NO", "nothing"]);
+    assert!(!round.answered && round.calls.is_empty());
+    assert!(matches!(&report.ending, Some(Ending::Failed(failure)) if failure.code == EndReason::Decision));
+    assert_eq!(report.parts[0].notes.len(), 1, "{:?}", report.parts[0].notes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_or_was_cancelled_is_reported_as_far_as_it_came() {
+    let journal = Journal::default();
+    let play = Play::new([Reply::call("gated", json!({ "id": "a" }))]);
+    let run = play.start(&workshop(&journal, crate::support::tools), ()).await;
+    run.settled().await;
+
+    let waiting = report(&play.story(&run).await);
+    run.signal(SignalKind::Cancel { reason: Some("too late".to_owned()) }, Actor::builder().by("ann").build())
+        .await
+        .unwrap();
+    let cancelled = report(&play.story(&run).await);
+
+    let call = waiting.calls().next().unwrap();
+    assert_eq!((&waiting.ending, &call.result, waiting.parts[0].over), (&None, &None, false));
+    assert_eq!(call.notes, ["a person was asked: it is dangerous"]);
+    let ending = Ending::Cancelled { by: Some("ann".to_owned()), reason: Some("too late".to_owned()) };
+    assert_eq!((&cancelled.ending, cancelled.parts[0].over), (&Some(ending), true));
+    let result = &cancelled.calls().next().unwrap().result;
+    assert!(matches!(result, Some(ToolResult::Interrupted { .. } | ToolResult::Skipped { .. })), "{result:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_failures_of_a_model_are_noted_where_they_happened() {
+    let journal = Journal::default();
+    let busy = positronic_core::record::ModelError::new(positronic_core::record::ModelErrorKind::Server, "busy");
+    let replies = [Reply::error(busy), Reply::call("safe", json!({ "id": "a" })).after(Duration::from_secs(2))];
+    let play = Play::of(ScriptedModel::new(replies), true);
+
+    let story = play.test.run(workshop(&journal, |config| crate::support::tools(config).max_iterations(1)), ()).await;
+
+    let report = report(&story);
+    assert_eq!(report.parts[0].notes, ["its limit of 1 rounds was reached"]);
+    assert_eq!(report.parts[0].rounds[0].notes, ["try 1 of the model failed: busy"]);
+    assert_eq!(report.parts[0].rounds[0].duration, Some(2_000_000));
+}
