@@ -89,6 +89,8 @@ pub(crate) enum Failure {
     NoModel { brain: String },
     #[error("`{model}` has answered in the run `{run}`, and a recording does not go on in its place")]
     OtherModel { run: RunId, model: String },
+    #[error("the cassette {name} answers for its own `{option}` alone, and no model is here to answer for another one")]
+    OtherOption { name: String, option: String, recorded: String },
     #[error("there is no endpoint that could answer as `{model}`")]
     NoEndpoint { model: String },
     #[error("there is nothing to record: no model is configured")]
@@ -188,6 +190,7 @@ impl Failure {
             | Self::Misused { .. } => Exit::Usage,
             Self::NoModel { .. }
             | Self::OtherModel { .. }
+            | Self::OtherOption { .. }
             | Self::NoEndpoint { .. }
             | Self::NothingToRecord
             | Self::Model { .. }
@@ -228,6 +231,10 @@ impl Failure {
             Self::NoEndpoint { .. } => vec![
                 "set OPENAI_API_KEY or OPENAI_BASE_URL".to_owned(),
                 "without `--model`, a bundled cassette answers where there is one".to_owned(),
+            ],
+            Self::OtherOption { recorded, .. } => vec![
+                format!("its own is: {recorded}"),
+                "set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind".to_owned(),
             ],
             Self::OtherModel { .. } => {
                 vec!["set OPENAI_API_KEY or OPENAI_BASE_URL, as when the run began".to_owned()]

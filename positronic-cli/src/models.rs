@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::ValueEnum as _;
 use futures::future::BoxFuture;
 use positronic_core::model::cassette::{Cassette, CassetteError, Header};
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
@@ -15,11 +16,12 @@ use positronic_core::record::{
 use positronic_core::runner::Runner;
 use serde_json::Value;
 
-use crate::cli::ModelArgs;
+use crate::cli::{DecisionArg, ModelArgs};
 use crate::failure::Failure;
 use crate::kept::{Kept, Store};
 use crate::prices::given;
 use crate::project::{Entry, Project};
+use crate::rewind::answers_for;
 use crate::settings::Settings;
 
 /// The model where nothing names one and OpenAI's own endpoint is asked.
@@ -89,6 +91,8 @@ impl fmt::Debug for SharedModel {
 #[derive(Debug)]
 pub(crate) struct Playing {
     cassette: Cassette,
+    /// Which one it is, as errors say it.
+    name: String,
     what: String,
     advice: &'static str,
 }
@@ -144,13 +148,13 @@ pub(crate) fn cassette(
         let name = path.display().to_string();
         let what = format!("playing the cassette {name}");
         let cassette = Cassette::load(path).map_err(|error| Failure::Cassette {
-            name,
+            name: name.clone(),
             message: match error {
                 CassetteError::File { source, .. } => source.to_string(),
                 other => other.to_string(),
             },
         })?;
-        return Ok(Some(Playing { cassette, what, advice: "" }));
+        return Ok(Some(Playing { cassette, name, what, advice: "" }));
     }
     let answers = settings.has_endpoint() || project.models.iter().any(|(tier, _)| *tier == Tier::Normal);
     let Some(text) = entry.cassette.filter(|_| !answers && wanted.model.model.is_none() && wanted.record.is_none())
@@ -158,11 +162,12 @@ pub(crate) fn cassette(
         return Ok(None);
     };
     let title = &entry.plan.title;
-    let cassette = Cassette::replay(text)
-        .map_err(|error| Failure::Cassette { name: format!("of `{title}`"), message: error.to_string() })?;
+    let name = format!("of `{title}`");
+    let cassette =
+        Cassette::replay(text).map_err(|error| Failure::Cassette { name: name.clone(), message: error.to_string() })?;
     let what = format!("no key set: playing the bundled cassette of `{title}`");
     let advice = "; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint";
-    Ok(Some(Playing { cassette, what, advice }))
+    Ok(Some(Playing { cassette, name, what, advice }))
 }
 
 /// Chooses the models: the cassette that is played, the project's own models, or the endpoint.
@@ -175,8 +180,20 @@ pub(crate) fn choose(
     settings: &Settings,
 ) -> Result<Models, Failure> {
     let prices = given(wanted.model.prices.as_deref(), settings)?;
+    if wanted.model.decisions.is_some() && !settings.has_endpoint() {
+        return Err(Failure::Misused {
+            message: "--decisions says how an endpoint is asked, and there is none".to_owned(),
+            hint: "set OPENAI_API_KEY or OPENAI_BASE_URL, or leave it out".to_owned(),
+        });
+    }
     let models = match playing {
-        Some(playing) => play(playing),
+        Some(playing) => {
+            // A run that is gone on with has its options in its log, where they are looked at.
+            if !options.is_null() {
+                answers_for(playing.cassette.header(), options, || playing.name.clone())?;
+            }
+            play(playing)
+        }
         None => asked(project, entry, wanted, options, settings)?,
     };
     Ok(Models { prices, ..models })
@@ -195,7 +212,7 @@ fn asked(
         |tier: Tier| project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model));
     let (normal, high) = match own(Tier::Normal).filter(|_| name.is_none()) {
         Some(normal) => (normal, own(Tier::High)),
-        None if settings.has_endpoint() => (endpoint(name.as_deref(), settings)?, None),
+        None if settings.has_endpoint() => (endpoint(wanted.model, settings)?, None),
         None if wanted.record.is_some() => return Err(Failure::NothingToRecord),
         None if name.is_some() => return Err(Failure::NoEndpoint { model: name.clone().unwrap_or_default() }),
         None if has_loop(&entry.plan) => return Err(Failure::NoModel { brain: entry.plan.title.clone() }),
@@ -207,7 +224,7 @@ fn asked(
     }
 }
 
-fn play(Playing { cassette, what, advice }: Playing) -> Models {
+fn play(Playing { cassette, what, advice, .. }: Playing) -> Models {
     let note = cassette.header().note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let notice = format!("{what}{note}{advice}");
     let cassette = Arc::new(cassette);
@@ -304,8 +321,8 @@ impl Model for NoModel {
 }
 
 /// Makes the adapter of the endpoint that the environment names.
-fn endpoint(name: Option<&str>, settings: &Settings) -> Result<Arc<dyn Model>, Failure> {
-    let name = name.or(settings.model.as_deref());
+fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dyn Model>, Failure> {
+    let name = wanted.model.as_deref().or(settings.model.as_deref());
     let name = match (name, &settings.base_url) {
         (Some(name), _) => name,
         (None, None) => DEFAULT_MODEL,
@@ -318,7 +335,19 @@ fn endpoint(name: Option<&str>, settings: &Settings) -> Result<Arc<dyn Model>, F
         Some(name) => (name, true),
         None => (name.strip_prefix("openai/").filter(|_| settings.base_url.is_none()).unwrap_or(name), false),
     };
-    let config = OpenAiConfig::builder().api_key(settings.api_key.clone().unwrap_or_default()).model(name);
+    let decisions = match (wanted.decisions, &settings.decisions) {
+        (Some(form), _) => form.into(),
+        (None, Some(written)) => DecisionArg::from_str(written, true)
+            .map_err(|_| {
+                let message =
+                    format!("POSITRONIC_DECISIONS is `{written}`, which is neither schema, grammar nor plain");
+                Failure::Model { message }
+            })?
+            .into(),
+        (None, None) => DecisionForm::default(),
+    };
+    let key = settings.api_key.clone().unwrap_or_default();
+    let config = OpenAiConfig::builder().api_key(key).model(name).decisions(decisions);
     let config = match &settings.base_url {
         Some(url) => config.base_url(url.clone()).build(),
         None => config.build(),
@@ -335,9 +364,41 @@ fn endpoint(name: Option<&str>, settings: &Settings) -> Result<Arc<dyn Model>, F
 mod tests {
     use positronic_core::model::NoDeltas;
     use positronic_core::model::scripted::{Reply, ScriptedModel};
-    use positronic_core::record::{Settings, Transcript};
+    use positronic_core::record::Transcript;
 
     use super::*;
+
+    fn form(decisions: Option<DecisionArg>, settings: &Settings) -> Result<DecisionForm, String> {
+        let agent = positronic_core::dsl::brain("Agent");
+        let project = Project::new().brain(agent);
+        let model = ModelArgs { decisions, ..ModelArgs::default() };
+        let wanted = Wanted { model: &model, record: None };
+        let models = choose(&project, &project.brains[0], wanted, &Value::Null, None, settings);
+        models.map(|models| models.normal.decision_form()).map_err(|failure| failure.prose())
+    }
+
+    #[test]
+    fn an_endpoint_is_asked_for_decisions_as_the_command_line_or_the_environment_says() {
+        let local = |decisions: Option<&str>| Settings {
+            base_url: Some("http://127.0.0.1:4030/v1".to_owned()),
+            model: Some("smollm2".to_owned()),
+            decisions: decisions.map(str::to_owned),
+            ..Settings::default()
+        };
+
+        assert_eq!(form(None, &local(None)), Ok(DecisionForm::Schema));
+        assert_eq!(form(None, &local(Some("Plain"))), Ok(DecisionForm::Plain));
+        assert_eq!(form(Some(DecisionArg::Grammar), &local(Some("plain"))), Ok(DecisionForm::Grammar));
+        assert_eq!(
+            form(None, &local(Some("json"))).unwrap_err(),
+            "error: the model cannot be used: POSITRONIC_DECISIONS is `json`, which is neither schema, grammar nor plain\n"
+        );
+        let nobody = form(Some(DecisionArg::Plain), &Settings::default()).unwrap_err();
+        assert!(
+            nobody.starts_with("error: --decisions says how an endpoint is asked, and there is none\n"),
+            "{nobody}"
+        );
+    }
 
     #[tokio::test]
     async fn a_recording_asks_the_model_of_each_tier() {
@@ -350,7 +411,7 @@ mod tests {
             context: [].into(),
             tools: Arc::default(),
             messages: Transcript::default(),
-            settings: Arc::new(Settings { tier, ..Settings::default() }),
+            settings: Arc::new(positronic_core::record::Settings { tier, ..Default::default() }),
         };
 
         assert_eq!(both.call(&request(Tier::High), &NoDeltas).await.unwrap().text(), "high");

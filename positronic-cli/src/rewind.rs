@@ -2,15 +2,21 @@
 
 use std::sync::Arc;
 
-use positronic_core::model::cassette::{Cassette, Pending};
+use positronic_core::model::cassette::{Cassette, Header, Pending};
 use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::projection::request_for;
 use positronic_core::record::{Body, CODE, Event, RunId, Seq};
 use positronic_core::store::StoreError;
 
+use serde_json::Value;
+
 use crate::answers::REPLY;
+use crate::display::text::{shorten, value_line};
 use crate::failure::Failure;
 use crate::kept::Kept;
+
+/// How much is said of the option that a cassette answers for.
+const RECORDED: usize = 200;
 
 /// Winds a cassette on over the log of a run, if there is one. A run that another model has answered is refused: what a
 /// cassette says would stand in it as what that model says.
@@ -21,6 +27,9 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
     };
     if let Some(model) = answered_by_another(&log, &cassette.name()) {
         return Err(Failure::OtherModel { run: run.clone(), model });
+    }
+    if let Some(Body::BrainStart(start)) = log.first().map(|event| &event.body) {
+        answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))?;
     }
     // What was said before it is a part of what it has asked.
     let history = kept.control().history(run).await?;
@@ -55,6 +64,18 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
         }
     }
     Ok(())
+}
+
+/// Refuses options for which a cassette does not answer.
+pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() -> String) -> Result<(), Failure> {
+    match header.unanswered(options) {
+        None => Ok(()),
+        Some((option, recorded)) => Err(Failure::OtherOption {
+            name: name(),
+            option: option.to_owned(),
+            recorded: shorten(&value_line(recorded, true), RECORDED, true),
+        }),
+    }
 }
 
 /// Returns the model that has answered, where it was no cassette and none of this name.

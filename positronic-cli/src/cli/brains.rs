@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use positronic_core::record::{AskMore, Budget, Money, OnLimit};
+use positronic_core::record::{AskMore, Budget, DecisionForm, Money, OnLimit};
 
 use super::values::{money, name, time};
 
@@ -59,6 +59,8 @@ Environment:
   OPENAI_MODEL      the model where --model names none
   POSITRONIC_STORE  where runs are kept, where --store names no file
   POSITRONIC_PRICES what models cost, where --prices names no file
+  POSITRONIC_DECISIONS
+                    how an endpoint is asked for decisions, where --decisions names no form
   NO_COLOR          no colours
 
 Without a key and an address, the brain's own cassette is played.";
@@ -95,10 +97,35 @@ pub(crate) struct ModelArgs {
     /// Plays a recording instead of asking a model
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,
+    /// How an endpoint is asked for decisions, by brains that want them; the environment's POSITRONIC_DECISIONS, else schema,
+    /// where nothing is said
+    #[arg(long, value_name = "FORM", value_enum, conflicts_with = "cassette")]
+    pub(crate) decisions: Option<DecisionArg>,
     /// What models cost, as TOML or JSON, for the run's cost and its limits of money; the environment's POSITRONIC_PRICES
     /// where nothing is said
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
+}
+
+/// How an endpoint is asked for decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DecisionArg {
+    /// As a structured output format, which most endpoints take
+    Schema,
+    /// As one that says which input belongs to which action, for llama.cpp and vLLM
+    Grammar,
+    /// In words alone, for endpoints that have no structured output
+    Plain,
+}
+
+impl From<DecisionArg> for DecisionForm {
+    fn from(form: DecisionArg) -> Self {
+        match form {
+            DecisionArg::Schema => Self::Schema,
+            DecisionArg::Grammar => Self::Grammar,
+            DecisionArg::Plain => Self::Plain,
+        }
+    }
 }
 
 /// What a run may use, whatever its brain says.

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     ApproveArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs,
-    ImportArgs, InboxArgs, ListArgs, NewArgs, PruneArgs, RejectArgs, RunArgs, RunByArgs, RunsArgs, SendArgs, ShowArgs,
-    StateArgs, TriggersArgs, WatchArgs, WorkArgs,
+    ImportArgs, InboxArgs, ListArgs, NewArgs, PruneArgs, RejectArgs, ReportArgs, RunArgs, RunByArgs, RunsArgs,
+    SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::failure::EXIT_CODES;
 
@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Cancel(CancelArgs),
     /// Shows a run's state, and the next request to the model, as of an event
     State(StateArgs),
+    /// Writes a run down: its steps with their reasons, its files, tokens and cost
+    Report(ReportArgs),
     /// Makes a new run that shares another one's past and may be other from there on
     Fork(ForkArgs),
     /// Compares two runs: where they part, and what they come to

@@ -7,11 +7,11 @@ mod signals;
 mod talks;
 mod values;
 
-pub(crate) use brains::{ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
+pub(crate) use brains::{DecisionArg, ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
 pub(crate) use command::{Cli, Color, Command, Where};
 pub(crate) use runs::{
-    DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RunsArgs, StateArgs,
-    TriggersArgs, WatchArgs,
+    DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, ReportArgs, RunsArgs,
+    StateArgs, TriggersArgs, WatchArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
 pub(crate) use talks::{

@@ -108,6 +108,25 @@ pub(crate) struct StateArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The run
+    pub(crate) run: String,
+    /// The file; stdout where none is named, and for `-`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replaces the file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The prices that its cost is reckoned with, as TOML or JSON; the environment's POSITRONIC_PRICES, or a small table of
+    /// March 2026, where nothing is said
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
+    /// Writes JSON in place of Markdown
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 #[command(group = ArgGroup::new("from").required(true).args(["at", "stage"]))]
 pub(crate) struct ForkArgs {
     /// The run

@@ -19,6 +19,9 @@ mod list;
 mod new;
 mod outcome;
 mod prune;
+mod report;
+#[cfg(test)]
+mod report_tests;
 mod run;
 mod runs;
 mod runtime;
@@ -46,6 +49,7 @@ pub(crate) use list::list;
 pub(crate) use new::new;
 pub(crate) use outcome::{ended, left_by};
 pub(crate) use prune::prune;
+pub(crate) use report::report;
 pub(crate) use run::{refused as started, run};
 pub(crate) use runs::runs;
 use runtime::block_on;

@@ -8,10 +8,8 @@ use positronic_core::record::{CallState, Output, OutputKind, PromptState, ToolOu
 
 use super::Answered;
 use crate::display::figures::{duration, size};
-use crate::display::text::{one_line, sanitise, shorten};
-
-/// How much of a call's arguments and of its result is written.
-const DETAIL: usize = 200;
+use crate::display::text::{one_line, sanitise};
+use crate::markdown::code;
 
 pub(super) fn markdown(id: &str, prompts: &[Answered<'_>]) -> String {
     let mut text = format!("# Conversation {}\n", one_line(id, true));
@@ -91,30 +89,4 @@ fn call(tool: &ToolOutput, took: Option<u64>) -> String {
         (None, _) => "is not over".to_owned(),
     };
     format!("{} {}{with} → {came}{took}", code(&tool.tool), code(&arguments))
-}
-
-/// Writes a text as code, whatever backticks there are in it.
-fn code(text: &str) -> String {
-    let text = shorten(&one_line(text, true), DETAIL, true);
-    let mut longest = 0;
-    let mut run = 0;
-    for letter in text.chars() {
-        run = if letter == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat(longest + 1);
-    let pad = if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
-    format!("{fence}{pad}{text}{pad}{fence}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn code_holds_whatever_backticks() {
-        assert_eq!(code("a"), "`a`");
-        assert_eq!(code("a `b` ``c``"), "``` a `b` ``c`` ```");
-        assert_eq!(code(""), "`  `");
-    }
 }

@@ -1,0 +1,49 @@
+//! `positronic report`: a run written down, as Markdown or JSON.
+
+use positronic_core::projection::RunReport;
+use positronic_core::record::Seq;
+
+use super::block_on;
+use super::conversations::refuse_known;
+use crate::cli::ReportArgs;
+use crate::failure::{Exit, Failure};
+use crate::find::find;
+use crate::kept::Kept;
+use crate::report::markdown;
+use crate::ui::Ui;
+use crate::whole::replace;
+
+pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
+    refuse_known(to_file, args.force)?;
+    let prices = crate::prices::prices(args.prices.as_deref(), &ui.settings)?;
+    let kept = Kept::look(ui)?;
+    let (row, log) = block_on(async {
+        let row = find(&kept, &args.run, ui).await?;
+        let log = kept.control().events(&row.run, Seq(0)).await?;
+        Ok::<_, Failure>((row, log))
+    })?;
+    let report = RunReport::of(log.iter().map(|event| &**event), &prices)
+        .ok_or_else(|| Failure::store(format!("the log of {} does not begin with a brain", row.run)))?;
+    let Some(file) = to_file else {
+        if args.json {
+            ui.document(&serde_json::json!({"run": row, "report": report}))?;
+        } else {
+            ui.tell(&markdown(&report, &row))?;
+        }
+        return Ok(Exit::Done);
+    };
+    let text = if args.json {
+        let document = serde_json::json!({"run": row, "report": report});
+        serde_json::to_string_pretty(&document).map_err(Failure::store)? + "\n"
+    } else {
+        markdown(&report, &row)
+    };
+    replace(file, &text).map_err(|source| Failure::File {
+        path: file.to_owned(),
+        doing: "cannot be written",
+        source,
+    })?;
+    ui.tell(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
+    Ok(Exit::Done)
+}

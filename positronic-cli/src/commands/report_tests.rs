@@ -1,0 +1,120 @@
+//! `positronic report`, over a store's file.
+
+use std::sync::Arc;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Tier, Usage};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::kept_tests::Desk;
+use crate::project::Project;
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Wish {
+    /// What is wanted
+    goal: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Say {
+    text: String,
+}
+
+/// Whatever is in it stands in a report as it is.
+const ODD: &str = "# Not a heading\n- no item <script>alert(1)</script> [no](link) `code` ```\n| a | b |\u{1b}[2J";
+
+fn odd() -> Brain<Wish, Vec<String>> {
+    brain("Odd *brain*").options::<Wish>().state(Vec::new()).r#loop("Work", |cx| {
+        cx.system("Work.")
+            .input(&cx.options.goal)
+            .max_iterations(4)
+            .tool("echo", |t| t.execute(async |Say { text }, _| Ok(text)))
+            .tool("fail", |t| t.execute(async |Say { text }, _| Err::<(), _>(Error::new(text))))
+            .tool("pay", |t| t.requires_approval("it costs `money`").execute(async |Say { text }, _| Ok(text)))
+    })
+}
+
+fn project(replies: impl IntoIterator<Item = Reply>) -> Project {
+    Project::new().brain(odd()).model(Tier::Normal, Arc::new(ScriptedModel::new(replies)))
+}
+
+/// Leaves out when the run began, and how long things took.
+fn timeless(report: &str) -> String {
+    let line = |line: &str| match line.split_once("- Began: ") {
+        Some(_) => "- Began: [then]".to_owned(),
+        None => line.replace(", 0 ms", "").replace(", 1 ms", ""),
+    };
+    report.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn whatever_stands_in_a_run_stands_in_its_report_as_it_is() {
+    let desk = Desk::new();
+    let usage = Usage { input: 1_200, output: 30, ..Usage::default() };
+    let project = project([
+        Reply::calls([("echo", json!({ "text": ODD })), ("fail", json!({ "text": ODD }))]).usage(usage),
+        Reply::call("echo", json!({ "text": "x".repeat(6_000) })),
+        Reply::call("no such\ntool `at` all", json!({})),
+        Reply::text(ODD),
+    ]);
+    let goal = format!("goal={ODD}");
+    desk.call(&project, &["run", "odd", "--id", "odd", "-o", &goal]);
+
+    let report = desk.call(&Project::new(), &["report", "odd"]);
+
+    assert_eq!((report.code, report.err.as_str()), (0, ""));
+    assert!(!report.out.contains('\u{1b}'), "{}", report.out);
+    insta::assert_snapshot!("odd", timeless(&report.out.replace(&"x".repeat(4_000), "[4,000 x]")));
+}
+
+#[test]
+fn a_run_that_waits_fails_or_was_cancelled_has_a_report() {
+    let desk = Desk::new();
+    let pays = || project([Reply::call("pay", json!({ "text": "ann" }))]);
+    desk.call(&pays(), &["run", "odd", "--id", "waits", "-o", "goal=Pay"]);
+    let waiting = desk.call(&Project::new(), &["report", "waits"]).out;
+    desk.call(&Project::new(), &["cancel", "waits", "--reason", "too *late*"]);
+    let cancelled = desk.call(&Project::new(), &["report", "waits"]).out;
+    desk.call(&project([]), &["run", "odd", "--id", "fails", "-o", "goal=Fail"]);
+    let failed = desk.call(&Project::new(), &["report", "fails"]).out;
+
+    let outcome = |report: &str| report.lines().find(|line| line.starts_with("- Outcome")).unwrap().to_owned();
+    assert!(outcome(&waiting).starts_with("- Outcome: **not over**, waiting: "), "{waiting}");
+    assert!(waiting.contains("- a person was asked: it costs \\`money\\`\n- it is not over\n"), "{waiting}");
+    assert_eq!(outcome(&cancelled), "- Outcome: **cancelled** by ann: too \\*late\\*");
+    assert!(outcome(&failed).starts_with("- Outcome: **failed**: the model of the loop"), "{failed}");
+    assert!(failed.contains("#### 1. no answer yet"), "{failed}");
+}
+
+#[test]
+fn a_report_is_written_into_a_file_and_replaces_none_unasked() {
+    let desk = Desk::new();
+    let priced =
+        json!({"as_of": "2026-01-01", "currency": "EUR", "prices": {"scripted/*": {"input": 1000, "output": 0}}});
+    let prices = desk.path("prices.json");
+    std::fs::write(&prices, priced.to_string()).unwrap();
+    let usage = Usage { input: 1_200, output: 30, ..Usage::default() };
+    desk.call(&project([Reply::text("Done.").usage(usage)]), &["run", "odd", "--id", "done", "-o", "goal=Do"]);
+
+    let file = desk.path("run.md");
+    let written = desk.call(&Project::new(), &["report", "done", "--out", &file, "--prices", &prices]);
+    let again = desk.call(&Project::new(), &["report", "done", "--out", &file]);
+    let forced = desk.call(&Project::new(), &["report", "done", "--out", &file, "--force", "--json"]);
+
+    assert_eq!((written.code, written.out.as_str()), (0, "wrote the report of the run done to desk/run.md\n"));
+    assert_eq!(
+        (again.code, again.err.as_str()),
+        (2, "error: desk/run.md is there already\n  name another file, or say --force to replace it\n")
+    );
+    assert_eq!(forced.code, 0);
+    let document: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(document["report"]["parts"][0]["rounds"][0]["said"], "Done.");
+    let text = desk.call(&Project::new(), &["report", "done", "--prices", &prices]).out;
+    assert!(text.contains("- Used: 1,200 tokens in, 30 out\n- Cost: 1.2 EUR, by the prices of 2026-01-01\n"), "{text}");
+    assert!(text.contains("- 1,200 tokens in, 30 out; cost 1.2 EUR\n"), "{text}");
+    let unknown = desk.refused(&["report", "nobody"]);
+    assert!(unknown.starts_with("2\nerror: there is no run `nobody`"), "{unknown}");
+}

@@ -1,0 +1,129 @@
+//! Markdown of what a model, a tool or a person wrote: whatever signs are in it, it is shown as it is and marks up nothing.
+
+use std::fmt::Write as _;
+
+use crate::display::figures::count;
+use crate::display::text::{one_line, sanitise, shorten, width};
+
+/// How many columns of a text are written within a line.
+const DETAIL: usize = 200;
+
+/// How much of a text is written in a block of its own.
+const LINES: usize = 60;
+const CHARACTERS: usize = 4_000;
+
+/// Writes a text within a line as code, whatever backticks there are in it.
+pub(crate) fn code(text: &str) -> String {
+    let text = shorten(&one_line(text, true), DETAIL, true);
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// Says whether a text is written whole within a line.
+pub(crate) fn fits_in_line(text: &str) -> bool {
+    !text.contains('\n') && width(text) <= DETAIL
+}
+
+/// Writes a text as a block of code, each line behind `indent`. A long one is cut, which is said below it.
+pub(crate) fn block(out: &mut String, text: &str, indent: &str) {
+    let text = sanitise(text.trim_end_matches('\n'), true);
+    let lines = text.split('\n').take(LINES).map(str::len).sum::<usize>() + LINES.min(text.split('\n').count()) - 1;
+    let end = text.char_indices().nth(CHARACTERS).map_or(text.len(), |(end, _)| end).min(lines);
+    let shown = text.get(..end).unwrap_or_default();
+    let fence = "`".repeat(longest_run(shown).max(2) + 1);
+    _ = writeln!(out, "{indent}{fence}");
+    for line in shown.split('\n') {
+        _ = writeln!(out, "{}", format!("{indent}{line}").trim_end());
+    }
+    _ = writeln!(out, "{indent}{fence}");
+    if end < text.len() {
+        let all = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        _ = write!(out, "\n{indent}*Cut: it has {} characters.*\n", count(all));
+    }
+}
+
+/// Writes a text as a quotation, each line behind `indent`.
+pub(crate) fn quoted(out: &mut String, text: &str, indent: &str) {
+    for line in sanitise(text.trim(), true).lines() {
+        _ = writeln!(out, "{}", format!("{indent}> {}", escaped(line.trim())).trim_end());
+    }
+}
+
+/// Writes a text within a line, without the meaning that its signs have in Markdown and HTML.
+pub(crate) fn escaped(text: &str) -> String {
+    let text = one_line(text, true);
+    let mut safe = String::with_capacity(text.len());
+    let letters: Vec<char> = text.chars().collect();
+    let is_word =
+        |place: Option<usize>| place.and_then(|place| letters.get(place)).is_some_and(|l| l.is_alphanumeric());
+    let number = letters.iter().take_while(|letter| letter.is_ascii_digit()).count();
+    for (place, letter) in letters.iter().enumerate() {
+        let marks = match letter {
+            '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '|' | '~' => true,
+            // Within a word it marks nothing.
+            '_' => !(is_word(place.checked_sub(1)) && is_word(Some(place + 1))),
+            // These begin headings and lists.
+            '#' | '-' | '+' | '=' => place == 0,
+            '.' | ')' => place > 0 && place == number && letters.get(place + 1).is_none_or(|next| *next == ' '),
+            _ => false,
+        };
+        if marks {
+            safe.push('\\');
+        }
+        safe.push(*letter);
+    }
+    safe
+}
+
+fn longest_run(text: &str) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for letter in text.chars() {
+        run = if letter == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_holds_whatever_backticks() {
+        assert_eq!(code("a"), "`a`");
+        assert_eq!(code("a `b` ``c``"), "``` a `b` ``c`` ```");
+        assert_eq!(code(""), "`  `");
+    }
+
+    #[test]
+    fn a_block_holds_whatever_fences_and_says_what_it_cuts() {
+        let mut out = String::new();
+        block(&mut out, "```\n<b>\u{1b}[2J\n````", "  ");
+        assert_eq!(out, "  `````\n  ```\n  <b>␛[2J\n  ````\n  `````\n");
+
+        out.clear();
+        block(&mut out, &"é".repeat(5_000), "");
+        assert_eq!(out, format!("```\n{}\n```\n\n*Cut: it has 5,000 characters.*\n", "é".repeat(4_000)));
+
+        out.clear();
+        block(&mut out, &"a\n".repeat(61), "");
+        assert!(out.starts_with("```\na\n") && out.lines().filter(|line| *line == "a").count() == 60, "{out}");
+        assert!(out.ends_with("*Cut: it has 121 characters.*\n"), "{out}");
+    }
+
+    #[test]
+    fn a_text_marks_up_nothing() {
+        assert_eq!(
+            escaped("# no *heading* <script> [a](b) `c` &amp; x|y"),
+            r"\# no \*heading\* \<script\> \[a\](b) \`c\` \&amp; x\|y"
+        );
+        assert_eq!(escaped("1. run_code and _b_, 2. c"), r"1\. run_code and \_b\_, 2. c");
+        assert_eq!(escaped("1.2 EUR"), "1.2 EUR");
+        assert_eq!(escaped("- a\n- b"), r"\- a ⏎ - b");
+
+        let mut out = String::new();
+        quoted(&mut out, " a\n\n> b\n    c\n", "");
+        assert_eq!(out, "> a\n>\n> \\> b\n> c\n");
+    }
+}
