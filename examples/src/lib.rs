@@ -11,12 +11,16 @@
 //! shows the documents that fit what the user says, [`memory`] remembers over all runs what that was, and
 //! [`triggers`] starts a prompt at its time.
 //!
+//! In decisions, the model answers with an action and the reason for it: [`rover`] has a fixed space of actions as an enum, and
+//! [`agentloop`] is an autonomous agent with the tools of the library's toolbox.
+//!
 //! [`analyst`] has all of the agent loop's design in one brain, and `docs/langgraph.md` compares it with a graph.
 //!
 //! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
 //! where no model is configured. The tests of this crate show how each is tested.
 
 pub mod acme;
+pub mod agentloop;
 pub mod analyst;
 pub mod blueprints;
 pub mod compaction;
@@ -27,6 +31,7 @@ pub mod minimal;
 pub mod modes;
 pub mod nested;
 pub mod release;
+pub mod rover;
 pub mod skills;
 pub mod support;
 pub mod triggers;

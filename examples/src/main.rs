@@ -7,8 +7,8 @@ use positronic_core::plugins::MemoryFacts;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, skills, support,
-    triggers, weather,
+    agentloop, analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, rover,
+    skills, support, triggers, weather,
 };
 
 fn main() -> ExitCode {
@@ -41,5 +41,9 @@ fn main() -> ExitCode {
         .cassette(triggers::TITLE, triggers::CASSETTE)
         .brain(analyst::analyst())
         .cassette(analyst::TITLE, analyst::CASSETTE)
+        .brain(rover::rover())
+        .cassette(rover::TITLE, rover::CASSETTE)
+        .brain(agentloop::agentloop())
+        .cassette(agentloop::TITLE, agentloop::CASSETTE)
         .main()
 }

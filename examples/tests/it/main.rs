@@ -1,6 +1,8 @@
 //! Each example as a test: its bundled cassette, and its other ways with a scripted model.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
+#[cfg(unix)]
+mod agentloop;
 mod analyst;
 mod blueprints;
 #[cfg(unix)]
@@ -19,6 +21,7 @@ mod modes;
 mod nested;
 mod readme;
 mod release;
+mod rover;
 mod skills;
 mod support;
 #[cfg(unix)]

@@ -1,0 +1,111 @@
+//! A fixed space of actions as an enum: what is not in it cannot be done, and what is in it is done somewhere.
+//!
+//! A rover collects samples. The model answers in decisions, `{reasoning, action, input}`; each variant of [`Act`] is an action,
+//! its fields are the input. The match is exhaustive, so an action that is added later does not compile until something is
+//! done about it. The system prompt follows from the state, so the model always reads where the rover is.
+
+use positronic_core::dsl::Reply;
+use positronic_core::prelude::*;
+use positronic_macros::Actions;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The brain's title.
+pub const TITLE: &str = "Rover";
+
+/// What is decided where no model is configured; written by hand.
+pub const CASSETTE: &str = include_str!("../cassettes/rover.jsonl");
+
+/// Where samples lie, and what they are.
+const SAMPLES: [((i32, i32), &str); 2] = [((2, 0), "basalt"), ((2, 3), "ice")];
+
+/// Where the rover is, and what it has.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Rover {
+    /// Steps to the east of the base, and to the north.
+    pub place: (i32, i32),
+    /// For how many steps there is power.
+    pub power: u32,
+    /// What it has taken.
+    pub samples: Vec<String>,
+}
+
+/// Which way.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Direction {
+    North,
+    East,
+    South,
+    West,
+}
+
+/// All that the rover can do.
+#[derive(Actions)]
+enum Act {
+    /// Says where samples lie, as steps to the east and to the north of the base.
+    #[action(read_only)]
+    LookAround,
+    /// Drives; each step takes one unit of power.
+    Drive {
+        /// Which way.
+        direction: Direction,
+        /// How many steps.
+        steps: u32,
+    },
+    /// Takes the sample that lies where the rover is.
+    TakeSample,
+    /// Sends what was taken to the base, which ends the work.
+    #[action(exit)]
+    Report,
+}
+
+/// Makes the brain.
+pub fn rover() -> Brain<(), Rover> {
+    brain(TITLE)
+        .description("Drives a rover to its samples, with a fixed space of actions")
+        .state(Rover { place: (0, 0), power: 8, samples: Vec::new() })
+        .r#loop("Drive", |cx| {
+            let Rover { place: (east, north), power, samples } = &*cx.state;
+            cx.system(format!(
+                "You drive a rover. It is {east} steps to the east and {north} to the north of its base, has power for \
+                 {power} steps, and carries {samples:?}. What it carries is sent, so it need not come back."
+            ))
+            .input("Collect what lies within reach.")
+            .decisions()
+            .max_iterations(12)
+            .act(async |act: Act, cx| match act {
+                Act::LookAround => {
+                    let left = SAMPLES.iter().filter(|(_, sample)| !cx.state.samples.iter().any(|has| has == sample));
+                    let lies = left.map(|((east, north), sample)| format!("{sample} at {east}, {north}"));
+                    Ok(cx.result(lies.collect::<Vec<_>>().join("; ")))
+                }
+                Act::Drive { direction, steps } => drive(&cx, direction, steps),
+                Act::TakeSample => {
+                    let here = SAMPLES.iter().find(|(place, _)| *place == cx.state.place);
+                    let Some((_, sample)) = here else { return Err(Error::new("no sample lies here")) };
+                    Ok(cx
+                        .result(format!("took the {sample}"))
+                        .update(move |rover: &mut Rover| rover.samples.push((*sample).to_owned())))
+                }
+                Act::Report => Ok(cx.result(&cx.state.samples)),
+            })
+        })
+}
+
+fn drive(cx: &ToolContext<(), Rover, ()>, direction: Direction, steps: u32) -> Result<Reply<Rover>> {
+    let Some(power) = cx.state.power.checked_sub(steps) else {
+        return Err(Error::new(format!("{steps} steps are too many: there is power for {}", cx.state.power)));
+    };
+    let far = i32::try_from(steps).unwrap_or(i32::MAX);
+    let (east, north) = match direction {
+        Direction::North => (0, far),
+        Direction::East => (far, 0),
+        Direction::South => (0, -far),
+        Direction::West => (-far, 0),
+    };
+    Ok(cx.result(format!("drove {steps} steps")).update(move |rover| {
+        rover.place = (rover.place.0 + east, rover.place.1 + north);
+        rover.power = power;
+    }))
+}

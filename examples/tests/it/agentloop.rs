@@ -1,0 +1,211 @@
+use std::sync::Arc;
+
+use positronic_core::machine::RunState;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::record::{Body, Event, LoopOutcome, ModelRequest, OutputFormat};
+use positronic_core::testing::{Story, Test};
+use positronic_examples::agentloop::{CASSETTE, GOAL, Search, Task, Work, agentloop};
+use serde::Deserialize as _;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::durable::Desk;
+
+/// The bundled task, with its files in this folder.
+pub(crate) fn task(folder: &TempDir) -> Task {
+    Task { folder: folder.path().display().to_string(), search: Search::Bundled, ..Task::default() }
+}
+
+fn work(story: &Story) -> Work {
+    Work::deserialize(story.state()).unwrap()
+}
+
+/// Leaves out what is other on every machine: where the folder is, and what a program could not be held to.
+fn stable(text: &str, folder: &TempDir) -> String {
+    let place = folder.path().canonicalize().unwrap().display().to_string();
+    let mut text = text.replace(&place, "[folder]");
+    while let Some((before, rest)) = text.split_once(r#","notes":["#) {
+        let (_, after) = rest.split_once(']').unwrap();
+        text = format!("{before}{after}");
+    }
+    text
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_goal_is_researched_computed_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+
+    let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
+
+    let work = work(&story);
+    assert_eq!(work.steps[3].came, "the mean of 3 heights is 4662 m", "a program has computed it");
+    assert_eq!(work.finished.unwrap().artifacts, ["report.md", "heights.csv"]);
+    let report = std::fs::read_to_string(format!("{}/report.md", work.folder)).unwrap();
+    assert!(report.contains("4,662 m") && report.contains("https://example.org/dufourspitze"), "{report}");
+    insta::assert_snapshot!("transcript", stable(&story.transcript(), &folder));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_state_can_be_looked_at_after_every_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
+
+    let mut seen: Vec<String> = Vec::new();
+    for until in 1..=story.log().len() {
+        let state = RunState::replay(story.log()[..until].iter().map(|event| &**event)).unwrap();
+        let Ok(work) = Work::deserialize(&*state.root.unwrap().state) else { continue };
+        let Work { steps, findings, files, finished, .. } = work;
+        let last = steps.last().map_or_else(String::new, |step| format!("{}: {}", step.action, step.came));
+        let (pages, finished) = (findings.len(), finished.is_some());
+        let line = format!("{} steps, {pages} pages, files {files:?}, finished {finished} | {last}", steps.len());
+        if seen.last() != Some(&line) {
+            seen.push(line);
+        }
+    }
+
+    insta::assert_snapshot!("states", seen.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_that_is_none_is_asked_for_again_with_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
+
+    let refused = |event: &&Arc<Event>| matches!(event.body, Body::LoopAnswerRefused { .. });
+    let refused: Vec<_> = story.log().iter().filter(refused).collect();
+
+    let [refused] = refused.as_slice() else { panic!("{refused:?}") };
+    let fields = refused.body.to_value();
+    assert_eq!(
+        fields["message"],
+        "there is no action `search`; the actions are `search_web`, `run_code`, `write_file`, `finish`"
+    );
+    // It costs no step: the round goes on with the next try.
+    assert_eq!(refused.path.as_str(), "Work/0");
+}
+
+/// Says what a request lets the model decide.
+fn offers(request: &ModelRequest, action: &str) -> bool {
+    let context = request.context.iter().map(|item| item.text.as_str());
+    std::iter::once(&*request.system).chain(context).any(|text| text.contains(action))
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_fifty_steps_one_last_round_sums_up_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::from_fn(|request| {
+        if request.settings.output == OutputFormat::Text {
+            return Reply::text("Searched for heights, and found pages.");
+        }
+        if offers(request, "search_web") {
+            return Reply::decision("One more.", "search_web", json!({ "query": "height" }));
+        }
+        Reply::decision("There is no time left.", "finish", json!({ "summary": "Pages were found, and no mean." }))
+    });
+
+    let story = Test::new(model).run(agentloop(), task(&folder)).await;
+
+    let work = work(&story);
+    assert_eq!(work.steps.len(), 50);
+    assert_eq!(work.finished.unwrap().summary, "Pages were found, and no mean.");
+    let compacted = story.log().iter().filter(|event| matches!(event.body, Body::LoopCompacted { .. })).count();
+    assert_eq!(compacted, 3, "after 20 rounds, and whenever 15 more stand behind the summary");
+    let ended = story.log().iter().find_map(|event| match &event.body {
+        Body::LoopComplete { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    });
+    assert_eq!(ended, Some(LoopOutcome::Exited { tool: "finish".to_owned() }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_sum_up_leaves_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::from_fn(|request| {
+        if request.settings.output == OutputFormat::Text {
+            return Reply::text("Nothing yet.");
+        }
+        if offers(request, "search_web") {
+            return Reply::decision("A note.", "write_file", json!({ "path": "notes.md", "content": "nothing yet\n" }));
+        }
+        Reply::decision("I am not done.", "finish", json!({ "summary": " " }))
+    });
+
+    let story = Test::new(model).run(agentloop(), task(&folder)).await;
+
+    let positronic_core::runner::Settled::Completed(result) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert_eq!(
+        (&result["finished"], &result["summary"], &result["artifacts"]),
+        (&json!(false), &json!("The agent had used up its steps."), &json!(["notes.md"]))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_cannot_be_made_fails_the_run_before_anything_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("taken"), "").unwrap();
+    let place = folder.path().join("taken").display().to_string();
+    let model = ScriptedModel::new([]);
+
+    let story = Test::new(model).run(agentloop(), Task { folder: place.clone(), ..Task::default() }).await;
+
+    let failed = format!("{:?}", story.settled());
+    assert!(failed.contains("the folder for its files cannot be made") && failed.contains(&place), "{failed}");
+}
+
+/// Leaves out how long things took, and when.
+fn timeless(report: &str) -> String {
+    let mut lines = Vec::new();
+    for line in report.lines() {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        for place in 1..words.len() {
+            let is_unit = matches!(words[place].trim_end_matches([')', ':']), "ms" | "s");
+            if is_unit && words[place - 1].chars().all(|letter| letter.is_ascii_digit() || letter == '.') {
+                words[place - 1] = "N";
+            }
+        }
+        lines.push(words.join(" "));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
+    let desk = Desk::new();
+
+    let said = desk.expect(&["run", "agentloop", "--id", "heights"], 0);
+    desk.expect(&["report", "heights", "--out", "run.md"], 0);
+
+    assert!(said.contains("The program misspelt the file's name."), "reasons are shown while it runs: {said}");
+    assert!(said.contains("Mont Blanc (bundled page)"), "{said}");
+    assert!(desk.expect(&["show", "heights"], 0).contains("The program misspelt the file's name."));
+    assert!(desk.0.path().join("agentloop/heights/report.md").is_file());
+    let report = std::fs::read_to_string(desk.0.path().join("run.md")).unwrap();
+    let began = report.lines().find(|line| line.starts_with("- Began: ")).unwrap();
+    let report = timeless(&report.replace(began, "- Began: [then]"));
+    let report = report.replace(&desk.0.path().canonicalize().unwrap().display().to_string(), "[desk]");
+    // What this machine cannot hold a program to is said there, too.
+    let noted = |line: &&str| !line.contains("not enforced on this machine") && !line.contains("a person was asked");
+    insta::assert_snapshot!("report", report.lines().filter(noted).collect::<Vec<_>>().join("\n"));
+    desk.expect(&["report", "heights", "--out", "run.md"], 2);
+    let document = desk.json(&["report", "heights"]);
+    assert_eq!(document["report"]["parts"][1]["rounds"][4]["calls"][0]["tool"], "write_file");
+}
+
+#[test]
+fn another_goal_without_an_endpoint_is_refused_with_a_sentence() {
+    let desk = Desk::new();
+
+    desk.expect(&["run", "agentloop", "-o", "goal="], 2);
+    let said = desk.expect(&["run", "agentloop", "-o", "goal=Buy a yacht"], 5);
+
+    assert!(said.contains("the cassette of `Agent loop` answers for its own `goal` alone"), "{said}");
+    assert!(said.contains(&GOAL[..30]) && said.contains("OPENAI_API_KEY"), "{said}");
+    assert!(!desk.0.path().join("agentloop").exists() && desk.call(&["runs", "--json"]).stdout.is_empty());
+    // Where the files go is nothing that the cassette answers for.
+    desk.expect(&["run", "agentloop", "-o", "folder=elsewhere", "--id", "heights"], 0);
+    assert!(desk.0.path().join("elsewhere/heights/report.md").is_file());
+    // A run that has come to another goal on its way is not gone on with, either.
+    let forked = desk.json(&["fork", "heights", "--at", "4", "-o", "goal=Buy a yacht"]);
+    let said = desk.expect(&["work", forked["run"].as_str().unwrap()], 5);
+    assert!(said.contains("its own `goal` alone"), "{said}");
+}
