@@ -51,6 +51,8 @@
 pub mod dsl;
 mod error;
 pub mod machine;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod model;
 pub mod plan;
 pub mod plugins;

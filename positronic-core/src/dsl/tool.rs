@@ -350,6 +350,18 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.made(Arc::new(Schema::new(schema)), execute)
     }
 
+    /// Makes the tool from a schema that is compiled already, and describes an object.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn execute_checked<F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
+    where
+        A: Agrees<Value>,
+        F: Fn(Value, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+        R: IntoReply<S>,
+    {
+        self.made(schema, execute)
+    }
+
     fn made<T, F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
     where
         T: ToolArgs,

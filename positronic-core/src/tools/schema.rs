@@ -56,16 +56,29 @@ impl Schema {
         &self.json
     }
 
+    /// Compiles the schema now, where it is not compiled yet.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says why the schema is none.
+    pub fn compile(&self) -> Result<(), String> {
+        self.validator().map(drop)
+    }
+
+    fn validator(&self) -> Result<&jsonschema::Validator, String> {
+        let validator = self.validator.get_or_init(|| {
+            jsonschema::validator_for(&self.json).map_err(|error| format!("the schema itself is not valid: {error}"))
+        });
+        validator.as_ref().map_err(Clone::clone)
+    }
+
     /// Checks a value.
     ///
     /// # Errors
     ///
     /// A sentence that names every place that does not fit, or says why the schema itself is none.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        let validator = self.validator.get_or_init(|| {
-            jsonschema::validator_for(&self.json).map_err(|error| format!("the schema itself is not valid: {error}"))
-        });
-        let validator = validator.as_ref().map_err(Clone::clone)?;
+        let validator = self.validator()?;
         if validator.is_valid(value) {
             return Ok(());
         }

@@ -12,6 +12,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("dsl", &["plan", "tools", "machine"]),
     ("plugins", &["dsl", "plan", "tools"]),
     ("toolbox", &["dsl"]),
+    ("mcp", &["dsl", "tools"]),
     ("model", &[]),
     ("store", &[]),
     ("sink", &[]),
@@ -21,13 +22,17 @@ const KNOWS: &[(&str, &[&str])] = &[
 ];
 
 /// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, the sink that
-/// writes where it may block, and the places of the toolbox that block, wait or ask for addresses.
+/// writes where it may block, the places of the toolbox that block, wait or ask for addresses,
+/// and what speaks to MCP servers.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
     "model/openai/transport.rs",
     "model/scripted.rs",
     "sink/json_lines.rs",
+    "mcp/connection.rs",
+    "mcp/session.rs",
+    "mcp/transport/",
     "toolbox/blocking.rs",
     "toolbox/code/runner.rs",
     "toolbox/web/fetcher.rs",

@@ -1,0 +1,272 @@
+//! A server's answer as a result that a model reads, and files that people open.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::{Value, json};
+
+use crate::record::check_depth;
+
+/// How many files of one answer are kept.
+const MOST_FILES: usize = 50;
+
+/// How long a file's name is at most, in characters.
+const LONGEST_NAME: usize = 80;
+
+/// An answer, read.
+#[derive(Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) value: Value,
+    pub(super) files: Vec<AnswerFile>,
+    /// Whether the server says that the call has failed.
+    pub(super) is_error: bool,
+}
+
+/// A file that an answer holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct AnswerFile {
+    pub(super) name: String,
+    pub(super) media_type: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// Reads an answer. What a model is to read has `limit` bytes at most; what is longer is one of the files, too.
+    pub(super) fn read(tool: &str, result: CallToolResult, limit: usize) -> Self {
+        let mut files = Files { tool: file_name(tool), found: Vec::new() };
+        let pieces: Vec<_> = result.content.into_iter().map(|block| files.piece(block)).collect();
+        let value = value(pieces.join("\n"), result.structured_content);
+        let value = files.cut(value, limit);
+        Self { value, files: files.found, is_error: result.is_error == Some(true) }
+    }
+
+    /// Returns what a model reads of a call that has failed.
+    pub(super) fn into_error(self) -> String {
+        match self.value {
+            Value::String(text) if text.trim().is_empty() => {
+                "the call failed, and the server does not say why".to_owned()
+            }
+            Value::String(text) => text,
+            value => value.to_string(),
+        }
+    }
+}
+
+/// Puts text and structured content together. Servers repeat the one in the other, which is said once.
+fn value(text: String, structured: Option<Value>) -> Value {
+    let Some(mut structured) = structured else { return Value::String(text) };
+    if check_depth(&structured).is_err() {
+        return Value::String(if text.is_empty() { structured.to_string() } else { text });
+    }
+    structured.sort_all_objects();
+    let repeats = || {
+        serde_json::from_str::<Value>(&text).is_ok_and(|mut said| {
+            said.sort_all_objects();
+            said == structured
+        })
+    };
+    if text.is_empty() || repeats() {
+        return structured;
+    }
+    json!({ "structured": structured, "text": text })
+}
+
+struct Files {
+    tool: String,
+    found: Vec<AnswerFile>,
+}
+
+impl Files {
+    /// Returns a block as text, and keeps what is none.
+    fn piece(&mut self, block: ContentBlock) -> String {
+        match block {
+            ContentBlock::Text(text) => text.text,
+            ContentBlock::Image(image) => self.decoded("image", None, &image.mime_type, &image.data),
+            ContentBlock::Audio(audio) => self.decoded("audio", None, &audio.mime_type, &audio.data),
+            ContentBlock::Resource(embedded) => match embedded.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => format!("[{uri}]\n{text}"),
+                ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                    let name = uri.rsplit('/').find(|part| !part.is_empty()).map(file_name);
+                    let media_type = mime_type.as_deref().unwrap_or("application/octet-stream");
+                    self.decoded(&uri, name, media_type, &blob)
+                }
+                _ => "[a resource of an unknown kind]".to_owned(),
+            },
+            ContentBlock::ResourceLink(link) => {
+                let about = link.description.or(link.title).map(|about| format!(": {about}")).unwrap_or_default();
+                format!("[{} is at {}{about}]", link.name, link.uri)
+            }
+            _ => "[content of an unknown kind]".to_owned(),
+        }
+    }
+
+    fn decoded(&mut self, what: &str, name: Option<String>, media_type: &str, data: &str) -> String {
+        let bytes = match STANDARD.decode(data.trim()) {
+            Ok(bytes) => bytes,
+            Err(error) => return format!("[{what}: {media_type} that cannot be read: {error}]"),
+        };
+        if self.found.len() >= MOST_FILES {
+            return format!("[{what}: {media_type}, left out, since the answer has more than {MOST_FILES} files]");
+        }
+        let media_type = media_type_of(media_type);
+        let size = bytes.len();
+        let name = self.keep(name, &media_type, bytes);
+        format!("[{what}: the file `{name}`, {media_type}, {size} bytes]")
+    }
+
+    /// Keeps a file under a name that no other one has.
+    fn keep(&mut self, name: Option<String>, media_type: &str, bytes: Vec<u8>) -> String {
+        let number = self.found.len() + 1;
+        let mut name = name.unwrap_or_else(|| format!("{}-{number}.{}", self.tool, ending(media_type)));
+        if self.found.iter().any(|file| file.name == name) {
+            name = format!("{number}-{name}");
+        }
+        self.found.push(AnswerFile { name: name.clone(), media_type: media_type.to_owned(), bytes });
+        name
+    }
+
+    /// Cuts what is too long for a model, and keeps it whole as a file.
+    fn cut(&mut self, value: Value, limit: usize) -> Value {
+        let (text, media_type) = match value {
+            Value::String(text) if text.len() <= limit => return Value::String(text),
+            Value::String(text) => (text, "text/plain"),
+            value => {
+                let text = value.to_string();
+                if text.len() <= limit {
+                    return value;
+                }
+                (text, "application/json")
+            }
+        };
+        let half = limit / 2;
+        let beginning = text.get(..text.floor_char_boundary(half)).unwrap_or_default().to_owned();
+        let end = text.get(text.ceil_char_boundary(text.len().saturating_sub(half))..).unwrap_or_default().to_owned();
+        let left_out = text.len() - beginning.len() - end.len();
+        let name = Some(format!("{}-whole.{}", self.tool, ending(media_type)));
+        let name = self.keep(name, media_type, text.into_bytes());
+        Value::String(format!(
+            "{beginning}\n[cut: {left_out} bytes are left out here; the file `{name}` has all]\n{end}"
+        ))
+    }
+}
+
+/// Returns a media type without its parameters; what is none is said to be bytes.
+fn media_type_of(said: &str) -> String {
+    let kind = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_one = kind.split('/').count() == 2
+        && kind.len() <= 100
+        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.+-_".contains(&byte));
+    if is_one { kind } else { "application/octet-stream".to_owned() }
+}
+
+/// Returns the usual ending of files of the types that servers send; people's programs go by it.
+fn ending(media_type: &str) -> &'static str {
+    match media_type {
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "audio/ogg" => "ogg",
+        "application/pdf" => "pdf",
+        "application/json" => "json",
+        "text/csv" => "csv",
+        "text/html" => "html",
+        "text/markdown" => "md",
+        "text/plain" => "txt",
+        _ => "bin",
+    }
+}
+
+/// Makes a name that no system takes for a path.
+fn file_name(text: &str) -> String {
+    let allowed = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_');
+    let name: String =
+        text.chars().map(|letter| if allowed(letter) { letter } else { '_' }).take(LONGEST_NAME).collect();
+    let name = name.trim_start_matches('.');
+    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(result: Value, limit: usize) -> Answer {
+        Answer::read("get.chart", serde_json::from_value(result).unwrap(), limit)
+    }
+
+    #[test]
+    fn text_is_a_text_and_structure_that_it_repeats_is_said_once() {
+        let text = |text: &str| json!([{"type": "text", "text": text}]);
+
+        assert_eq!(
+            read(json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), 99).value,
+            "a\nb"
+        );
+        let both = json!({"content": text(r#"{"b": 1, "a": [2]}"#), "structuredContent": {"a": [2], "b": 1}});
+        assert_eq!(read(both, 99).value, json!({"a": [2], "b": 1}));
+        let apart = json!({"content": text("one b"), "structuredContent": {"b": 1}});
+        assert_eq!(read(apart, 99).value, json!({"structured": {"b": 1}, "text": "one b"}));
+        assert_eq!(read(json!({"content": [], "structuredContent": [1]}), 99).value, json!([1]));
+        assert_eq!(read(json!({"content": []}), 99).value, "");
+    }
+
+    #[test]
+    fn what_is_no_text_becomes_files_with_harmless_names() {
+        let blob =
+            |uri: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": "text/csv", "blob": "YSxi"}});
+        let answer = read(
+            json!({"content": [
+                {"type": "text", "text": "Here:"},
+                {"type": "image", "mimeType": "image/png", "data": "iVBORw=="},
+                {"type": "audio", "mimeType": "../evil", "data": "AAAA"},
+                blob("file:///a/sales.csv"), blob("file:///b/sales.csv"), blob("x:/../..\\..\u{202e}"),
+                {"type": "image", "mimeType": "image/png", "data": "%%%"},
+                {"type": "resource", "resource": {"uri": "note:1", "text": "read me"}},
+                {"type": "resource_link", "uri": "https://example.org/a", "name": "a", "description": "more"},
+            ]}),
+            4096,
+        );
+
+        let files: Vec<_> =
+            answer.files.iter().map(|file| (&*file.name, &*file.media_type, file.bytes.len())).collect();
+        assert_eq!(
+            files,
+            [
+                ("get.chart-1.png", "image/png", 4),
+                ("get.chart-2.bin", "application/octet-stream", 3),
+                ("sales.csv", "text/csv", 3),
+                ("4-sales.csv", "text/csv", 3),
+                ("_.._", "text/csv", 3),
+            ]
+        );
+        let text = answer.value.as_str().unwrap();
+        assert!(text.starts_with("Here:\n[image: the file `get.chart-1.png`, image/png, 4 bytes]\n"), "{text}");
+        assert!(text.contains("[image: image/png that cannot be read"), "{text}");
+        assert!(text.ends_with("[note:1]\nread me\n[a is at https://example.org/a: more]"), "{text}");
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_between_letters_and_kept_whole() {
+        let long = "ä".repeat(50);
+        let answer = read(json!({"content": [{"type": "text", "text": long}]}), 21);
+        let text = answer.value.as_str().unwrap();
+        assert_eq!(text, "äääää\n[cut: 80 bytes are left out here; the file `get.chart-whole.txt` has all]\näääää");
+        assert_eq!(answer.files[0].bytes, long.as_bytes());
+
+        let answer = read(json!({"content": [], "structuredContent": {"rows": vec![1; 50]}}), 40);
+        assert!(answer.value.as_str().unwrap().starts_with("{\"rows\":[1,"), "{:?}", answer.value);
+        assert_eq!(answer.files[0].name, "get.chart-whole.json");
+        assert_eq!(answer.files[0].media_type, "application/json");
+    }
+
+    #[test]
+    fn a_failure_without_a_word_is_a_failure_all_the_same() {
+        let answer = read(json!({"content": [], "isError": true}), 99);
+
+        assert!(answer.is_error);
+        assert_eq!(answer.into_error(), "the call failed, and the server does not say why");
+    }
+}

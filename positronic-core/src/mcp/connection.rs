@@ -1,0 +1,332 @@
+//! One connection to a server: requests with time-outs, progress, and what the server says unasked.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientCapabilities,
+    ClientConfig, ClientRequest, Implementation, JsonObject, PaginatedRequestParams, PingRequest,
+    ProgressNotificationParam, ProgressToken, RequestId, ServerResult, Tool,
+};
+use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, ServiceError};
+use rmcp::{ClientHandler, RoleClient};
+
+use super::error::McpError;
+use super::options::McpOptions;
+use super::plugin::McpSeen;
+use super::transport::{Connected, McpTransport};
+
+/// How many tools of a server are listed; a model is lost among far fewer.
+const MOST_TOOLS: usize = 1000;
+
+/// In how many pages.
+const MOST_PAGES: usize = 100;
+
+/// How long a server that has let a call run out of time may take to show that it is there.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+/// How much of a server's progress message is shown.
+const SHOWN: usize = 200;
+
+/// Is told how far a call is.
+pub(super) type OnProgress = Box<dyn Fn(String) + Send + Sync>;
+
+/// Hears what the server says unasked.
+#[derive(Clone, Default)]
+pub(super) struct Listener(Arc<Heard>);
+
+#[derive(Default)]
+struct Heard {
+    changed: AtomicBool,
+    progress: Mutex<HashMap<ProgressToken, OnProgress>>,
+}
+
+impl Heard {
+    fn listeners(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, OnProgress>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        // No capabilities: a server cannot ask our model, nor our users, nor look into our folders.
+        ClientConfig::new(ClientCapabilities::default(), Implementation::new("positronic", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        if let Some(listener) = self.0.listeners().get(&said.progress_token) {
+            listener(progress(&said));
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.changed.store(true, Ordering::SeqCst);
+    }
+}
+
+fn progress(said: &ProgressNotificationParam) -> String {
+    let share = match said.total {
+        Some(total) => format!("{} of {total}", said.progress),
+        None => said.progress.to_string(),
+    };
+    match &said.message {
+        Some(message) => message.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect(),
+        None => share,
+    }
+}
+
+/// One connection. It ends when it is dropped, and a process with it.
+pub(super) struct Connection {
+    server: Arc<str>,
+    transport: McpTransport,
+    heard: Arc<Heard>,
+    // Dropped in this order: the input of a process is closed before it is told to end.
+    connected: Connected,
+    in_flight: Arc<AtomicUsize>,
+    served: AtomicBool,
+    silent: AtomicBool,
+}
+
+impl Connection {
+    /// Reaches a server.
+    pub(super) async fn make(
+        server: &Arc<str>,
+        transport: &McpTransport,
+        options: &McpOptions,
+    ) -> Result<Self, McpError> {
+        let listener = Listener::default();
+        let heard = Arc::clone(&listener.0);
+        let making = transport.connect(server, options, listener);
+        let connected = tokio::time::timeout(options.connect_timeout, making).await.unwrap_or_else(|_| {
+            let what = format!("it did not shake hands within {:?}", options.connect_timeout);
+            Err(McpError::Start { server: server.to_string(), what, transient: false })
+        })?;
+        Ok(Self {
+            server: Arc::clone(server),
+            transport: transport.clone(),
+            heard,
+            connected,
+            in_flight: Arc::default(),
+            served: AtomicBool::new(false),
+            silent: AtomicBool::new(false),
+        })
+    }
+
+    /// Says who answered.
+    pub(super) fn seen(&self) -> McpSeen {
+        let info = self.connected.service.peer_info();
+        let program = info.as_ref().and_then(|info| info.server_info.as_ref());
+        McpSeen {
+            program: program.map(|program| short(&program.name)).unwrap_or_default(),
+            version: program.map(|program| short(&program.version)).unwrap_or_default(),
+            protocol: info.map(|info| info.protocol_version.to_string()).unwrap_or_default(),
+        }
+    }
+
+    /// Returns what the server says about its use.
+    pub(super) fn instructions(&self) -> Option<String> {
+        self.connected.service.peer_info()?.instructions.clone()
+    }
+
+    /// Says whether the list of tools has changed since this was asked last.
+    pub(super) fn has_changed(&self) -> bool {
+        self.heard.changed.swap(false, Ordering::SeqCst)
+    }
+
+    /// Lets the list be asked for once more.
+    pub(super) fn ask_again(&self) {
+        self.heard.changed.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.connected.service.peer().is_transport_closed()
+    }
+
+    /// Says whether a call was ever answered.
+    pub(super) fn has_served(&self) -> bool {
+        self.served.load(Ordering::SeqCst)
+    }
+
+    /// Says whether the server is there, where there is reason to doubt it.
+    pub(super) async fn shows_life(&self) -> bool {
+        if !self.silent.load(Ordering::SeqCst) || self.in_flight.load(Ordering::SeqCst) > 0 {
+            return true;
+        }
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        !matches!(self.ask(ping, SIGN_OF_LIFE, None).await, Err(McpError::Time { .. } | McpError::Died { .. }))
+    }
+
+    pub(super) async fn last_words(&self) -> String {
+        self.connected.wire.last_words().await
+    }
+
+    /// Lists the tools, all pages.
+    pub(super) async fn list(&self, time: Duration) -> Result<Vec<Tool>, McpError> {
+        let offers = self.connected.service.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
+        if !offers {
+            return Ok(Vec::new());
+        }
+        let listing = async {
+            let (mut tools, mut cursor) = (Vec::new(), None);
+            for _ in 0..MOST_PAGES {
+                let page = PaginatedRequestParams::default().with_cursor(cursor);
+                let page = match self.connected.service.peer().list_tools(Some(page)).await {
+                    Ok(page) => page,
+                    Err(error) => return Err(self.failed(error).await),
+                };
+                tools.extend(page.tools);
+                if tools.len() > MOST_TOOLS {
+                    return Err(self.too_many(MOST_TOOLS, "tools"));
+                }
+                cursor = page.next_cursor;
+                if cursor.is_none() {
+                    return Ok(tools);
+                }
+            }
+            Err(self.too_many(MOST_PAGES, "pages of tools"))
+        };
+        tokio::time::timeout(time, listing).await.unwrap_or_else(|_| Err(self.out_of_time(time)))
+    }
+
+    /// Calls a tool. Whoever drops the future has the call cancelled.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        time: Duration,
+        progress: OnProgress,
+    ) -> Result<CallToolResult, McpError> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let answer = self.ask(request, time, Some(progress)).await;
+        if !matches!(answer, Err(McpError::Time { .. } | McpError::Died { .. } | McpError::Request { .. })) {
+            self.served.store(true, Ordering::SeqCst);
+        }
+        match answer? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            ServerResult::InputRequiredResult(_) => {
+                Err(self.something_else("it asks for more input, which nobody gives"))
+            }
+            ServerResult::CreateTaskResult(_) => Err(self.something_else("a task, which nobody asked for")),
+            _ => Err(self.something_else("what is no result of a tool")),
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: ClientRequest,
+        time: Duration,
+        progress: Option<OnProgress>,
+    ) -> Result<ServerResult, McpError> {
+        let asking = async {
+            let options = PeerRequestOptions::no_options();
+            let handle = self.connected.service.peer().send_cancellable_request(request, options).await?;
+            let open = Open::new(self, handle.id.clone(), handle.progress_token.clone(), progress);
+            let answer = handle.await_response().await;
+            open.answered();
+            answer
+        };
+        match tokio::time::timeout(time, asking).await {
+            Ok(Ok(result)) => {
+                self.silent.store(false, Ordering::SeqCst);
+                Ok(result)
+            }
+            Ok(Err(error)) => {
+                self.silent.store(false, Ordering::SeqCst);
+                Err(self.failed(error).await)
+            }
+            Err(_) => {
+                self.silent.store(true, Ordering::SeqCst);
+                Err(self.out_of_time(time))
+            }
+        }
+    }
+
+    async fn failed(&self, error: ServiceError) -> McpError {
+        let server = self.server.to_string();
+        if let Some((what, transient)) = self.transport.refusal(&error) {
+            return McpError::Request { server, what, transient };
+        }
+        match error {
+            ServiceError::McpError(error) => {
+                McpError::Refused { server, code: error.code.0, message: error.message.into_owned() }
+            }
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
+                McpError::Died { server, what: self.last_words().await }
+            }
+            ServiceError::UnexpectedResponse => self.something_else("what does not fit the request"),
+            other => self.something_else(&other.to_string()),
+        }
+    }
+
+    fn out_of_time(&self, time: Duration) -> McpError {
+        McpError::Time { server: self.server.to_string(), time }
+    }
+
+    fn too_many(&self, most: usize, of: &'static str) -> McpError {
+        McpError::TooMany { server: self.server.to_string(), most, of }
+    }
+
+    fn something_else(&self, what: &str) -> McpError {
+        McpError::Answer { server: self.server.to_string(), what: what.to_owned() }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+/// A request without an answer. Dropped so, the server is told that nobody waits any more.
+struct Open {
+    peer: Peer<RoleClient>,
+    heard: Arc<Heard>,
+    in_flight: Arc<AtomicUsize>,
+    token: ProgressToken,
+    id: Option<RequestId>,
+}
+
+impl Open {
+    fn new(connection: &Connection, id: RequestId, token: ProgressToken, progress: Option<OnProgress>) -> Self {
+        if let Some(progress) = progress {
+            connection.heard.listeners().insert(token.clone(), progress);
+        }
+        connection.in_flight.fetch_add(1, Ordering::SeqCst);
+        Self {
+            peer: connection.connected.service.peer().clone(),
+            heard: Arc::clone(&connection.heard),
+            in_flight: Arc::clone(&connection.in_flight),
+            token,
+            id: Some(id),
+        }
+    }
+
+    fn answered(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.heard.listeners().remove(&self.token);
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
+        let Some(id) = self.id.take() else { return };
+        // Without a runtime there is no connection any more, either.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let peer = self.peer.clone();
+        runtime.spawn(async move {
+            let reason = "nobody waits for the answer any more".to_owned();
+            let told = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason)));
+            // A server that takes nothing any more is told nothing.
+            _ = tokio::time::timeout(SIGN_OF_LIFE, told).await;
+        });
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect()
+}

@@ -1,0 +1,124 @@
+//! What a server lists, checked and named.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+
+use super::error::McpError;
+use super::names::{renamed, tool_name};
+use super::options::McpOptions;
+use super::plugin::McpSeen;
+use super::policy::Policy;
+use crate::record::check_depth;
+use crate::tools::Schema;
+
+/// How much of a server's description of a tool a model reads, in characters: some 2,000 tokens, many times what tools have.
+const DESCRIPTION: usize = 8 << 10;
+
+/// The tools of a server, as of one moment.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) tools: Vec<Arc<Listed>>,
+    pub(super) seen: McpSeen,
+    pub(super) instructions: Option<String>,
+}
+
+/// One tool.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// The server's name for it.
+    pub(super) tool: String,
+    /// The name that models and people see.
+    pub(super) name: String,
+    pub(super) title: Option<String>,
+    pub(super) description: String,
+    pub(super) schema: Arc<Schema>,
+    pub(super) policy: Policy,
+}
+
+/// Checks and names what a server lists. `is_first` says that the author's options were not compared with a list before.
+pub(super) fn checked(
+    server: &str,
+    tools: Vec<Tool>,
+    options: &McpOptions,
+    is_first: bool,
+) -> Result<Vec<Arc<Listed>>, McpError> {
+    if is_first {
+        names_exist(server, &tools, options)?;
+    }
+    let mut taken: HashMap<String, String> = HashMap::new();
+    let mut listed = Vec::new();
+    for tool in tools.into_iter().filter(|tool| is_used(&tool.name, options)) {
+        let tool = read(server, tool, options)?;
+        if let Some(one) = taken.insert(tool.name.clone(), tool.tool.clone()) {
+            let (other, name) = (tool.tool, tool.name);
+            return Err(McpError::SameName { server: server.to_owned(), one, other, name });
+        }
+        listed.push(Arc::new(tool));
+    }
+    Ok(listed)
+}
+
+fn is_used(tool: &str, options: &McpOptions) -> bool {
+    let names = |list: &[String]| list.iter().any(|name| name == tool);
+    options.only.as_deref().is_none_or(names) && !names(&options.without)
+}
+
+/// Refuses options that name a tool which is not there: a slip of the pen in `without` would leave the tool in.
+fn names_exist(server: &str, tools: &[Tool], options: &McpOptions) -> Result<(), McpError> {
+    let renamed: Vec<_> = options.renamed.iter().map(|(from, _)| from.clone()).collect();
+    let lists: [(&'static str, &[String]); 6] = [
+        ("only", options.only.as_deref().unwrap_or_default()),
+        ("without", &options.without),
+        ("renamed", &renamed),
+        ("read_only", &options.read_only),
+        ("idempotent", &options.idempotent),
+        ("unattended", &options.unattended),
+    ];
+    for (option, names) in lists {
+        if let Some(missing) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+            let known: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+            let known = if known.is_empty() { "no tools".to_owned() } else { known.join(", ") };
+            return Err(McpError::NoSuchTool { server: server.to_owned(), option, tool: missing.clone(), known });
+        }
+    }
+    Ok(())
+}
+
+fn read(server: &str, tool: Tool, options: &McpOptions) -> Result<Listed, McpError> {
+    let own = tool.name.into_owned();
+    let name = match options.renamed.iter().find(|(from, _)| *from == own) {
+        Some((_, to)) => renamed(server, &own, to)?,
+        None => tool_name(server, &own),
+    };
+    let mut schema = Value::Object(Arc::unwrap_or_clone(tool.input_schema));
+    let schema = usable(&mut schema).map(|()| Schema::new(schema)).and_then(|schema| {
+        schema.compile()?;
+        Ok(Arc::new(schema))
+    });
+    let schema = schema.map_err(|what| McpError::Schema { server: server.to_owned(), tool: own.clone(), what })?;
+    let annotations = tool.annotations.as_ref();
+    let policy = Policy::of(server, &own, options, annotations);
+    let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone()));
+    let description = tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default();
+    let description = description.chars().take(DESCRIPTION).collect();
+    Ok(Listed { tool: own, name, title, description, schema, policy })
+}
+
+/// Lets a schema describe an object, as providers demand; one that says nothing about it is meant so.
+fn usable(schema: &mut Value) -> Result<(), String> {
+    check_depth(schema)?;
+    schema.sort_all_objects();
+    let Some(fields) = schema.as_object_mut() else { return Err("it is no object".to_owned()) };
+    match fields.get("type") {
+        Some(Value::String(kind)) if kind == "object" => Ok(()),
+        Some(other) => Err(format!("its type is {other}, and arguments are an object")),
+        None => {
+            fields.insert("type".to_owned(), json!("object"));
+            schema.sort_all_objects();
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The plugin that adds servers' tools to every round.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use futures::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::McpError;
+use super::server::McpServer;
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use crate::error::Result;
+
+/// How much of a server's instructions a model reads, in characters.
+const INSTRUCTIONS: usize = 8 << 10;
+
+/// Adds the tools of MCP servers to every round of a loop, as the servers list them at that time; see the
+/// [module](crate::mcp).
+///
+/// A server that was listed once need not be there in later rounds: its tools stay, and calls say what is wrong. One that was never
+/// there fails the loop, unless it is [optional](super::McpOptions::optional). After a restart the servers are started anew,
+/// and the calls that were open then go on as those of all tools do: `read_only` and `idempotent` ones are made again, others are
+/// `interrupted`.
+#[derive(Debug, Clone)]
+#[must_use = "servers have their effect when they are given to a loop"]
+pub struct Mcp {
+    servers: Vec<McpServer>,
+}
+
+impl Mcp {
+    /// Begins with servers.
+    pub fn of<'a>(servers: impl IntoIterator<Item = &'a McpServer>) -> Self {
+        Self { servers: servers.into_iter().cloned().collect() }
+    }
+
+    fn same_name(&self) -> Option<&str> {
+        let mut names = std::collections::BTreeSet::new();
+        self.servers.iter().map(McpServer::name).find(|name| !names.insert(*name))
+    }
+}
+
+/// What [`Mcp`] keeps: who has answered, so that a log says with which program a run has worked.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct McpState {
+    /// The servers, by the author's names.
+    pub servers: BTreeMap<String, McpSeen>,
+}
+
+/// Who has answered as a server, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct McpSeen {
+    /// What the program calls itself.
+    pub program: String,
+    /// Its version.
+    pub version: String,
+    /// The version of the protocol that was agreed on.
+    pub protocol: String,
+}
+
+impl PluginState for McpState {
+    const NAME: &'static str = "mcp";
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
+    type State = McpState;
+
+    fn initial(&self) -> McpState {
+        McpState::default()
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, McpState>) -> Result<()> {
+        if let Some(name) = self.same_name() {
+            return Err(McpError::SameServer(name.to_owned()).into());
+        }
+        let listings = join_all(self.servers.iter().map(McpServer::listing)).await;
+        let mut away = String::new();
+        for (server, listing) in self.servers.iter().zip(listings) {
+            let listing = match listing {
+                Ok(listing) => listing,
+                Err(error) if server.options().optional => {
+                    tracing::warn!(server = server.name(), %error, "a loop goes on without an MCP server");
+                    cx.state.servers.remove(server.name());
+                    _ = writeln!(away, "The tools of `{}` are not there at the moment.", server.name());
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            for (own, tool) in server.made(&listing) {
+                let name = tool.decl().id.to_string();
+                cx.brain_tools([&tool]).map_err(|_| McpError::Taken {
+                    server: server.name().to_owned(),
+                    tool: own.to_owned(),
+                    name,
+                })?;
+            }
+            if let Some(text) = listing.instructions.as_ref().filter(|_| server.options().instructions) {
+                let text: String = text.chars().take(INSTRUCTIONS).collect();
+                cx.context(format!("mcp {}", server.name()), text);
+            }
+            cx.state.servers.insert(server.name().to_owned(), listing.seen.clone());
+        }
+        if !away.is_empty() {
+            cx.context("mcp", away.trim_end());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! Tools of a loop, made of what a server lists.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::connection::OnProgress;
+use super::error::McpError;
+use super::list::Listed;
+use super::session::Session;
+use crate::dsl::{Options, Services, State, Tool, ToolBuilder, ToolContext};
+use crate::error::{Error, Result};
+
+/// How much longer than the server a call may take: to find out whether the server is there, and to keep its files.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Makes a tool. It costs nothing but a few pointers and strings, so it is made anew for every round.
+pub(super) fn tool<O: Options, S: State, V: Services>(session: &Arc<Session>, listed: &Arc<Listed>) -> Tool<O, S, V> {
+    let options = &session.options;
+    Tool::new(&listed.name, |t| {
+        let time = options.connect_timeout.saturating_add(options.call_timeout).saturating_add(GRACE);
+        let t = flagged(t.description(&listed.description).timeout(time), listed);
+        let (session, listed) = (Arc::clone(session), Arc::clone(listed));
+        t.execute_checked(Arc::clone(&listed.schema), move |arguments: Value, cx: ToolContext<O, S, V>| {
+            let shown = cx.clone();
+            let progress: OnProgress = Box::new(move |text| shown.progress(text));
+            // Boxed, since compilers do not see through the types of requests.
+            let calling: BoxFuture<'static, Result<Answer, McpError>> =
+                Box::pin(called(Arc::clone(&session), Arc::clone(&listed), arguments, progress));
+            async move {
+                let mut answer = calling.await.map_err(McpError::into_result)?;
+                for file in std::mem::take(&mut answer.files) {
+                    cx.save_file(file.name, file.media_type, file.bytes).await?;
+                }
+                if answer.is_error { Err(Error::new(answer.into_error())) } else { Ok(answer.value) }
+            }
+        })
+    })
+}
+
+fn flagged<O: Options, S: State, V: Services>(t: ToolBuilder<O, S, V>, listed: &Listed) -> ToolBuilder<O, S, V> {
+    let policy = &listed.policy;
+    let t = if let Some(title) = &listed.title { t.title(title) } else { t };
+    let t = if policy.read_only { t.read_only() } else { t };
+    let t = if policy.idempotent { t.idempotent() } else { t };
+    let t = if policy.destructive { t.destructive() } else { t };
+    if let Some(reason) = &policy.asks { t.requires_approval(reason) } else { t }
+}
+
+async fn called(
+    session: Arc<Session>,
+    listed: Arc<Listed>,
+    arguments: Value,
+    progress: OnProgress,
+) -> Result<Answer, McpError> {
+    let options = &session.options;
+    let live = session.connection().await?;
+    let arguments = match arguments {
+        Value::Object(fields) => fields,
+        // The check of the arguments lets objects pass only.
+        _ => serde_json::Map::new(),
+    };
+    let result = live.call(&listed.tool, arguments, options.call_timeout, progress).await?;
+    Ok(Answer::read(&listed.tool, result, options.result))
+}

@@ -1,0 +1,169 @@
+//! How a server is reached: a process that is started, an address, or a stream that the author makes.
+
+mod command;
+mod http;
+mod limited;
+mod process;
+mod stream;
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+use rmcp::RoleClient;
+use rmcp::service::{ClientInitializeError, RunningService, ServiceError, serve_client};
+
+use self::limited::Limited;
+use self::process::Process;
+use super::connection::Listener;
+use super::error::McpError;
+use super::options::McpOptions;
+
+pub use command::McpCommand;
+pub use http::McpHttp;
+pub use stream::McpStream;
+
+/// How a server is reached. It is made from an [`McpCommand`], an [`McpHttp`] or an [`McpStream`].
+#[derive(Clone)]
+pub struct McpTransport(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Command(McpCommand),
+    Http(McpHttp),
+    Stream(McpStream),
+}
+
+impl From<McpCommand> for McpTransport {
+    fn from(command: McpCommand) -> Self {
+        Self(Kind::Command(command))
+    }
+}
+
+impl From<McpHttp> for McpTransport {
+    fn from(http: McpHttp) -> Self {
+        Self(Kind::Http(http))
+    }
+}
+
+impl From<McpStream> for McpTransport {
+    fn from(stream: McpStream) -> Self {
+        Self(Kind::Stream(stream))
+    }
+}
+
+impl fmt::Debug for McpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Command(command) => command.fmt(f),
+            Kind::Http(http) => http.fmt(f),
+            Kind::Stream(stream) => stream.fmt(f),
+        }
+    }
+}
+
+/// A connection that has been made.
+pub(super) struct Connected {
+    pub(super) service: RunningService<RoleClient, Listener>,
+    pub(super) wire: Wire,
+}
+
+/// What stands behind a connection, and is asked why it broke.
+pub(super) enum Wire {
+    Process(Process),
+    Http,
+    Stream(limited::Overflow),
+}
+
+impl Wire {
+    /// Says what is known about the end of the connection.
+    pub(super) async fn last_words(&self) -> String {
+        match self {
+            Self::Process(process) => process.last_words().await,
+            Self::Http => "the connection is closed".to_owned(),
+            Self::Stream(overflow) => overflow.sentence().unwrap_or_else(|| "the stream has ended".to_owned()),
+        }
+    }
+}
+
+impl McpTransport {
+    /// Checks the author's configuration.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match &self.0 {
+            Kind::Http(http) => http.check(),
+            Kind::Command(_) | Kind::Stream(_) => Ok(()),
+        }
+    }
+
+    /// Reaches the server and shakes hands. It takes as long as the server does.
+    pub(super) fn connect<'a>(
+        &'a self,
+        server: &'a str,
+        options: &'a McpOptions,
+        listener: Listener,
+    ) -> BoxFuture<'a, Result<Connected, McpError>> {
+        // Boxed, since compilers do not see through the types of three transports.
+        Box::pin(self.connected(server, options, listener))
+    }
+
+    async fn connected(&self, server: &str, options: &McpOptions, listener: Listener) -> Result<Connected, McpError> {
+        let failed = |what: String, transient| McpError::Start { server: server.to_owned(), what, transient };
+        match &self.0 {
+            Kind::Command(command) => {
+                let (process, output, input) = Process::start(server, command, options.message)
+                    .map_err(|error| failed(command.not_started(&error), false))?;
+                match serve_client(listener, stream::framed(output, input)).await {
+                    Ok(service) => Ok(Connected { service, wire: Wire::Process(process) }),
+                    Err(error) => {
+                        let what = match first_words(&error) {
+                            Some(said) => said,
+                            None => process.last_words().await,
+                        };
+                        Err(failed(what, false))
+                    }
+                }
+            }
+            Kind::Http(http) => {
+                let transport = http.transport(options).map_err(|what| failed(what, false))?;
+                match serve_client(listener, transport).await {
+                    Ok(service) => Ok(Connected { service, wire: Wire::Http }),
+                    Err(ClientInitializeError::TransportError { error, .. }) => {
+                        let (what, transient) = http::failure(&http.host(), &error);
+                        Err(failed(what, transient))
+                    }
+                    Err(error) => Err(failed(first_words(&error).unwrap_or_else(|| error.to_string()), false)),
+                }
+            }
+            Kind::Stream(stream) => {
+                let (input, output) = stream.open().await.map_err(|error| failed(error.to_string(), true))?;
+                let (limited, overflow) = Limited::new(input, options.message);
+                match serve_client(listener, stream::framed(limited, output)).await {
+                    Ok(service) => Ok(Connected { service, wire: Wire::Stream(overflow) }),
+                    Err(error) => {
+                        let words = first_words(&error).or_else(|| overflow.sentence());
+                        Err(failed(words.unwrap_or_else(|| "the stream has ended".to_owned()), false))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says why a request did not get through, and whether another try may mend it. Over a stream that says nothing: the
+    /// stream's end is the reason.
+    pub(super) fn refusal(&self, error: &ServiceError) -> Option<(String, bool)> {
+        match (&self.0, error) {
+            (Kind::Http(http), ServiceError::TransportSend(error)) => Some(http::failure(&http.host(), error)),
+            _ => None,
+        }
+    }
+}
+
+/// Says what a server answered in the place of a handshake; nothing where it is the connection that broke.
+fn first_words(error: &ClientInitializeError) -> Option<String> {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => {
+            Some(format!("it refuses the handshake: {} (code {})", error.message, error.code.0))
+        }
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => None,
+        other => Some(format!("it does not shake hands as MCP does: {other}")),
+    }
+}

@@ -1,0 +1,167 @@
+//! Calls that a server answers: what the model reads, and what people see.
+
+use positronic_core::mcp::McpOptions;
+use positronic_core::model::scripted::Reply;
+use positronic_core::record::ToolResult;
+use positronic_core::runner::Runner;
+use positronic_core::sink::Recorder;
+use serde_json::{Value, json};
+
+use crate::desk::{desk, shown_files};
+use crate::fake::{Act, Fake, text, tool};
+use crate::support::{Play, calls, done, error_of, results, success};
+
+fn trusting() -> McpOptions {
+    McpOptions::builder().ask(false).build()
+}
+
+#[tokio::test]
+async fn the_model_sees_the_tools_and_reads_what_the_server_answers() {
+    let fake = Fake::new([tool("echo"), tool("other"), tool("third")], |name, arguments| {
+        text(&format!("{name} says {}", arguments["text"]))
+    });
+    let play = Play::new([Reply::call("desk__echo", json!({"text": "tea"})), done()]);
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    assert_eq!(results(&story, "Work"), [success("echo says \"tea\"")]);
+    let first = &play.requests()[0];
+    let names: Vec<_> = first.tools.tools().iter().map(|tool| tool.id.as_str()).collect();
+    assert_eq!(names, ["desk__echo", "desk__other", "desk__third"], "all pages, in their order");
+    let echo = &first.tools.tools()[0];
+    assert_eq!(echo.description, "Does echo");
+    assert_eq!(echo.parameters["properties"]["text"]["type"], "string");
+    assert_eq!(fake.seen("tools/call")[0]["params"]["arguments"], json!({"text": "tea"}));
+    assert_eq!(fake.connections(), 1);
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_the_servers_schema_never_reach_it() {
+    let fake = Fake::new([tool("echo")], |_, _| text("ok"));
+    let play = Play::new([Reply::call("desk__echo", json!({"text": 7, "more": 1})), done()]);
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    let results = results(&story, "Work");
+    let error = error_of(&results[0]);
+    assert!(error.contains("/text") && error.contains("more"), "{error}");
+    assert!(fake.seen("tools/call").is_empty());
+}
+
+#[tokio::test]
+async fn what_the_server_calls_an_error_is_one_and_the_model_reads_it() {
+    let fake = Fake::new([tool("fails"), tool("refuses")], |name, _| match name {
+        "fails" => Act::Result(json!({"content": [{"type": "text", "text": "there is no tea"}], "isError": true})),
+        _ => Act::Error(-32602, "Unknown tool: refuses"),
+    });
+    let play = Play::new([Reply::calls([("desk__fails", json!({})), ("desk__refuses", json!({}))]), done()]);
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(error_of(&results[0]), "there is no tea");
+    assert_eq!(error_of(&results[1]), "the MCP server `desk` refused: Unknown tool: refuses (code -32602)");
+    assert!(play.model_read("there is no tea"));
+}
+
+#[tokio::test]
+async fn structure_is_the_value_and_images_are_files_of_the_run() {
+    let fake = Fake::new([tool("sum"), tool("chart")], |name, _| match name {
+        "sum" => Act::Result(json!({
+            "content": [{"type": "text", "text": "{\"sum\":7}"}], "structuredContent": {"sum": 7},
+        })),
+        _ => Act::Result(json!({"content": [
+            {"type": "text", "text": "The chart:"},
+            {"type": "image", "mimeType": "image/png", "data": "iVBORw=="},
+        ]})),
+    });
+    let play = Play::new([Reply::calls([("desk__sum", json!({})), ("desk__chart", json!({}))]), done()]);
+    let run = play.start(&desk(&[&fake.server(trusting())]), ()).await;
+    let story = play.story(&run).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success(json!({"sum": 7})));
+    assert_eq!(results[1], success("The chart:\n[image: the file `chart-1.png`, image/png, 4 bytes]"));
+    let files = shown_files(&story);
+    assert_eq!((&*files[0].name, &*files[0].media_type, files[0].size), ("chart-1.png", "image/png", 4));
+    // The hash of what the base64 holds.
+    assert_eq!(files[0].sha256, "0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543");
+}
+
+#[tokio::test]
+async fn a_long_result_is_a_file_and_the_model_reads_its_ends() {
+    let fake = Fake::new([tool("dump")], |_, _| text(&format!("begin{}end", "x".repeat(100_000))));
+    let play = Play::new([Reply::call("desk__dump", json!({})), done()]);
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    let ToolResult::Success { output: Value::String(read), .. } = &results(&story, "Work")[0] else { panic!() };
+    assert!(read.starts_with("beginxxx") && read.ends_with("xxxend") && read.len() < 33_000, "{}", read.len());
+    assert!(read.contains("the file `dump-whole.txt` has all"));
+    assert_eq!(shown_files(&story)[0].size, 100_008);
+    assert!(story.json_lines().len() < 100_000, "the log does not hold it");
+}
+
+#[tokio::test]
+async fn what_the_server_says_unasked_disturbs_nobody_and_progress_is_shown() {
+    let lines = [
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{token},"progress":1,"total":4}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/made/up","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":77,"result":{"content":[{"type":"text","text":"of somebody else"}]}}"#,
+        r#"{"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":9}}"#,
+        r#"{"jsonrpc":"2.0","id":"s2","method":"roots/list"}"#,
+        "this is no JSON",
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{token},"progress":2,"message":"half\u001b done"}}"#,
+        r#"{"jsonrpc":"2.0","id":{id},"result":{"content":[{"type":"text","text":"the answer"}]}}"#,
+    ];
+    let fake = Fake::new([tool("slow")], move |_, _| Act::Lines(lines.map(str::to_owned).to_vec()));
+    let recorder = Recorder::new();
+    let play = Play::new([Reply::call("desk__slow", json!({})), done()]);
+    let play = play.map(|runner: Runner| runner.sink(recorder.clone()));
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    assert_eq!(results(&story, "Work"), [success("the answer")]);
+    let shown: Vec<_> = recorder.deltas().into_iter().map(|delta| delta.text).collect();
+    assert!(shown.contains(&"1 of 4".to_owned()) && shown.contains(&"half done".to_owned()), "{shown:?}");
+}
+
+#[tokio::test]
+async fn calls_of_one_batch_go_over_one_connection_at_once() {
+    // Neither is answered before both are there.
+    let waiting = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let fake = Fake::new([tool("a"), tool("b")], move |name, _| {
+        let mut waiting = waiting.lock().unwrap();
+        waiting.push(name.to_owned());
+        match waiting.len() {
+            1 => Act::Silence,
+            // The server's ids go up by one; the other call's is the one before.
+            _ => text("both"),
+        }
+    });
+    let options = McpOptions::builder().ask(false).call_timeout(std::time::Duration::from_millis(300)).build();
+    let play = Play::new([Reply::calls([("desk__a", json!({})), ("desk__b", json!({}))]), done()]);
+
+    let story = play.run(&desk(&[&fake.server(options)]), ()).await;
+
+    let ok = calls(&story, "Work").iter().filter(|call| call.result.as_ref().unwrap().is_success()).count();
+    assert_eq!((ok, fake.connections()), (1, 1), "the one that is answered does not wait for the other");
+}
+
+#[tokio::test]
+async fn the_log_says_which_program_has_answered() {
+    let fake = Fake::new([tool("echo")], |_, _| text("ok"));
+    let play = Play::new([Reply::text("Nothing to do.")]);
+
+    let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
+
+    let lines = story.json_lines();
+    assert!(lines.contains(r#"{"program":"fake","protocol":"#) && lines.contains(r#""version":"1.2""#), "{lines}");
+    assert!(!play.model_read("Knock first."), "what a server says about itself is a text of others");
+
+    let options = McpOptions { instructions: true, ..trusting() };
+    let play = Play::new([Reply::text("Nothing to do.")]);
+    play.run(&desk(&[&fake.server(options)]), ()).await;
+    assert!(play.model_read("Knock first."));
+}

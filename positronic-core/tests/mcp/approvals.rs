@@ -1,0 +1,95 @@
+//! Who is asked before a call, and what the record says of a tool.
+
+use positronic_core::mcp::McpOptions;
+use positronic_core::model::scripted::Reply;
+use positronic_core::record::ToolResult;
+use serde_json::{Value, json};
+
+use crate::desk::{desk, reasons};
+use crate::fake::{Fake, text, tool};
+use crate::support::{Play, done, path, results, success, waits};
+
+fn annotated(name: &str, annotations: Value) -> Value {
+    let mut tool = tool(name);
+    tool["annotations"] = annotations;
+    tool
+}
+
+fn office() -> Fake {
+    let tools = [
+        annotated("look", json!({"readOnlyHint": true, "title": "Look it up"})),
+        annotated("add", json!({"destructiveHint": false, "idempotentHint": true})),
+        tool("burn"),
+    ];
+    Fake::new(tools, |name, _| text(name))
+}
+
+fn every_tool() -> Reply {
+    Reply::calls([("desk__look", json!({})), ("desk__add", json!({})), ("desk__burn", json!({}))])
+}
+
+#[tokio::test]
+async fn without_the_authors_word_a_person_is_asked_before_every_call() {
+    let fake = office();
+    let play = Play::new([every_tool(), done()]);
+    let run = play.start(desk(&[&fake.server(McpOptions::default())]), ()).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1", "Work/0.2"]);
+    assert_eq!(
+        reasons(&run),
+        [
+            "`look` of the MCP server `desk` may change something; the server says that it only reads, and nobody has \
+             confirmed it",
+            "`add` of the MCP server `desk` may change or destroy something",
+            "`burn` of the MCP server `desk` may change or destroy something",
+        ]
+    );
+    assert!(fake.seen("tools/call").is_empty());
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    run.reject(&path("Work/0.1"), "not today", "ann").await.unwrap();
+    run.approve(&path("Work/0.2"), "ann").await.unwrap();
+    let story = play.story(&run).await;
+
+    let results = results(&story, "Work");
+    assert_eq!((&results[0], &results[2]), (&success("look"), &success("burn")));
+    assert!(matches!(&results[1], ToolResult::Denied { .. }), "{:?}", results[1]);
+    assert_eq!(fake.seen("tools/call").len(), 2);
+}
+
+#[tokio::test]
+async fn a_trusted_servers_readers_run_at_once_and_its_flags_are_on_record() {
+    let fake = office();
+    let options = McpOptions::builder().trust_annotations(true).build();
+    let play = Play::new([every_tool(), done()]);
+    let run = play.start(desk(&[&fake.server(options)]), ()).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.2"]);
+    assert_eq!(
+        reasons(&run),
+        [
+            "`add` of the MCP server `desk` changes something",
+            "`burn` of the MCP server `desk` may change or destroy something"
+        ]
+    );
+    assert_eq!(fake.seen("tools/call").len(), 1);
+    let tools = play.last_request().tools;
+    let flags: Vec<_> = tools.tools().iter().map(|tool| tool.flags).collect();
+    let words: Vec<_> = flags.iter().map(|of| (of.read_only, of.idempotent, of.destructive)).collect();
+    assert_eq!(words, [(true, false, false), (false, true, false), (false, false, true)]);
+    assert_eq!(tools.tools()[0].title.as_deref(), Some("Look it up"));
+}
+
+#[tokio::test]
+async fn the_author_says_by_name_what_runs_unattended() {
+    let fake = office();
+    let options = McpOptions::builder().read_only(["look"]).unattended(["burn"]).build();
+    let play = Play::new([every_tool(), done()]);
+    let run = play.start(desk(&[&fake.server(options)]), ()).await;
+
+    // `burn` stands after a call that a person has to decide, and only what reads goes past that.
+    assert_eq!(waits(&run).await, ["Work/0.1"]);
+    assert_eq!(fake.seen("tools/call").len(), 1);
+    run.reject(&path("Work/0.1"), "no", "ann").await.unwrap();
+    let story = play.story(&run).await;
+    assert_eq!(results(&story, "Work")[2], success("burn"));
+}

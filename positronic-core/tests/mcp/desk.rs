@@ -1,0 +1,61 @@
+//! A brain with one loop `Work`, whose tools are those of servers.
+
+use std::time::Duration;
+
+use positronic_core::mcp::{Mcp, McpServer};
+use positronic_core::prelude::*;
+use positronic_core::record::{FileOutput, LoopOutcome, OutputKind, Pending, PendingKind};
+use positronic_core::runner::Run;
+use positronic_core::testing::Story;
+use serde_json::Value;
+
+use crate::support::prompt;
+
+/// Makes the brain.
+pub(crate) fn desk(servers: &[&McpServer]) -> Brain<(), Value> {
+    let mcp = Mcp::of(servers.iter().copied());
+    brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").plugin(mcp.clone()))
+}
+
+/// Returns why the loop `Work` has failed.
+#[track_caller]
+pub(crate) fn failure_of(story: &Story) -> String {
+    match prompt_outcome(story) {
+        Some(LoopOutcome::Failed { message, .. }) => message,
+        other => panic!("the loop did not fail: {other:?}\n{}", story.events()),
+    }
+}
+
+fn prompt_outcome(story: &Story) -> Option<LoopOutcome> {
+    prompt(story, "Work").outcome
+}
+
+/// Returns the files that the loop `Work` has shown.
+pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
+    let outputs = prompt(story, "Work").output.into_iter();
+    let files = outputs.filter_map(|output| match output.kind {
+        OutputKind::File(file) => Some(*file),
+        _ => None,
+    });
+    files.collect()
+}
+
+/// Returns why people are asked.
+pub(crate) fn reasons<R>(run: &Run<R>) -> Vec<String> {
+    let reason = |pending: Pending| match pending.kind {
+        PendingKind::Approval { gate, .. } => gate.reason,
+        PendingKind::Answer { .. } | PendingKind::More { .. } => panic!("{} waits for something else", pending.call),
+    };
+    run.pending().into_iter().map(reason).collect()
+}
+
+/// Waits until something is so, and fails where it does not become so.
+pub(crate) async fn soon(what: &'static str, is_so: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{what} did not come about");
+}

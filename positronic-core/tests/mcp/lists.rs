@@ -1,0 +1,205 @@
+//! What a server lists: names, choices, schemas, and lists that change.
+
+use positronic_core::mcp::{Mcp, McpError, McpOptions, McpServer};
+use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
+use serde_json::{Value, json};
+
+use crate::desk::{desk, failure_of};
+use crate::fake::{Fake, text, tool};
+use crate::support::{Play, done, results, success};
+
+fn quiet(tools: impl IntoIterator<Item = Value>) -> Fake {
+    Fake::new(tools, |name, _| text(name))
+}
+
+fn seen_by_the_model(play: &Play) -> Vec<String> {
+    play.last_request().tools.tools().iter().map(|tool| tool.id.to_string()).collect()
+}
+
+async fn why_not(fake: &Fake, options: McpOptions) -> McpError {
+    fake.server(options).connect().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn tools_are_picked_left_out_and_renamed_by_the_servers_names() {
+    let fake = quiet(["a", "b", "c", "d"].map(tool));
+    let options = McpOptions::builder().only(["a", "b", "c"]).without(["b"]).renamed([("c", "see")]).ask(false).build();
+    let play = Play::new([Reply::call("see", json!({})), done()]);
+
+    let story = play.run(desk(&[&fake.server(options)]), ()).await;
+
+    assert_eq!(seen_by_the_model(&play), ["desk__a", "see"]);
+    assert_eq!(results(&story, "Work"), [success("c")], "the server is called by its own name");
+}
+
+#[tokio::test]
+async fn an_option_that_names_no_tool_is_refused() {
+    let fake = quiet(["move_file", "read"].map(tool));
+    let slips = [
+        (McpOptions::builder().without(["movefile"]).build(), "without"),
+        (McpOptions::builder().only(["movefile"]).build(), "only"),
+        (McpOptions::builder().renamed([("movefile", "move")]).build(), "renamed"),
+        (McpOptions::builder().read_only(["movefile"]).build(), "read_only"),
+        (McpOptions::builder().idempotent(["movefile"]).build(), "idempotent"),
+        (McpOptions::builder().unattended(["movefile"]).build(), "unattended"),
+    ];
+    for (options, name) in slips {
+        assert_eq!(
+            why_not(&fake, options).await.to_string(),
+            format!(
+                "`{name}` names the tool `movefile`, which the MCP server `desk` does not have; it has `move_file`, `read`"
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn names_that_meet_are_refused_with_both_tools() {
+    let fake = quiet(["a", "b"].map(tool));
+
+    let error = why_not(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
+    assert_eq!(
+        error.to_string(),
+        "the tools `a` and `b` of the MCP server `desk` would both be `desk__b`; give one of them another name with \
+         `renamed`, or leave it out with `without`"
+    );
+    let twice = quiet([tool("a"), tool("a")]);
+    assert!(matches!(why_not(&twice, McpOptions::default()).await, McpError::SameName { .. }));
+    let slash = why_not(&fake, McpOptions::builder().renamed([("a", "a/b")]).build()).await;
+    assert!(matches!(slash, McpError::Renamed { .. }), "{slash}");
+}
+
+#[tokio::test]
+async fn a_name_of_the_loops_own_tools_or_of_another_server_is_refused() {
+    let fake = quiet([tool("echo")]);
+    let server = fake.server(McpOptions::default());
+    let mcp = Mcp::of([&server]);
+    let own = brain("Desk").state(Value::Null).r#loop("Work", move |cx| {
+        cx.system("Work.").tool("desk__echo", |t| t.execute(async |_: NoArgs, _| Ok("mine"))).plugin(mcp.clone())
+    });
+
+    let story = Play::new([]).run(own, ()).await;
+    let why = failure_of(&story);
+    let says =
+        "the tool `echo` of the MCP server `desk` would be `desk__echo`, and the round has a tool named so already";
+    assert!(why.contains(says), "{why}");
+
+    let story = Play::new([]).run(desk(&[&server, &fake.server(McpOptions::default())]), ()).await;
+    let why = failure_of(&story);
+    assert!(why.contains("two MCP servers of the loop are named `desk`"), "{why}");
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
+    let bad = |schema: Value| json!({"name": "odd", "inputSchema": schema});
+    let cases = [
+        (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "the schema itself is not valid"),
+        (json!({"type": "object", "properties": {"a": {"pattern": "("}}}), "the schema itself is not valid"),
+        (json!({"type": "object", "properties": {"a": {"$ref": "https://example.org/x.json"}}}), "the schema itself"),
+        (json!({"type": "array"}), "its type is \"array\", and arguments are an object"),
+    ];
+    for (schema, says) in cases {
+        let fake = quiet([tool("fine"), bad(schema)]);
+        let error = why_not(&fake, McpOptions::default()).await.to_string();
+        let begins = "the tool `odd` of the MCP server `desk` has a schema that cannot be used: ";
+        assert!(error.starts_with(begins) && error.contains(says), "{error}");
+
+        let without = McpOptions::builder().without(["odd"]).build();
+        fake.server(without).connect().await.unwrap();
+    }
+    // A schema that says nothing of its type is meant to be an object's.
+    let tools = quiet([bad(json!({"properties": {"a": {"type": "string"}}}))]).server(McpOptions::default());
+    let tools = tools.tools::<(), Value, ()>().await.unwrap();
+    assert_eq!(tools[0].decl().parameters["type"], "object");
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_new_in_the_next_round_and_a_bad_one_changes_nothing() {
+    let fake = quiet([tool("lesson")]);
+    let server = fake.server(McpOptions::builder().ask(false).build());
+    let (mcp, teacher) = (Mcp::of([&server]), fake.clone());
+    let class = brain("Class").state(Value::Null).r#loop("Work", move |cx| {
+        let teacher = teacher.clone();
+        cx.system("Work.").plugin(mcp.clone()).tool("learn", |t| {
+            t.execute(move |Learn { tools }: Learn, _| {
+                let teacher = teacher.clone();
+                async move {
+                    let lists = teacher.seen("tools/list").len();
+                    teacher.relist(tools);
+                    // Until the news is there; the next round lists anew only then.
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    Ok(lists)
+                }
+            })
+        })
+    });
+    let play = Play::new([
+        Reply::call("learn", json!({"tools": [tool("lesson"), tool("sing")]})),
+        Reply::call("desk__sing", json!({})),
+        Reply::call("learn", json!({"tools": [{"name": "broken", "inputSchema": {"type": "nothing"}}]})),
+        done(),
+    ]);
+
+    let story = play.run(class, ()).await;
+
+    let requests = play.requests();
+    let names = |round: usize| requests[round].tools.tools().iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(0), ["learn", "desk__lesson"]);
+    assert_eq!(names(1), ["learn", "desk__lesson", "desk__sing"]);
+    assert_eq!(names(3), ["learn", "desk__lesson", "desk__sing"], "an unusable list leaves the one before");
+    assert_eq!(results(&story, "Work")[1], success("sing"));
+    assert_eq!(fake.connections(), 1);
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Learn {
+    tools: Vec<Value>,
+}
+
+#[tokio::test]
+async fn a_list_is_asked_for_once_and_shared_by_rounds_and_runs() {
+    let fake = quiet([tool("a"), tool("b"), tool("c")]);
+    let server = fake.server(McpOptions::builder().ask(false).build());
+    for _ in 0..2 {
+        let play = Play::new([Reply::call("desk__a", json!({})), Reply::call("desk__b", json!({})), done()]);
+        play.run(desk(&[&server]), ()).await;
+    }
+
+    assert_eq!((fake.connections(), fake.seen("tools/list").len()), (1, 2), "two pages, once");
+}
+
+#[tokio::test]
+async fn a_list_without_an_end_has_one() {
+    let fake = quiet((0..300).map(|n| tool(&format!("t{n}"))));
+
+    let error = why_not(&fake, McpOptions::default()).await.to_string();
+
+    assert_eq!(error, "the MCP server `desk` lists more than 100 pages of tools");
+}
+
+#[test]
+fn what_an_author_writes_wrong_is_said_before_anything_starts() {
+    use positronic_core::mcp::{McpCommand, McpHttp};
+
+    let named = |name: &str| McpServer::new(name, McpCommand::new("true"), McpOptions::default()).unwrap_err();
+    assert!(named("my__server").to_string().contains("is no name of an MCP server"));
+    let http = |http: McpHttp| McpServer::new("web", http, McpOptions::default()).unwrap_err().to_string();
+    assert!(http(McpHttp::new("tracker.example/mcp")).contains("its address is none"));
+    assert!(http(McpHttp::new("file:///mcp")).contains("use `https://…`"));
+    assert!(http(McpHttp::new("https://a.example").header("a b", "c")).contains("`a b` is no name of a header"));
+    assert!(http(McpHttp::new("https://a.example").bearer("a\nb")).contains("its bearer token"));
+}
+
+#[test]
+fn no_secret_is_shown_in_a_debug_text() {
+    use positronic_core::mcp::{McpCommand, McpHttp};
+
+    let command = McpCommand::new("npx").arg("--token=s3cret").env("TOKEN", "s3cret");
+    let http = McpHttp::new("https://a.example/mcp?key=s3cret").bearer("s3cret").header("x-key", "s3cret");
+    let servers = [
+        McpServer::new("a", command, McpOptions::default()).unwrap(),
+        McpServer::new("b", http, McpOptions::default()).unwrap(),
+    ];
+    assert!(!format!("{servers:?}").contains("s3cret"), "{servers:?}");
+}

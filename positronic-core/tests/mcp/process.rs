@@ -1,0 +1,161 @@
+//! Servers that are processes: shell scripts that speak MCP.
+
+use std::time::Duration;
+
+use positronic_core::mcp::{McpCommand, McpOptions, McpServer};
+use positronic_core::model::scripted::Reply;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::desk::{desk, soon};
+use crate::support::{Play, done, error_of, results, success};
+
+/// Answers the handshake and the list; `CALL` stands for what is done with a call, whose id is in `$id`.
+const SCRIPT: &str = r#"
+echo "banner of a careless program"
+echo "starting" >&2
+reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+say() { reply "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
+while read -r line; do
+    id=${line#*\"id\":}; id=${id%%[,\}]*}
+    case $line in
+        *'"initialize"'*) reply '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"0"}}' ;;
+        *'"tools/list"'*) reply '{"tools":[{"name":"act","inputSchema":{"type":"object"}}]}' ;;
+        *'"tools/call"'*) CALL ;;
+    esac
+done
+"#;
+
+fn script(call: &str) -> McpCommand {
+    McpCommand::new("sh").arg("-c").arg(SCRIPT.replace("CALL", call))
+}
+
+fn server(command: McpCommand) -> McpServer {
+    McpServer::new("sh", command, McpOptions::builder().ask(false).build()).unwrap()
+}
+
+fn act(times: usize) -> Vec<Reply> {
+    (0..times).map(|_| Reply::call("sh__act", json!({}))).chain([done()]).collect()
+}
+
+/// Says whether a process of this command line runs.
+fn runs(mark: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
+    lines.into_iter().any(|line| line.replace('\0', " ").trim() == mark)
+}
+
+#[tokio::test]
+async fn a_process_is_asked_and_its_banner_on_stdout_harms_nothing() {
+    let server = server(script("say hello"));
+    let play = Play::new(act(1));
+
+    let story = play.run(desk(&[&server]), ()).await;
+
+    assert_eq!(results(&story, "Work"), [success("hello")]);
+}
+
+#[tokio::test]
+async fn nothing_of_our_environment_reaches_the_server() {
+    let folder = TempDir::new().unwrap();
+    let command = script(r#"say "$(env | sort | tr '\n' ' ')in $PWD""#).env("TEA", "green").env("LANG", "C");
+    let place = folder.path().canonicalize().unwrap();
+    let play = Play::new(act(1));
+
+    let story = play.run(desk(&[&server(command.folder(&place))]), ()).await;
+
+    let results = results(&story, "Work");
+    let positronic_core::record::ToolResult::Success { output: Value::String(said), .. } = &results[0] else {
+        panic!("{results:?}")
+    };
+    // A shell sets some by itself.
+    let own = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
+    let (variables, at) = said.rsplit_once("in ").unwrap();
+    let variables: Vec<_> =
+        variables.split_whitespace().filter(|one| !own.iter().any(|own| one.starts_with(own))).collect();
+    let path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    assert_eq!(variables, ["LANG=C", path, "TEA=green"]);
+    assert_eq!(at, place.display().to_string());
+}
+
+#[tokio::test]
+async fn a_process_that_dies_says_how_and_its_last_words_and_the_next_call_starts_another() {
+    let folder = TempDir::new().unwrap();
+    let command = script("if test -e died; then say back; else touch died; echo 'no more tea' >&2; exit 3; fi");
+    let play = Play::new(act(2));
+
+    let story = play.run(desk(&[&server(command.folder(folder.path()))]), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(
+        error_of(&results[0]),
+        "the MCP server `sh` ended before it answered: it ended with exit status: 3; the last it said: starting / no more \
+         tea; whether the call had its effect is unknown"
+    );
+    assert_eq!(results[1], success("back"));
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_or_no_server_says_so() {
+    let missing = server(McpCommand::new("no-such-program-4711")).connect().await.unwrap_err().to_string();
+    assert!(
+        missing.starts_with("the MCP server `sh` did not start: there is no program `no-such-program-4711`; it was looked for in /usr/local/sbin"),
+        "{missing}"
+    );
+    let nowhere = server(McpCommand::new("sh").folder("/no/such/folder")).connect().await.unwrap_err().to_string();
+    assert!(nowhere.contains("or no folder `/no/such/folder`"), "{nowhere}");
+
+    let ends = McpCommand::new("sh").args(["-c", "echo 'usage: tea [cup]' >&2; exit 64"]);
+    let ends = server(ends).connect().await.unwrap_err().to_string();
+    assert_eq!(
+        ends,
+        "the MCP server `sh` did not start: it ended with exit status: 64; the last it said: usage: tea [cup]"
+    );
+
+    let refuses = r#"read -r line; printf '{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"members only"}}\n'; sleep 60"#;
+    let refuses = server(McpCommand::new("sh").args(["-c", refuses])).connect().await.unwrap_err().to_string();
+    assert!(refuses.contains("it refuses the handshake: members only (code -32600)"), "{refuses}");
+}
+
+#[tokio::test]
+async fn the_whole_group_ends_with_the_last_clone_of_the_server() {
+    let server = server(script("sleep 7711 & say started"));
+    let play = Play::new(act(1));
+    play.run(desk(&[&server]), ()).await;
+    assert!(runs("sleep 7711"));
+
+    drop(play);
+    drop(server);
+
+    soon("the end of what the server has started", || !runs("sleep 7711")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_go_when_its_input_ends_is_killed() {
+    let server = server(script("exec sleep 7712"));
+    let options = McpOptions { call_timeout: Duration::from_millis(200), ..server.options().clone() };
+    let server = McpServer::new("sh", script("exec sleep 7712"), options).unwrap();
+    let play = Play::new(act(1));
+    let story = play.run(desk(&[&server]), ()).await;
+    assert!(error_of(&results(&story, "Work")[0]).contains("did not answer within 200ms"));
+    assert!(runs("sleep 7712"));
+
+    server.close().await;
+
+    soon("its end", || !runs("sleep 7712")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_closed_is_started_anew_when_it_is_needed() {
+    let server = server(script("say $$"));
+    let pid = async || {
+        let story = Play::new(act(1)).run(desk(&[&server]), ()).await;
+        results(&story, "Work").remove(0)
+    };
+    let first = pid().await;
+    assert_eq!(first, pid().await);
+
+    server.close().await;
+
+    assert_ne!(first, pid().await);
+}
