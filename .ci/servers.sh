@@ -47,7 +47,7 @@ venv() {
     printf '%s\n' "$folder"
 }
 
-# npm_package NAME VERSION: installs one npm package without dependencies, and prints its folder.
+# npm_package NAME VERSION: installs one npm package, and prints its folder.
 npm_package() {
     local name=$1 version=$2 folder
     folder=$installed/npm/${name//[^a-zA-Z0-9]/-}-$version

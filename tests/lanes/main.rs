@@ -1,7 +1,7 @@
 //! Brains over HTTP against mock servers that others wrote, so that nobody bends them to fit this code.
 //!
 //! `.ci/lanes` installs the servers, starts them and runs this. [`dialogue`] plays a whole support case, [`faults`] what
-//! goes wrong on the way, [`verdict`] asks a server that judges its clients. A missing server is a failure, never a
+//! goes wrong on the way, [`verdict`] asks a server that judges its clients, [`mcp`] uses the tools of two servers. A missing server is a failure, never a
 //! skipped test.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
@@ -10,6 +10,7 @@ mod aimock;
 mod dialogue;
 mod faults;
 mod log;
+mod mcp;
 mod support;
 mod tap;
 mod verdict;

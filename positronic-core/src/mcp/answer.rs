@@ -59,10 +59,15 @@ fn value(text: String, structured: Option<Value>) -> Value {
         return Value::String(if text.is_empty() { structured.to_string() } else { text });
     }
     structured.sort_all_objects();
+    // Servers that have only a text to say wrap it into a field.
+    let wrapped = structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
+    if wrapped.and_then(Value::as_str) == Some(&text) {
+        return Value::String(text);
+    }
     let repeats = || {
         serde_json::from_str::<Value>(&text).is_ok_and(|mut said| {
             said.sort_all_objects();
-            said == structured
+            said == structured || wrapped == Some(&said)
         })
     };
     if text.is_empty() || repeats() {
@@ -86,8 +91,11 @@ impl Files {
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => format!("[{uri}]\n{text}"),
                 ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                    let name = uri.rsplit('/').find(|part| !part.is_empty()).map(file_name);
                     let media_type = mime_type.as_deref().unwrap_or("application/octet-stream");
+                    let name = uri.rsplit('/').find(|part| !part.is_empty()).map(file_name);
+                    let name = name.map(|name| {
+                        if name.contains('.') { name } else { format!("{name}.{}", ending(&media_type_of(media_type))) }
+                    });
                     self.decoded(&uri, name, media_type, &blob)
                 }
                 _ => "[a resource of an unknown kind]".to_owned(),
@@ -153,7 +161,9 @@ impl Files {
 /// Returns a media type without its parameters; what is none is said to be bytes.
 fn media_type_of(said: &str) -> String {
     let kind = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let begins = |part: &str| part.starts_with(|letter: char| letter.is_ascii_alphanumeric());
     let is_one = kind.split('/').count() == 2
+        && kind.split('/').all(begins)
         && kind.len() <= 100
         && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.+-_".contains(&byte));
     if is_one { kind } else { "application/octet-stream".to_owned() }
@@ -209,6 +219,10 @@ mod tests {
         assert_eq!(read(both, 99).value, json!({"a": [2], "b": 1}));
         let apart = json!({"content": text("one b"), "structuredContent": {"b": 1}});
         assert_eq!(read(apart, 99).value, json!({"structured": {"b": 1}, "text": "one b"}));
+        let wrapped = json!({"content": text("one b"), "structuredContent": {"content": "one b"}});
+        assert_eq!(read(wrapped, 99).value, "one b");
+        let wrapped = json!({"content": text("42"), "structuredContent": {"result": 42}});
+        assert_eq!(read(wrapped, 99).value, json!({"result": 42}));
         assert_eq!(read(json!({"content": [], "structuredContent": [1]}), 99).value, json!([1]));
         assert_eq!(read(json!({"content": []}), 99).value, "");
     }
