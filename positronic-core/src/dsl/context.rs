@@ -253,6 +253,13 @@ impl<O, S, V> ToolContext<O, S, V> {
         &self.key
     }
 
+    /// Says whether a person was asked about this call and has approved it. What was asked is as of the model's answer, so a
+    /// tool that must not do a thing without an approval looks again when it runs: another call may have been quicker.
+    #[must_use]
+    pub fn is_approved(&self) -> bool {
+        self.scope.link.is_approved(&self.scope.path)
+    }
+
     /// Begins a result that also changes the state, or waits.
     ///
     /// A value that cannot be written as JSON makes the call fail.

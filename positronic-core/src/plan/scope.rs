@@ -49,6 +49,9 @@ pub trait Link: Send + Sync {
     /// Keeps the bytes of a file with the runs, and returns their hash. No event refers to them yet.
     fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>>;
 
+    /// Says whether a person has approved the call that runs here.
+    fn is_approved(&self, call: &Path) -> bool;
+
     /// Returns what time it is.
     fn now(&self) -> Timestamp;
 

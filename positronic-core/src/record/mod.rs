@@ -42,7 +42,8 @@ pub(crate) use path::{parent_of, segments_of};
 pub use plugin::{PluginChange, PluginDocument, PluginStates};
 pub use price::{Charge, Money, MoneyError, Price, PriceTable};
 pub use prompt::{
-    CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
+    CustomOutput, FileOutput, LARGEST_BLOB, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput,
+    WidgetOutput,
 };
 pub use request::{
     CODE, ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet,

@@ -201,6 +201,10 @@ pub struct ToolOutput {
     pub data: Option<Value>,
 }
 
+/// How many bytes a file may have that is kept with the runs: 32 MiB. It is kept whole in one commit, and read whole into
+/// memory; what is larger belongs elsewhere, with its address in the record.
+pub const LARGEST_BLOB: usize = 32 << 20;
+
 /// A file that a tool made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOutput {

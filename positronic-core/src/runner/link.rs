@@ -104,6 +104,11 @@ impl Link for RunLink {
         })
     }
 
+    fn is_approved(&self, call: &Path) -> bool {
+        // A call with a gate runs only once it is approved.
+        self.shared.upgrade().is_some_and(|shared| shared.state().call(call).is_some_and(|call| call.gate.is_some()))
+    }
+
     fn now(&self) -> Timestamp {
         self.shared.upgrade().map(|shared| shared.now()).unwrap_or_default()
     }
@@ -214,6 +219,10 @@ impl Link for Quiet {
 
     fn keep(&self, _: Vec<u8>) -> BoxFuture<'static, Result<String>> {
         Self::refused()
+    }
+
+    fn is_approved(&self, call: &Path) -> bool {
+        self.0.is_approved(call)
     }
 
     fn now(&self) -> Timestamp {

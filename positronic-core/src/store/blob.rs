@@ -7,11 +7,7 @@
 use std::time::Duration;
 
 use super::StoreError;
-use crate::record::{Timestamp, sha256};
-
-/// How many bytes a file may have: 32 MiB. It is kept whole in one commit, and read whole into memory; what is larger
-/// belongs elsewhere, with its address in the record.
-pub const LARGEST_BLOB: usize = 32 << 20;
+use crate::record::{LARGEST_BLOB, Timestamp, sha256};
 
 /// How long bytes are left alone to which no run refers: an hour. Between keeping and referring lie milliseconds, but a
 /// store may have been busy, and an import is slow.

@@ -25,8 +25,10 @@ use futures::future::BoxFuture;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
+pub use crate::record::LARGEST_BLOB;
+
 pub use append::{Append, Index, Snapshot, TimerChange};
-pub use blob::{BLOB_GRACE, LARGEST_BLOB, swept_before};
+pub use blob::{BLOB_GRACE, swept_before};
 pub use error::StoreError;
 pub use mail::{Letter, Lies, Mail, Posted};
 pub use memory::MemoryStore;

@@ -8,7 +8,7 @@ use super::blocking::blocking;
 use super::folder::{FolderError, OutputFolder, Overwrite};
 use crate::dsl::{Options, Services, State, Tool, ToolContext};
 use crate::error::Result;
-use crate::record::FileOutput;
+use crate::record::{FileOutput, LARGEST_BLOB};
 
 /// How many entries one `list_files` gives.
 const LISTED: usize = 500;
@@ -58,11 +58,16 @@ pub fn write_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> T
                 let folder = folder.clone();
                 async move {
                     let (writes, text) = (folder.clone(), content);
-                    let file = blocking(move || {
-                        if writes.options().overwrite == Overwrite::Refuse && writes.has(&path)? {
-                            return Err(FolderError::Exists { path });
-                        }
-                        writes.write(&path, text.as_bytes())
+                    let approved = cx.is_approved();
+                    // What was there when a person was to be asked is one thing, and what is there by now another.
+                    let file = blocking(move || match writes.options().overwrite {
+                        Overwrite::Allow => writes.write(&path, text.as_bytes()),
+                        Overwrite::Ask if approved => writes.write(&path, text.as_bytes()),
+                        Overwrite::Ask => match writes.write_new(&path, text.as_bytes()) {
+                            Err(FolderError::Exists { path }) => Err(FolderError::Unasked { path }),
+                            written => written,
+                        },
+                        Overwrite::Refuse => writes.write_new(&path, text.as_bytes()),
                     })
                     .await?;
                     let written = json!({"path": file.name, "size": file.size});
@@ -73,12 +78,10 @@ pub fn write_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> T
     })
 }
 
-/// How large a file may be whose bytes are kept with the run, in bytes: what stores take. A larger one is in the folder alone.
-const KEPT: u64 = 32 << 20;
-
-/// Makes a file of the folder an output of the call.
+/// Makes a file of the folder an output of the call. Its bytes are kept with the run where a store takes them; a larger one
+/// is in the folder alone.
 pub(super) async fn show<O, S, V>(cx: &ToolContext<O, S, V>, folder: &OutputFolder, file: FileOutput) -> Result<()> {
-    if file.size > KEPT {
+    if file.size > LARGEST_BLOB as u64 {
         return cx.add_file(file);
     }
     let (folder, FileOutput { name, media_type, .. }) = (folder.clone(), file);

@@ -3,8 +3,8 @@
 use std::os::unix::fs::symlink;
 
 use positronic_core::model::scripted::Reply;
-use positronic_core::record::ToolResult;
-use positronic_core::toolbox::{self, FolderError, FolderOptions, Overwrite};
+use positronic_core::record::{LARGEST_BLOB, ToolResult};
+use positronic_core::toolbox::{self, CodeOptions, CodeRunner, FolderError, FolderOptions, Overwrite};
 use serde_json::{Value, json};
 
 use crate::desk::{Place, desk, reasons, shown_files};
@@ -199,6 +199,71 @@ async fn a_file_is_replaced_asked_about_or_kept_as_the_author_says() {
     assert!(matches!(results(&story, "Work")[0], ToolResult::Denied { .. }));
     assert_eq!(place.folder.read("a", 0).unwrap().text, "old");
     assert_eq!(place.folder.read("b", 0).unwrap().text, "new");
+}
+
+#[tokio::test]
+async fn of_two_calls_that_write_one_file_at_once_nobody_was_asked_about_the_second() {
+    for (overwrite, says) in [
+        (Overwrite::Ask, "there is a file `a` by now, and nobody was asked whether it may be replaced"),
+        (Overwrite::Refuse, "there is a file `a` already, and it may not be replaced"),
+    ] {
+        let place = Place::with(FolderOptions::builder().overwrite(overwrite).build());
+        let folder = place.folder.clone();
+        let play =
+            Play::new([Reply::calls([write("a", "one"), write("a", "two"), write("b", "x"), write("b", "x")]), done()]);
+
+        let story = play.run(&desk::<Value>(move || vec![toolbox::write_file(&folder)]), ()).await;
+
+        let results = results(&story, "Work");
+        let first = usize::from(results[1].is_success());
+        assert!(results[first].is_success(), "{results:?}");
+        assert!(error_of(&results[1 - first]).starts_with(says), "{results:?}");
+        assert_eq!(place.folder.read("a", 0).unwrap().text, ["one", "two"][first]);
+        assert!(results[2..].iter().all(ToolResult::is_success), "the same file again replaces nothing: {results:?}");
+        assert_eq!(place.files(), ["a", "b"]);
+    }
+}
+
+#[tokio::test]
+async fn an_approval_is_about_the_call_and_not_about_what_was_there() {
+    let place = Place::with(FolderOptions::builder().overwrite(Overwrite::Ask).build());
+    place.folder.write("a", b"old").unwrap();
+    let folder = place.folder.clone();
+    let play =
+        Play::new([Reply::calls([write("a", "new"), write("b", "new")]), Reply::calls([write("b", "newer")]), done()]);
+    let run = play.start(&desk::<Value>(move || vec![toolbox::write_file(&folder)]), ()).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    place.folder.write("a", b"what another program wrote").unwrap();
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+    run.approve(&path("Work/1.0"), "ann").await.unwrap();
+
+    let story = play.story(&run).await;
+    assert!(results(&story, "Work").iter().all(ToolResult::is_success));
+    assert_eq!(place.folder.read("a", 0).unwrap().text, "new");
+    assert_eq!(place.folder.read("b", 0).unwrap().text, "newer");
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_to_be_kept_is_described_and_in_the_folder_alone() {
+    let limits = FolderOptions::builder().max_file(64 << 20).build();
+    for (more, kept) in [(0, true), (1, false)] {
+        let place = Place::with(limits.clone());
+        let runner = CodeRunner::new(&place.folder, CodeOptions::builder().unattended(["sh"]).build());
+        let size = LARGEST_BLOB as u64 + more;
+        let code = format!("head -c {size} /dev/zero > zeros.bin");
+        let play = Play::new([Reply::call("run_code", json!({"language": "sh", "code": code})), done()]);
+
+        let run = play.start(&desk::<Value>(move || vec![toolbox::run_code(&runner)]), ()).await;
+
+        let story = play.story(&run).await;
+        assert!(results(&story, "Work")[0].is_success(), "{:?}", results(&story, "Work"));
+        let [file] = &*shown_files(&story) else { panic!("one file") };
+        assert_eq!((&*file.name, file.size, file.blob().is_some()), ("zeros.bin", size, kept));
+        let bytes = play.test.runner().control().blob(&file.sha256).await.unwrap();
+        assert_eq!(bytes.map(|bytes| bytes.len() as u64), kept.then_some(size));
+    }
 }
 
 #[test]

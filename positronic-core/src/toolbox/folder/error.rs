@@ -20,6 +20,14 @@ pub enum FolderError {
         /// The path.
         path: String,
     },
+    /// There is a file of this name by now, and nobody was asked whether it may be replaced.
+    #[error(
+        "there is a file `{path}` by now, and nobody was asked whether it may be replaced; write it again to have a person asked"
+    )]
+    Unasked {
+        /// The path.
+        path: String,
+    },
     /// There is something else of this name.
     #[error("`{path}` is no file but {kind}")]
     NoFile {

@@ -26,7 +26,8 @@ pub use walk::FolderEntry;
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
 pub struct FolderOptions {
     /// How large one file may be, in bytes; 16 MiB where nothing is said, since models write kilobytes and what programs make
-    /// for people to open is seldom larger.
+    /// for people to open is seldom larger. Of a file that is larger than [`LARGEST_BLOB`](crate::record::LARGEST_BLOB), the
+    /// run keeps name, size and hash; its bytes are in the folder alone.
     #[builder(default = 16 << 20)]
     pub max_file: u64,
     /// How large all files may be together, in bytes; 256 MiB where nothing is said, sixteen of the largest.
@@ -39,7 +40,7 @@ pub struct FolderOptions {
     /// the window of 128,000 that is common.
     #[builder(default = 64 << 10)]
     pub max_read: usize,
-    /// Whether `write_file` may replace a file.
+    /// Whether `write_file` may replace a file with another content.
     #[builder(default)]
     pub overwrite: Overwrite,
 }
@@ -181,6 +182,27 @@ impl OutputFolder {
     /// A [`FolderError`] when the path is none, when something other than a file has it, when a limit of the folder would be
     /// passed, or when the operating system refuses.
     pub fn write(&self, path: &str, bytes: &[u8]) -> Result<FileOutput, FolderError> {
+        self.put(path, bytes, true)
+    }
+
+    /// Writes a file as [`OutputFolder::write`] does, where there is none of this name. One that has these very bytes is the
+    /// file that is asked for, as after a crash.
+    ///
+    /// Of several that write one name at once, one writes it.
+    ///
+    /// # Errors
+    ///
+    /// [`FolderError::Exists`] when there is another file, and as [`OutputFolder::write`].
+    pub fn write_new(&self, path: &str, bytes: &[u8]) -> Result<FileOutput, FolderError> {
+        match self.put(path, bytes, false) {
+            Err(FolderError::Exists { .. }) if self.bytes(path).is_ok_and(|known| known == bytes) => {
+                self.describe(path)
+            }
+            written => written,
+        }
+    }
+
+    fn put(&self, path: &str, bytes: &[u8], replace: bool) -> Result<FileOutput, FolderError> {
         let inside = name::checked(path)?;
         let FolderOptions { max_file, max_total, max_files, .. } = self.inner.options;
         let size = bytes.len() as u64;
@@ -215,12 +237,15 @@ impl OutputFolder {
         let written = (|| {
             let mut file = dir.open_with(&aside, OpenOptions::new().write(true).create_new(true))?;
             file.write_all(bytes)?;
-            dir.rename(&aside, dir, &inside)
+            if replace { dir.rename(&aside, dir, &inside) } else { link_new(dir, &aside, &inside) }
         })();
         if let Err(source) = written {
             // What was not made cannot be taken away.
             _ = dir.remove_file(&aside);
-            return Err(io(path)(source));
+            return Err(match source.kind() {
+                std::io::ErrorKind::AlreadyExists if !replace => FolderError::Exists { path: path.to_owned() },
+                _ => io(path)(source),
+            });
         }
         Ok(output(&inside, size, Sha256::digest(bytes).as_slice()))
     }
@@ -324,6 +349,17 @@ impl OutputFolder {
 impl fmt::Debug for OutputFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutputFolder").field("place", &self.inner.place).finish_non_exhaustive()
+    }
+}
+
+/// Gives a file its name, unless there is something of that name.
+fn link_new(dir: &Dir, aside: &Path, name: &Path) -> std::io::Result<()> {
+    match dir.hard_link(aside, dir, name) {
+        Ok(()) => dir.remove_file(aside),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(error),
+        // A file system without links: nothing there can look and write in one.
+        Err(_) if dir.symlink_metadata(name).is_ok() => Err(std::io::ErrorKind::AlreadyExists.into()),
+        Err(_) => dir.rename(aside, dir, name),
     }
 }
 
