@@ -104,9 +104,9 @@ pub(super) fn unkept(failure: &Failure) -> Failure {
 
 pub(crate) fn refused(error: StartError) -> Failure {
     match error {
-        StartError::Started { run } => {
-            let message =
-                format!("the run `{run}` is another one: of another brain, with other options, or for somebody else");
+        StartError::Started { run, differs } => {
+            let differs: Vec<_> = differs.iter().map(ToString::to_string).collect();
+            let message = format!("the run `{run}` is another one: {}", differs.join(", "));
             let hint = "the same id starts one run; give this one another id".to_owned();
             Failure::Refused { message, hints: vec![hint] }
         }

@@ -29,8 +29,8 @@ pub struct Actor {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
-    /// The start's own id, which becomes the run's: the same id starts the same run. With it, a start of another brain,
-    /// with other options, for another user or in another conversation is refused.
+    /// The start's own id, which becomes the run's: the same id starts the same run. With it, a start that is another one in
+    /// anything but its actor is refused, and told what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<SignalId>,
     /// Whom the run belongs to.

@@ -43,6 +43,7 @@ mod setbacks;
 mod settle;
 mod shared;
 mod signals;
+mod start;
 mod triggers;
 mod worker;
 
@@ -55,8 +56,8 @@ use tokio::sync::OnceCell;
 
 use crate::dsl::{Action, Runnable};
 use crate::model::{Model, RetryPolicy};
-use crate::plan::{ActionSet, Plan, UnknownAction, encode};
-use crate::record::{PriceTable, RunId, Start, Tier};
+use crate::plan::{ActionSet, Plan, encode};
+use crate::record::{PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use feed::Feeds;
@@ -72,6 +73,7 @@ pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
 pub use open::{ResumeError, Service};
 pub use signals::SignalError;
+pub use start::{Difference, StartError};
 pub use triggers::FireError;
 
 pub use crate::record::Busy;
@@ -145,34 +147,6 @@ pub struct Runner {
     actions: ActionSet,
 }
 
-/// Says why a run did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The options do not fit the brain.
-    #[error("the options do not fit `{brain}`: {reason}")]
-    Options {
-        /// The brain's title.
-        brain: String,
-        /// What does not fit.
-        reason: String,
-    },
-    /// There is another run of that id.
-    #[error(
-        "there is a run `{run}` already, of another brain, with other options, for somebody else, or not begun by a start of that id"
-    )]
-    Started {
-        /// The run.
-        run: RunId,
-    },
-    /// The brain names an action that the runner does not have.
-    #[error(transparent)]
-    Action(#[from] UnknownAction),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 impl Runner {
     /// Adds a sink for the events of every run.
     #[must_use]
@@ -213,7 +187,8 @@ impl Runner {
     /// # Errors
     ///
     /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema, [`StartError::Action`] when
-    /// the brain names an action that this runner does not have, [`StartError::Started`] when the store has another run of that id, [`StartError::Store`] when the store fails.
+    /// the brain names an action that this runner does not have, [`StartError::Started`] when the store has another run of
+    /// that id, [`StartError::Store`] when the store fails.
     pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, StartError> {
         self.start_with(brain, options, Start::default()).await
     }

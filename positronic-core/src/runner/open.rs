@@ -13,6 +13,7 @@ use super::flight::panicked;
 use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
+use super::start::differences;
 use super::triggers::{Firing, fires};
 use super::worker::Worker;
 use super::{Control, Due, Run, Runner, StartError, load};
@@ -129,11 +130,12 @@ impl Runner {
         }
         // The same start again is the same run, but nobody gets hold of another one's by its id.
         let known = load::whole(&*self.store, &run).await?;
-        let begun = &known.state.start;
-        let same = (&begun.id, &begun.user, &begun.conversation) == (&given.id, &given.user, &given.conversation)
-            && (&begun.after, &begun.message, &begun.fired) == (&given.after, &given.message, &given.fired)
-            && known.state.root.as_ref().is_some_and(|root| *root.title == *plan.title && *root.options == options);
-        if same { Ok(self.attended(run, Some(plan), known)) } else { Err(StartError::Started { run }) }
+        let differs = differences(&known.state, &plan, &options, &given);
+        if differs.is_empty() {
+            Ok(self.attended(run, Some(plan), known))
+        } else {
+            Err(StartError::Started { run, differs })
+        }
     }
 
     async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<Run<Value>, StoreError> {

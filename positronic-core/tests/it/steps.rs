@@ -9,10 +9,10 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Body, EndReason, ModelError, ModelErrorKind, ModelRequest, ModelResponse, OutputFormat, Settings, SignalId, Start,
-    Tier, Usage,
+    Actor, Body, Budget, EndReason, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Opening, OutputFormat,
+    Overrides, Settings, SignalId, Start, Tier, Usage,
 };
-use positronic_core::runner::{Runner, Settled, StartError};
+use positronic_core::runner::{Difference, Runner, Settled, StartError};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{Fault, FaultyStore, Test};
 use schemars::JsonSchema;
@@ -271,7 +271,7 @@ async fn a_start_id_starts_one_run() {
         again.events(positronic_core::record::Seq(0)).await.unwrap(),
         run.events(positronic_core::record::Seq(0)).await.unwrap()
     );
-    assert!(matches!(another, Err(StartError::Started { run }) if run.as_str() == "start-7"));
+    assert!(matches!(another, Err(StartError::Started { run, .. }) if run.as_str() == "start-7"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,6 +294,43 @@ async fn a_start_id_hands_nobody_the_run_of_somebody_else() {
         let started = runner.start_with(&one, (), other).await;
         assert!(matches!(started, Err(StartError::Started { .. })), "{started:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_of_a_known_id_that_is_another_one_is_told_what_differs() {
+    let one = || brain("One").options::<u32>().step("One", async |cx| Ok(*cx.options));
+    let other = brain("Other").options::<u32>().step("One", async |cx| Ok(*cx.options));
+    let test = Test::new(Rash);
+    let runner = test.runner();
+    let start = || Start {
+        id: Some(SignalId::from("a")),
+        budget: Some(Budget::default().max_tokens(10)),
+        message: Some(Opening { text: "Hello".to_owned(), id: None }),
+        ..Start::default()
+    };
+    runner.start_with(one(), 1, start()).await.unwrap();
+
+    let system = Some("Be brief.".to_owned());
+    let starts = [
+        (1, Start { budget: Some(Budget::default().max_tokens(11)), ..start() }, vec![Difference::Budget]),
+        (1, Start { budget: None, ..start() }, vec![Difference::Budget]),
+        (1, Start { overrides: Overrides { system, model: None }, ..start() }, vec![Difference::Overrides]),
+        (2, Start { message: None, ..start() }, vec![Difference::Options, Difference::Message]),
+        (1, Start { user: Some("ann".to_owned()), ..start() }, vec![Difference::User]),
+        (1, Start { conversation: Some("c".to_owned()), ..start() }, vec![Difference::Conversation]),
+    ];
+    for (options, start, expected) in starts {
+        let Err(StartError::Started { differs, .. }) = runner.start_with(one(), options, start).await else { panic!() };
+        assert_eq!(differs, expected);
+    }
+    let refused = runner.start_with(other, 2, start()).await.map(|_| ()).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "there is a run `a` already, and it is another one: it is of another brain, it has other options; start this one \
+         with another id"
+    );
+    let again = Start { actor: Actor { by: Some("ann".to_owned()), ..Actor::default() }, ..start() };
+    assert!(runner.start_with(one(), 1, again).await.is_ok(), "whoever tries again may be somebody else");
 }
 
 #[tokio::test(start_paused = true)]
