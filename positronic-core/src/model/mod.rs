@@ -38,9 +38,9 @@ pub trait Model: Send + Sync + 'static {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>>;
 
-    /// Makes messages from consecutive outputs of a record in the model's own way, a pure function of them. `None`, which is
-    /// what happens where it is not written, stands for [`projection::messages`](crate::projection::messages); then the
-    /// answer is `None` for all outputs.
+    /// Makes messages from consecutive outputs of a record in the model's own way, a pure function of them: those of the loop
+    /// that asks, and those of each loop before it in the conversation. `None`, which is what happens where it is not written,
+    /// stands for [`projection::messages`](crate::projection::messages); then the answer is `None` for all outputs.
     fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
         _ = outputs;
         None

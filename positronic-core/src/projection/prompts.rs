@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
+use super::history::{History, Past};
 use super::messages::messages;
 use crate::record::{
     Body, CallState, Decision, Event, Message, Output, OutputKind, Path, Prompt, PromptState, Segment, Settings,
@@ -13,7 +14,7 @@ use crate::record::{
 /// The records of all loops of a run, with the messages that the open ones send.
 #[derive(Debug, Clone, Default)]
 pub struct Prompts {
-    history: Arc<[Message]>,
+    history: History,
     user_id: Option<String>,
     records: IndexMap<Path, Record>,
 }
@@ -27,8 +28,8 @@ struct Record {
     asking: bool,
     /// Whether a summary stands for some of its messages.
     compacted: bool,
-    /// The messages of the conversation before it.
-    history: Arc<[Message]>,
+    /// The conversation before it.
+    history: History,
     /// Where it was compacted: the messages that stand for everything before `from`.
     standing: Vec<Message>,
     /// The first output that is sent as it is.
@@ -36,26 +37,29 @@ struct Record {
 }
 
 impl Prompts {
-    /// Begins with the messages of the conversation so far: they stand before those of each loop of the run's brain.
+    /// Begins with the conversation so far: its messages stand before those of each loop of the run's brain.
     #[must_use]
-    pub fn after(history: impl Into<Arc<[Message]>>) -> Self {
+    pub fn after(history: impl Into<History>) -> Self {
         Self { history: history.into(), ..Self::default() }
     }
 
-    /// Returns the messages of the conversation up to the end of this run: what was before it, and what the loops of the
-    /// run's brain have added. Where a loop was compacted, its messages are all there is.
+    /// Returns the conversation up to the end of this run: what was before it, and what the loops of the run's brain have
+    /// added. Where a loop was compacted, its messages are all there is.
     #[must_use]
-    pub fn conversation(&self) -> Vec<Message> {
-        let mut all = self.history.to_vec();
+    pub fn conversation(&self) -> History {
+        let (mut all, mut parts) = (self.history.to_vec(), self.history.parts().to_vec());
         for record in self.records.values().filter(|record| is_of_root(&record.prompt.path)) {
+            let done = |from: usize| Past::Done(record.prompt.output.get(from..).unwrap_or_default().into());
             if record.compacted {
                 all = record.next_messages();
+                parts = vec![Past::Said(record.standing.clone()), done(record.from)];
             } else {
                 all.extend(record.opening());
                 all.extend(messages(&record.prompt.output));
+                parts.extend([Past::Said(record.opening().collect()), done(0)]);
             }
         }
-        all
+        History::new(all, parts)
     }
 
     /// Folds a whole log.
@@ -67,8 +71,8 @@ impl Prompts {
         prompts
     }
 
-    fn history_of(&self, path: &Path) -> Arc<[Message]> {
-        if is_of_root(path) { Arc::clone(&self.history) } else { Arc::default() }
+    fn history_of(&self, path: &Path) -> History {
+        if is_of_root(path) { self.history.clone() } else { History::default() }
     }
 
     /// Returns the record of the loop with this path.
@@ -91,11 +95,12 @@ impl Prompts {
     /// Returns the messages that the current round of a loop sends to a model that makes them in its own way: `project`
     /// answers `None` where it does not.
     #[must_use]
-    pub fn transcript_by(&self, path: &Path, project: impl FnOnce(&[Output]) -> Option<Vec<Message>>) -> Transcript {
+    pub fn transcript_by(&self, path: &Path, mut project: impl FnMut(&[Output]) -> Option<Vec<Message>>) -> Transcript {
         let Some(record) = self.records.get(path) else { return Transcript::default() };
         let sent = record.prompt.output.get(record.from..record.projected).unwrap_or_default();
-        match project(sent) {
-            Some(messages) => Transcript::new(record.before().chain(messages)),
+        let made = project(sent).and_then(|sent| Some((record.before_by(project)?, sent)));
+        match made {
+            Some((before, sent)) => Transcript::new(before.into_iter().chain(sent)),
             None => record.transcript.clone(),
         }
     }
@@ -146,7 +151,7 @@ fn is_of_root(path: &Path) -> bool {
 }
 
 impl Record {
-    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool, history: Arc<[Message]>) -> Self {
+    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool, history: History) -> Self {
         let opening = history.iter().cloned().chain(input.iter().map(|text| Message::User { text: text.clone() }));
         Self {
             transcript: Transcript::new(opening),
@@ -179,6 +184,16 @@ impl Record {
     fn before(&self) -> impl Iterator<Item = Message> {
         let whole = (!self.compacted).then(|| self.history.iter().cloned().chain(self.opening()));
         self.standing.iter().cloned().chain(whole.into_iter().flatten())
+    }
+
+    /// Returns the messages that stand before those of the outputs, for a model that makes them in its own way.
+    fn before_by(&self, project: impl FnMut(&[Output]) -> Option<Vec<Message>>) -> Option<Vec<Message>> {
+        if self.compacted {
+            return Some(self.standing.clone());
+        }
+        let mut before = self.history.messages_by(project)?;
+        before.extend(self.opening());
+        Some(before)
     }
 
     fn next_messages(&self) -> Vec<Message> {

@@ -4,6 +4,7 @@ use crate::machine::{IllegalEvent, LoopFrame, RunState};
 use crate::record::{Body, Event, Message, ModelRequest, Output, Path, Question, Seq, Transcript};
 
 use super::decision::decision_request;
+use super::history::History;
 use super::prompts::Prompts;
 
 /// Says why a request cannot be rebuilt.
@@ -40,8 +41,8 @@ pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> 
 pub fn request_for<'a>(
     events: impl IntoIterator<Item = &'a Event>,
     seq: Seq,
-    history: Vec<Message>,
-    project: impl FnOnce(&[Output]) -> Option<Vec<Message>>,
+    history: impl Into<History>,
+    project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
 ) -> Result<ModelRequest, RequestError> {
     let mut state = RunState::default();
     let mut prompts = Prompts::after(history);

@@ -2,8 +2,8 @@
 
 use super::control::Control;
 use super::load;
-use crate::projection::Prompts;
-use crate::record::{Message, Prompt, RunId, RunSummary, Seq};
+use crate::projection::{History, Prompts};
+use crate::record::{Prompt, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError};
 
 /// One conversation as a list shows it.
@@ -61,15 +61,15 @@ impl Control {
         Ok(prompts)
     }
 
-    /// Returns the messages that the loops of a run's brain have before their own: those of its conversation so far.
+    /// Returns what the loops of a run's brain have before their own messages: its conversation so far.
     ///
     /// # Errors
     ///
     /// [`StoreError`] as the store fails.
-    pub async fn history(&self, run: &RunId) -> Result<Vec<Message>, StoreError> {
+    pub async fn history(&self, run: &RunId) -> Result<History, StoreError> {
         match self.store().run(run).await?.after {
             Some(before) => load::history(self.store(), &before).await,
-            None => Ok(Vec::new()),
+            None => Ok(History::default()),
         }
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::commit::follow;
 use super::shared::Folded;
 use crate::machine::{self, RunState};
-use crate::projection::Prompts;
-use crate::record::{Body, Event, Message, RunId, Seq};
+use crate::projection::{History, Prompts};
+use crate::record::{Body, Event, RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
 
 /// The version of what a snapshot holds. It has to grow whenever [`RunState`] changes its form.
@@ -77,8 +77,8 @@ fn before(first: &Event) -> Option<&RunId> {
     }
 }
 
-/// Returns the messages of a conversation up to the end of a run.
-pub(super) async fn history(store: &dyn EventStore, last: &RunId) -> Result<Vec<Message>, StoreError> {
+/// Returns a conversation up to the end of a run.
+pub(super) async fn history(store: &dyn EventStore, last: &RunId) -> Result<History, StoreError> {
     let mut logs = Vec::new();
     let mut next = Some(last.clone());
     while let Some(run) = next {
@@ -86,7 +86,7 @@ pub(super) async fn history(store: &dyn EventStore, last: &RunId) -> Result<Vec<
         next = log.first().and_then(|first| before(first)).cloned();
         logs.push(log);
     }
-    let mut history = Vec::new();
+    let mut history = History::default();
     for log in logs.iter().rev() {
         let mut prompts = Prompts::after(history);
         for event in log {

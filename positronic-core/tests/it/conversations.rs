@@ -1,6 +1,7 @@
 //! Conversations: earlier prompts are the history of the next, across processes, and while something is pending.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::outputs::Sighted;
 use crate::support::{done, path};
 
 /// Answers with what it was told last, and how many messages there were.
@@ -98,6 +100,62 @@ async fn a_run_that_is_resumed_sends_its_history_again_and_it_is_rebuilt_byte_fo
     let rebuilt = request_for(log.iter().map(|event| &**event), asked.seq, history, |_| None).unwrap();
     assert_eq!(rebuilt.messages.messages(), model.requests()[0].messages.messages());
     assert_eq!(rebuilt.messages.len(), 7);
+}
+
+/// A brain whose loop shows a chart, and asks a person before it pays.
+fn drawing() -> Brain<(), ()> {
+    brain("Drawing").r#loop("Chat", |cx| {
+        cx.system("Help.")
+            .tool("draw", |t| {
+                t.execute(async |_: NoArgs, cx| {
+                    cx.display_widget("chart", 1, "a chart")?;
+                    Ok("drawn")
+                })
+            })
+            .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn earlier_prompts_are_told_in_the_way_of_the_model_that_is_asked_now() {
+    let store = MemoryStore::new();
+    let first = runner(&store, ScriptedModel::new([Reply::call("draw", json!({})), done()]));
+    first.conversation("c").send(&drawing(), (), "Draw.").await.unwrap().result().await.unwrap();
+    // Another model, which is also told of widgets; and a worker that dies while a person is asked.
+    let sighted = |replies: Vec<Reply>| std::sync::Arc::new(Sighted(ScriptedModel::new(replies)));
+    let worker = |model: &std::sync::Arc<Sighted>| {
+        let builder = Runner::builder().model(std::sync::Arc::clone(model)).store(store.clone());
+        builder.clock(TestClock::default()).ids(CountedIds::default()).build().brain(drawing())
+    };
+    let (second, third) = (sighted(vec![Reply::call("pay", json!({}))]), sighted(vec![done()]));
+    let run = worker(&second).conversation("c").send(&drawing(), (), "Pay.").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    store.declare_dead("worker-2");
+    let last = worker(&third);
+    let resumed = last.resume(run.id()).await.unwrap();
+    resumed.approve(&path("Chat/0.0"), "ann").await.unwrap();
+    assert!(matches!(resumed.settled().await, Settled::Completed(_)));
+
+    let sent = [second.0.requests(), third.0.requests()].concat();
+    let told: Vec<_> = sent[0].messages.messages().iter().map(short).collect();
+    assert_eq!(told, ["Draw.", "1 part", "drawn", "1 part", "[a chart]", "Pay."]);
+    let log = last.control().events(run.id(), Seq(0)).await.unwrap();
+    let history = last.control().history(run.id()).await.unwrap();
+    assert_eq!(history.iter().map(short).collect::<Vec<_>>(), ["Draw.", "1 part", "drawn", "1 part"]);
+    let asked: Vec<_> = log.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })).collect();
+    assert_eq!(asked.len(), 2);
+    for (asked, sent) in asked.iter().zip(&sent) {
+        let log = log.iter().map(|event| &**event);
+        let rebuilt = request_for(log, asked.seq, history.clone(), |outputs| third.project(outputs)).unwrap();
+        assert_eq!(third.wire(&rebuilt), third.wire(sent));
+    }
+}
+
+fn short(message: &Message) -> String {
+    match message {
+        Message::User { text } | Message::Tool { text, .. } => text.clone(),
+        Message::Assistant { parts } => format!("{} part", parts.len()),
+    }
 }
 
 /// A brain whose loop asks a person in its first round; it is answered by `calling`.

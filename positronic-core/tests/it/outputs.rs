@@ -219,7 +219,7 @@ fn what_stands_behind_a_call_is_in_its_message_or_nowhere() {
 
 /// A model that is also told of widgets.
 #[derive(Debug)]
-struct Sighted(ScriptedModel);
+pub(crate) struct Sighted(pub(crate) ScriptedModel);
 
 impl Model for Sighted {
     fn name(&self) -> String {

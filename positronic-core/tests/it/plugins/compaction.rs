@@ -177,6 +177,29 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_r
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_rounds_in_the_models_own_way() {
+    let summed = Reply::text("Two pages are read.");
+    let answers = [read(1), read(2), read(3), read(4), summed, done(), done()];
+    let model = Arc::new(Own(ScriptedModel::new(answers)));
+    let runner = positronic_core::runner::Runner::builder().model(Arc::clone(&model)).build();
+    let chat = runner.conversation("c");
+
+    chat.send(&reader(small()()), (), "one").await.unwrap().result().await.unwrap();
+    chat.send(&reader(small()()), (), "two").await.unwrap().result().await.unwrap();
+
+    let requests = model.0.requests();
+    insta::assert_snapshot!(said(requests.last().unwrap()), @r"
+    user: Summary of the conversation before this point: |  | Two pages are read.
+    assistant: 1
+    tool: own: this is page 3
+    assistant: 1
+    tool: own: this is page 4
+    assistant: 1
+    user: Read the book.
+    ");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_person_says_in_between_stays_with_the_round_that_answers_it() {
     let play = Play::new([
         read(1),
