@@ -49,6 +49,7 @@ pub fn finish_with<O: Options, S: State, V: Services>(
         t.title("Finish")
             .description("Ends the work: says what was reached, and which files are the result.")
             .exit()
+            .idempotent()
             .execute(move |finished: Finished, cx: ToolContext<O, S, V>| {
                 let (folder, keep) = (folder.clone(), std::sync::Arc::clone(&keep));
                 async move {

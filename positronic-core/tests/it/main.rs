@@ -22,6 +22,7 @@ mod conversations;
 mod costs;
 mod crash;
 mod decided;
+mod deciding;
 mod decisions;
 mod deep;
 mod due;

@@ -1,11 +1,15 @@
 //! `finish`: the way out, with what was made.
 
+use std::sync::Arc;
+
+use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::LoopOutcome;
 use positronic_core::toolbox::{self, Finished};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::desk::{Place, desk};
+use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, error_of, results};
 
 #[tokio::test]
@@ -46,4 +50,27 @@ async fn artifacts_that_are_not_there_and_an_empty_summary_do_not_end_the_loop()
     assert_eq!(error_of(&results[1]), "the summary is empty; say what was reached");
     assert!(error_of(&results[2]).contains("summary"));
     assert!(results[3].is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_ends_once_wherever_its_worker_dies_while_it_finishes() {
+    let keep = |end: &mut Option<Finished>, finished| *end = Some(finished);
+    let tale = Tale {
+        plan: desk(move || vec![toolbox::finish_with(None, keep)]).plan(),
+        options: Value::Null,
+        ledger: Ledger::default(),
+        says: Arc::new(|request| match request.path.as_str() {
+            "Work/0" => Reply::call("finish", json!({"summary": "Done."})),
+            other => panic!("there is no round {other}"),
+        }),
+        answers: Arc::new(|_| Vec::new()),
+    };
+
+    let whole = tale.undisturbed().await;
+
+    assert!(whole.deaths.len() > 3, "{}", whole.deaths.len());
+    for death in &whole.deaths {
+        let Some((end, _)) = tale.after(&whole, death).await else { continue };
+        assert_eq!(end, whole.end, "after {}", death.until);
+    }
 }

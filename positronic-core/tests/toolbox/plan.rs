@@ -234,3 +234,43 @@ async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_decides_plans_and_its_sub_goals_decide_themselves() {
+    let solver = || {
+        brain("Solver").options::<String>().state(String::new()).r#loop("Solve", |cx| {
+            cx.system("Solve.").input(&**cx.options).decisions().tool("finish", |t| {
+                t.exit().execute(async |Found { found }, cx| Ok(cx.result("done").update(move |state| *state = found)))
+            })
+        })
+    };
+    let goal = |part: &SubGoal, _: &[PlanPart]| part.goal.clone();
+    let planner = brain("Planner").r#loop("Work", move |cx| {
+        let plan = toolbox::plan(solver(), PlanOptions::default(), goal);
+        cx.system("Plan.")
+            .tools([plan])
+            .decisions()
+            .tool("finish", |t| t.exit().execute(async |_: Found, _| Ok("told")))
+    });
+    let parts = json!([{"title": "a", "goal": "boil"}, {"title": "b", "goal": "brew"}]);
+    let found = |text: &str| Reply::decision("It is found.", "finish", json!({ "found": text }));
+    let play = Play::new([
+        Reply::decision("In two parts.", "plan", json!({"goal": "tea", "parts": parts})),
+        found("boiled"),
+        found("brewed"),
+        found("tea"),
+    ]);
+
+    let story = play.run(&planner, ()).await;
+
+    let results = results(&story, "Work");
+    let positronic_core::record::ToolResult::Success { output, .. } = &results[0] else { panic!("{results:?}") };
+    let answers: Vec<_> = output["parts"].as_array().unwrap().iter().map(|part| &part["result"]).collect();
+    assert_eq!(answers, [&json!("boiled"), &json!("brewed")]);
+    assert!(results[1].is_success());
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Found {
+    found: String,
+}

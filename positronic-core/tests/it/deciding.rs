@@ -1,0 +1,271 @@
+//! Decision mode with all else that a loop has: compaction, memory, modes, brains as actions, batches at once, retries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::dsl::{Runnable as _, Tool};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::plugins::{Compaction, Memory, MemoryFacts, Modes};
+use positronic_core::prelude::*;
+use positronic_core::record::{EndReason, Message, ModelRequest, OutputFormat, Start, ToolResult};
+use positronic_core::runner::{Runner, Settled};
+use serde_json::{Value, json};
+
+use crate::plugins::{contexts, dies_everywhere};
+use crate::support::boundaries::{Ledger, Tale};
+use crate::support::{
+    Board, Job, Journal, Play, Shop, ShopBuilder, ShopLoop, error_of, events_named, results, success, waits, worker,
+    workshop,
+};
+
+fn job(id: &str) -> Value {
+    json!({ "id": id })
+}
+
+fn act(action: &str, input: Value) -> Reply {
+    Reply::decision("It is due.", action, input)
+}
+
+/// Writes a request's messages, a line each; what an assistant said is whether it was a decision.
+fn said(request: &ModelRequest) -> Vec<String> {
+    let line = |message| match message {
+        Message::User { text } => text.trim_end().replace('\n', " | "),
+        Message::Assistant { .. } => "–".to_owned(),
+        Message::Tool { text, .. } => panic!("a model that decides reads no result of a tool: {text}"),
+    };
+    request.messages.messages().into_iter().map(line).collect()
+}
+
+/// Returns the actions that a request allows.
+fn actions(request: &ModelRequest) -> Vec<String> {
+    let OutputFormat::JsonText { schema, .. } = &request.settings.output else { panic!("{:?}", request.settings) };
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    serde_json::from_value(schema["properties"]["action"]["enum"].clone()).unwrap()
+}
+
+fn reader(ledger: &Ledger) -> Brain<(), u32> {
+    let deeds = ledger.clone();
+    brain("Reader").state(0_u32).r#loop("Read", move |cx| {
+        let deeds = deeds.clone();
+        cx.system("Read.")
+            .input("Read the book.")
+            .decisions()
+            .plugin(Compaction::new().rounds(4).keep(2))
+            .tool("read", move |t| {
+                t.idempotent().execute(move |page: Job, cx| {
+                    deeds.act_once(cx.idempotency_key(), &page.id);
+                    async move { Ok(cx.result(format!("page {}", page.id)).update(|read| *read += 1)) }
+                })
+            })
+            .tool("finish", |t| t.exit().idempotent().execute(async |_: NoArgs, _| Ok("read")))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn older_decisions_are_summed_up_and_a_decision_stays_with_its_result() {
+    let summed = Reply::text("Two pages are read.");
+    let pages = ["1", "2", "3", "4"].map(|page| act("read", job(page)));
+    let play = Play::new(pages.into_iter().chain([summed, act("read", job("5")), act("finish", json!({}))]));
+
+    let story = play.run(&reader(&Ledger::default()), ()).await;
+
+    assert_eq!(*story.state(), json!(5));
+    let requests = play.requests();
+    assert_eq!(requests[4].settings.output, OutputFormat::Text, "the summary is no decision");
+    let summary = "Summary of the conversation before this point: |  | Two pages are read.";
+    let (third, fourth) = ("The result of `read`: | page 3", "The result of `read`: | page 4");
+    assert_eq!(said(&requests[5]), [summary, "–", third, "–", fourth]);
+    assert_eq!(said(&requests[6]), [summary, "–", third, "–", fourth, "–", "The result of `read`: | page 5"]);
+    assert_eq!(results(&story, "Read").len(), 6, "the record is whole");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
+    let ledger = Ledger::default();
+    let tale = Tale {
+        plan: reader(&ledger).plan(),
+        options: Value::Null,
+        ledger,
+        says: Arc::new(|request| match (request.path.as_str(), &request.settings.output) {
+            (_, OutputFormat::Text) => Reply::text(format!("{} messages", request.messages.len())),
+            ("Read/6", _) => act("finish", json!({})),
+            (_, _) if request.attempt == 0 => Reply::text("Let me think."),
+            (place, _) => act("read", job(place)),
+        }),
+        answers: Arc::new(|pending| panic!("nobody is asked: {pending:?}")),
+    };
+
+    let whole = tale.undisturbed().await;
+    assert!(whole.log.iter().any(|event| event.body.name() == "LOOP_COMPACTED"));
+    let kept = positronic_core::machine::RunState::replay(whole.log.iter().map(|event| &**event)).unwrap();
+    let kept = kept.root.unwrap().plugins.get("compaction").map(|kept| Value::clone(&kept.state)).unwrap();
+    dies_everywhere(&tale, "compaction", &kept).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_run_has_decided_to_remember_is_told_to_the_next() {
+    let facts = MemoryFacts::default();
+    let companion = |says: &'static str| {
+        let memory = Memory::new(facts.clone());
+        brain("Companion").r#loop("Chat", move |cx| {
+            let config = cx.system("Help.").input(says).decisions().plugin(memory.clone());
+            config.tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("bye")))
+        })
+    };
+    let model = Arc::new(ScriptedModel::new([
+        act("memory.store", json!({"fact": "Ann eats no nuts."})),
+        act("finish", json!({})),
+        act("memory.search", json!({"query": "nuts"})),
+        act("finish", json!({})),
+    ]));
+    for says in ["I eat no nuts.", "A cake without nuts, please."] {
+        let runner = Runner::builder().model(Arc::clone(&model)).build();
+        let start = Start { user: Some("ann".to_owned()), ..Start::default() };
+        let run = runner.start_with(&companion(says), (), start).await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Completed(_)));
+    }
+
+    let requests = model.requests();
+    let known = contexts(&requests[2]);
+    assert!(known[0].starts_with("memory: ") && known[0].contains("Ann eats no nuts."), "{known:?}");
+    assert!(known[1].starts_with("decision: You act only by decisions."), "{known:?}");
+    let found = said(&requests[3]).pop().unwrap();
+    assert!(found.starts_with("The result of `memory.search`:") && found.contains("Ann eats no nuts."), "{found}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn actions_of_one_decision_run_at_once_and_one_that_is_sequential_alone() {
+    let journal = Journal::default();
+    let batches = |config: ShopLoop| {
+        let tools = [
+            worker("read", |t| t.read_only()),
+            worker("alone", ShopBuilder::sequential),
+            worker("finish", ShopBuilder::exit),
+        ];
+        config.tools(tools).decisions_in_batches()
+    };
+    let slow = |id: &str| json!({"id": id, "takes": 1000});
+    let play = Play::free([
+        Reply::decisions("All.", [("read", slow("a")), ("read", slow("b")), ("alone", slow("c")), ("read", slow("d"))]),
+        Reply::decisions("Done.", [("finish", job("end"))]),
+    ]);
+    let before = tokio::time::Instant::now();
+
+    let story = play.run(&workshop(&journal, batches), ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+    let did = journal.take();
+    assert_eq!(did[..2], ["a", "b"], "both have begun before one has ended: {did:?}");
+    let alone = did.iter().position(|deed| deed == "c").unwrap();
+    assert_eq!(did[alone + 1], "c-", "nothing runs beside it: {did:?}");
+    assert_eq!(before.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_brain_is_an_action_and_decides_itself_and_its_failure_is_a_result() {
+    let journal = Journal::default();
+    let researcher = || {
+        brain("Researcher").services::<Journal>().state(Board::default()).r#loop("Look", |cx| {
+            let tools = [worker("gated", |t| t.requires_approval("it costs")), worker("finish", ShopBuilder::exit)];
+            cx.system("Look.").decisions().decision_retries(1).tools(tools)
+        })
+    };
+    let outer = workshop(&journal, move |config| {
+        config.brain("research", researcher(), |b| b).tools([worker("finish", ShopBuilder::exit)]).decisions()
+    });
+    let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
+        "Work/0" | "Work/1" => act("research", json!({})),
+        "Work/0.0/Look/0" => act("gated", job("looked")),
+        "Work/1.0/Look/0" => Reply::text("I do not know."),
+        _ => act("finish", job("end")),
+    });
+    let play = Play::of(model, true);
+    let run = play.start(&outer, ()).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.0/Look/0.0"]);
+    run.approve(&crate::support::path("Work/0.0/Look/0.0"), "ann").await.unwrap();
+    let story = play.story(&run).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success(json!({"done": ["looked", "end"]})));
+    let why = "the model of the loop `Work/1.0/Look` was asked 2 times and gave no decision that fits";
+    assert!(error_of(&results[1]).contains(why), "{}", error_of(&results[1]));
+    assert!(matches!(story.settled(), Settled::Completed(_)), "the one around chooses something else");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_that_fails_for_a_moment_is_tried_again_and_one_that_fails_on_is_told() {
+    let journal = Journal::default();
+    let flaky = |id: &'static str, works_at: u32| {
+        Tool::new(id, move |t: ShopBuilder| {
+            t.idempotent().execute(move |_: Job, cx: Shop| async move {
+                cx.services.note(id);
+                let tries = cx.services.count();
+                if tries < works_at { Err(Error::transient(format!("try {tries}"))) } else { Ok("at last") }
+            })
+        })
+    };
+    let shop = workshop(&journal, move |config| {
+        config.tools([flaky("soon", 3), flaky("never", 99), worker("finish", ShopBuilder::exit)]).decisions()
+    });
+    let play = Play::new([act("soon", job("a")), act("never", job("b")), act("finish", job("end"))]);
+
+    let story = play.run(&shop, ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success("at last"));
+    assert_eq!(results[1], ToolResult::error("try 7"));
+    assert_eq!(journal.take(), ["soon", "soon", "soon", "never", "never", "never", "never", "end"]);
+    assert_eq!(events_named(&story, "LOOP_TOOL_RETRY").len(), 2 + 3);
+    assert_eq!(said(&play.last_request()).pop().unwrap(), "The result of `never`: | Error: try 7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_chosen_from_changes_with_the_mode_and_a_mode_can_end_the_loop() {
+    let tool = |name: &'static str| Tool::new(name, |t| t.execute(async |_: NoArgs, _| Ok("done")));
+    let modes = || {
+        Modes::new("asking")
+            .mode("asking", |m| m.prompt("Ask.").tools(["ask"]).leads_to(["solving"]))
+            .mode("solving", |m| m.prompt("Solve.").tools(["solve"]).leads_to(["solved"]))
+            .mode("solved", |m| m.exit())
+    };
+    let support = brain("Support").r#loop("Chat", move |cx| {
+        cx.system("Help.").input("It leaks.").tools([tool("ask"), tool("solve")]).plugin(modes()).decisions()
+    });
+    let play = Play::new([
+        act("ask", json!({})),
+        act("mode.enter", json!({"mode": "solving"})),
+        act("ask", json!({})),
+        act("solve", json!({})),
+        act("mode.enter", json!({"mode": "solved"})),
+    ]);
+
+    let story = play.run(&support, ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+    let seen: Vec<_> = play.requests().iter().map(|request| actions(request).join(" ")).collect();
+    let (asking, solving) = ("ask mode.enter", "solve mode.enter");
+    assert_eq!(seen, [asking, asking, solving, solving, solving]);
+    assert_eq!(events_named(&story, "LOOP_ANSWER_REFUSED"), ["Chat/2"], "what is not of the mode is no action");
+}
+
+#[tokio::test(start_paused = true)]
+async fn decisions_end_at_the_limit_of_steps_with_what_there_is() {
+    let journal = Journal::default();
+    let endless = || ScriptedModel::from_fn(|request| act("safe", job(request.path.as_str())));
+    for (on_limit, fails) in [(OnLimit::Exit, false), (OnLimit::Error, true)] {
+        let shop = workshop(&journal, move |config| {
+            config.tools([worker("safe", |t| t), worker("finish", ShopBuilder::exit)]).decisions().on_limit(on_limit)
+        });
+
+        let story = Play::of(endless(), true).run(&shop, ()).await;
+
+        assert_eq!(journal.take().len(), 50, "where nothing is said, fifty");
+        assert_eq!(story.state()["done"].as_array().unwrap().len(), 50, "what was done is kept");
+        match story.settled() {
+            Settled::Failed(failure) if fails => assert_eq!(failure.code, EndReason::Limit),
+            Settled::Completed(_) if !fails => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
