@@ -15,6 +15,7 @@ mod message;
 mod path;
 mod plugin;
 mod price;
+mod price_file;
 mod prompt;
 mod request;
 mod result;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::price_file;
 use super::request::CODE;
 use super::usage::{ModelFacts, Usage};
 
@@ -214,11 +215,13 @@ pub struct Charge {
 #[serde(deny_unknown_fields)]
 pub struct PriceTable {
     /// The day on which these were the prices, as `YYYY-MM-DD`.
+    #[serde(deserialize_with = "price_file::day")]
     pub as_of: String,
     /// The currency of all of them; `USD` where it is not given.
-    #[serde(default = "usd")]
+    #[serde(default = "usd", deserialize_with = "price_file::currency")]
     pub currency: String,
     /// The prices, by provider and model.
+    #[serde(deserialize_with = "price_file::prices")]
     pub prices: IndexMap<String, Price>,
 }
 
