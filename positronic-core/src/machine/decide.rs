@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use crate::record::{
-    Body, Decision, Draft, Event, More, Path, PendingKind, ResumeCause, Seq, Signal, SignalKind, Speaker, Timestamp,
-    ToolDecl, ToolResult,
+    Body, Decision, Draft, Event, More, Path, PendingKind, ResumeCause, Segment, Seq, Signal, SignalKind, Speaker,
+    Timestamp, ToolDecl, ToolResult,
 };
 
 use super::call::{Call, CallPhase};
@@ -41,7 +41,7 @@ pub enum Refusal {
     #[error("the run has ended, so it takes no more signals")]
     Ended,
     /// There is no such call in the open batch.
-    #[error("the run has no open call `{call}`; {open}")]
+    #[error("{}; {open}", nothing_at(call))]
     NoSuchCall {
         /// The call.
         call: Path,
@@ -49,7 +49,7 @@ pub enum Refusal {
         open: String,
     },
     /// The call was decided already.
-    #[error("the call `{call}` was decided already: {how}")]
+    #[error("{} was decided already: {how}", asker(call))]
     Decided {
         /// The call.
         call: Path,
@@ -57,7 +57,7 @@ pub enum Refusal {
         how: String,
     },
     /// Nobody is asked for more there.
-    #[error("nobody is asked for more at `{at}`; {open}")]
+    #[error("{} does not ask for more; {open}", asker(at))]
     NotAsked {
         /// The loop or the brain.
         at: Path,
@@ -71,7 +71,7 @@ pub enum Refusal {
         how: String,
     },
     /// The call is open, and this is not what it waits for.
-    #[error("the call `{call}` {how}")]
+    #[error("{} {how}", asker(call))]
     Unasked {
         /// The call.
         call: Path,
@@ -79,7 +79,7 @@ pub enum Refusal {
         how: String,
     },
     /// The question is void.
-    #[error("the question about the call `{call}` expired before the answer came")]
+    #[error("the question about {} expired before the answer came", asker(call))]
     Expired {
         /// The call.
         call: Path,
@@ -118,6 +118,27 @@ pub enum Refusal {
     /// The run is not paused.
     #[error("the run is not paused; a run that waits goes on when its calls are decided or answered")]
     NotPaused,
+}
+
+/// Names what asks, for a sentence: the run, a loop or a brain, or a call.
+fn asker(path: &Path) -> String {
+    match path.last() {
+        Some(Segment::Call(..)) => format!("the call `{path}`"),
+        None | Some(Segment::Stage(_) | Segment::Round(_)) => place(path),
+    }
+}
+
+fn place(path: &Path) -> String {
+    if path.is_root() { "the run".to_owned() } else { format!("`{path}`") }
+}
+
+fn nothing_at(path: &Path) -> String {
+    match path.last() {
+        Some(Segment::Call(..)) => format!("the run has no open call `{path}`"),
+        None | Some(Segment::Stage(_) | Segment::Round(_)) => {
+            format!("{} asks for nothing that could be decided", asker(path))
+        }
+    }
 }
 
 /// Turns a signal into the events that accept it.
@@ -188,10 +209,10 @@ pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Opt
                 ("it was rejected".to_owned(), reason, actor)
             }
             Body::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
-                (format!("{more} more was granted"), reason, actor)
+                (format!("it was granted {more} more"), reason, actor)
             }
             Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
-                ("more was refused".to_owned(), reason, actor)
+                ("it was refused more".to_owned(), reason, actor)
             }
             _ => return found,
         };
@@ -278,7 +299,7 @@ fn grant(state: &RunState, signal: &Signal, to: &Path, more: More, now: Timestam
         return Err(Refusal::Expired { call: to.clone() });
     }
     if let Some(kind) = more.kinds().find(|kind| bound.limit(*kind).is_none()) {
-        let how = format!("there is no limit of {} at `{to}`, so more of it grants nothing", kind.noun());
+        let how = format!("{} has no limit of {}, so more of it grants nothing", asker(to), kind.noun());
         return Err(Refusal::TooLittle { how });
     }
     let (kind, (limit, used)) = (asked.kind, bound.limit(asked.kind).unwrap_or((asked.limit, asked.used)));
@@ -376,7 +397,7 @@ fn no_such_call(state: &RunState, call: &Path) -> Refusal {
 
 /// Says what is pending, as a clause.
 fn open(state: &RunState) -> String {
-    let open: Vec<_> = pending(state).iter().map(|pending| format!("`{}`", pending.call)).collect();
+    let open: Vec<_> = pending(state).iter().map(|pending| place(&pending.call)).collect();
     if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) }
 }
 

@@ -33,11 +33,11 @@ async fn what_is_granted_is_checked_before_it_is_recorded() {
         assert!(refusal.to_string().contains(&format!("no limit of {kind}")), "{refusal}");
     }
     let nowhere = refused(&run, SignalKind::Grant { to: Path::root(), more: More::tokens(5) }).await;
-    assert_eq!(nowhere.to_string(), "nobody is asked for more at ``; pending: `Work`");
+    assert_eq!(nowhere.to_string(), "the run does not ask for more; pending: `Work`");
     let approved = refused(&run, SignalKind::Approve { call: path("Work"), arguments: None }).await;
-    assert_eq!(approved.to_string(), "the call `Work` asks for more, so say how much, or reject it");
+    assert_eq!(approved.to_string(), "`Work` asks for more, so say how much, or reject it");
     let reply = refused(&run, SignalKind::Reply { call: path("Work"), payload: json!(1) }).await;
-    assert_eq!(reply.to_string(), "the call `Work` asks for more tokens, not for a reply");
+    assert_eq!(reply.to_string(), "`Work` asks for more tokens, not for a reply");
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
 
     assert_eq!(again, seq, "the same signal is the same answer");
     let SignalError::Refused(late) = late.unwrap_err() else { panic!() };
-    assert_eq!(late.to_string(), "the call `Work` was decided already: 20 tokens more was granted by ann");
+    assert_eq!(late.to_string(), "`Work` was decided already: it was granted 20 tokens more by ann");
     // Twenty more are two rounds more; then it is asked again, about what there is by now.
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));

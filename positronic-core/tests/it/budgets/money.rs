@@ -50,7 +50,11 @@ async fn a_limit_of_money_that_cannot_be_kept_is_told_before_the_first_call() {
     let unknown = Play::priced(ScriptedModel::new([]), true, &json!({"openai/*": {"input": 1, "output": 1}}));
     let unknown = unknown.run(&shop(), ()).await;
     for (story, says) in [
-        (no_table, "there is a limit of money, and the runner has no prices; give it a table with `.prices(…)`"),
+        (
+            no_table,
+            "there is a limit of money, and nothing says what models cost; give the runner a table with `.prices(…)`, and the \
+             command one with `--prices`",
+        ),
         (unknown, "there is a limit of money, and the runner's prices of 2026-01-01 have none for `scripted/scripted`"),
     ] {
         let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
