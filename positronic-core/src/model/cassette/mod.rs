@@ -20,7 +20,8 @@
 //! out. So a cassette grows with the transcript. A `reply` is `{"text": …, "calls": [{"name": …, "arguments": {…}}]}`, or
 //! the full form with `parts`; `arguments` may be a text, which need not be JSON. To a loop that asks for decisions it may be
 //! `{"decision": {"reasoning": …, "action": …, "input": {…}}}`, which is the text of the answer. Each takes the answer's
-//! `usage`. An `error` is a [`ModelError`].
+//! `usage`, such as `{"input": 900, "output": 60}`, and is then an answer of the header's `model` that can be priced. An
+//! `error` is a [`ModelError`].
 //!
 //! On replay a request is found by path and attempt, so loops that run side by side do not disturb each other, and
 //! has to equal the recorded one. The runs of a conversation ask at the same places, and are answered in their order. A hand-written exchange may leave out `request`, which then can be anything; its `at`
@@ -53,7 +54,7 @@ pub use tape::{CassetteError, Header};
 
 use super::plain::{give_pieces, plain_wire};
 use super::{DeltaSink, Model};
-use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse, SignalKind};
+use crate::record::{DecisionForm, ModelError, ModelFacts, ModelRequest, ModelResponse, SignalKind};
 
 /// A model that records another one, or replays what was recorded.
 pub struct Cassette {
@@ -160,6 +161,15 @@ impl Cassette {
         match &self.mode {
             Mode::Record(..) => None,
             Mode::Replay(_, signals) => lock(signals).next(pending),
+        }
+    }
+
+    /// Returns the facts of the answers that a replay can give: which model gave each, and its tokens. A recording has none.
+    #[must_use]
+    pub fn facts(&self) -> Vec<ModelFacts> {
+        match &self.mode {
+            Mode::Record(..) => Vec::new(),
+            Mode::Replay(player, _) => lock(player).facts(),
         }
     }
 

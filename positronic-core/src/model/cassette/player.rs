@@ -7,7 +7,7 @@ use super::difference::difference;
 use super::scrub::Scrubber;
 use super::tape::{CassetteError, Exchange, RequestLine};
 use crate::record::{
-    ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Segment, Settings, ToolSet, Transcript,
+    ModelError, ModelErrorKind, ModelFacts, ModelRequest, ModelResponse, Path, Segment, Settings, ToolSet, Transcript,
 };
 
 type Outcome = Result<ModelResponse, ModelError>;
@@ -101,6 +101,12 @@ impl Player {
             let sentence = format!("the cassette has no answer at `{}` for attempt {}", request.path, request.attempt);
             Err(ModelError::new(ModelErrorKind::Unscripted, sentence))
         })
+    }
+
+    pub(super) fn facts(&self) -> Vec<ModelFacts> {
+        let exact = self.exact.values().flatten().map(|recorded| &recorded.outcome);
+        let others = self.by_loop.values().flatten().chain(&self.anywhere);
+        exact.chain(others).filter_map(|outcome| Some(outcome.as_ref().ok()?.facts.clone())).collect()
     }
 
     pub(super) fn unused(&self) -> Vec<String> {

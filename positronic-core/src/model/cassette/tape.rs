@@ -172,6 +172,18 @@ pub(super) struct SignalLine {
     pub(super) signal: SignalKind,
 }
 
+impl ReplyLine {
+    /// Makes a reply whose tokens were written by hand one of the header's model, so that it has a price.
+    fn answered_by(&mut self, model: &str) {
+        if self.usage.is_some() && self.facts.is_none() {
+            let (provider, model) = model.split_once('/').unwrap_or(("", model));
+            let (provider, model) = (provider.to_owned(), model.to_owned());
+            let finish = if self.calls.is_empty() { Finish::Stop } else { Finish::Calls };
+            self.facts = Some(ModelFacts { provider, model, finish, ..ModelFacts::default() });
+        }
+    }
+}
+
 impl From<&ModelResponse> for ReplyLine {
     fn from(response: &ModelResponse) -> Self {
         let calls = response.calls.iter().map(|call| CallLine {
@@ -233,7 +245,7 @@ pub(super) fn read(text: &str) -> Result<Tape, CassetteError> {
         Some(version) => return Err(CassetteError::Version(version)),
         None => return Err(CassetteError::NoHeader),
     }
-    let header =
+    let header: Header =
         serde_json::from_value(first).map_err(|error| CassetteError::Line { line: 1, reason: error.to_string() })?;
     let (mut exchanges, mut signals) = (Vec::new(), Vec::new());
     for (line, text) in lines {
@@ -243,7 +255,10 @@ pub(super) fn read(text: &str) -> Result<Tape, CassetteError> {
             signals.push(serde_json::from_value(document).map_err(refuse)?);
             continue;
         }
-        let exchange: Exchange = serde_json::from_value(document).map_err(refuse)?;
+        let mut exchange: Exchange = serde_json::from_value(document).map_err(refuse)?;
+        if let (Some(reply), Some(model)) = (&mut exchange.reply, &header.model) {
+            reply.answered_by(model);
+        }
         if exchange.reply.is_some() == exchange.error.is_some() {
             return Err(CassetteError::Line { line, reason: "it needs either a `reply` or an `error`".to_owned() });
         }

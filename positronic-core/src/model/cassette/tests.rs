@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::model::NoDeltas;
 use crate::model::scripted::{Reply, ScriptedModel};
-use crate::record::{Message, ModelErrorKind, Path, Settings, ToolSet, Transcript};
+use crate::record::{Message, ModelErrorKind, Path, PriceTable, Settings, ToolSet, Transcript};
 
 fn request(path: &str, messages: &Transcript) -> ModelRequest {
     ModelRequest {
@@ -101,6 +101,26 @@ fn a_hidden_secret_makes_no_difference() {
     assert!(!text.contains("4711"), "{text}");
     let replay = Cassette::replay(&text).unwrap().hide(["4711"]);
     assert_eq!(ask(&replay, &request("Chat/0", &messages)).unwrap().text(), "I know [hidden]");
+}
+
+#[test]
+fn an_answer_that_is_written_with_its_tokens_has_the_price_of_the_headers_model() {
+    let replay = Cassette::replay(
+        r#"
+        {"cassette": 1, "model": "openai/gpt-5"}
+        {"at": "Chat", "reply": {"text": "one", "usage": {"input": 1000000, "output": 100000}}}
+        {"at": "Chat", "reply": {"text": "two"}}
+        "#,
+    )
+    .unwrap();
+
+    let prices = PriceTable::bundled();
+    let costs: Vec<_> = replay.facts().iter().map(|facts| prices.charge(facts).map(|one| one.amount)).collect();
+
+    assert_eq!(costs, [Some("2.25".parse().unwrap()), None], "who says nothing of tokens has no price");
+    let one = ask(&replay, &request("Chat/0", &Transcript::default())).unwrap();
+    assert_eq!((&*one.facts.provider, &*one.facts.model, one.facts.usage.output), ("openai", "gpt-5", 100_000));
+    assert_eq!(replay.facts().len(), 1, "an answer that is given in order is gone once it is given");
 }
 
 #[test]
