@@ -10,7 +10,6 @@ mod diff;
 mod events;
 mod file;
 mod files;
-mod firing;
 mod fork;
 mod inbox;
 #[cfg(test)]

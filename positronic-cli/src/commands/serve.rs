@@ -10,12 +10,11 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{Event, RunId, RunSummary, Seq, Timer};
-use positronic_core::runner::{Due, FireError, ResumeError, Run, Runner, Settled};
+use positronic_core::runner::{Due, Firing, ResumeError, Run, Runner, Settled};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::firing::{Firing, passes};
 use super::work::{models, refused, wind};
 use crate::cli::WorkArgs;
 use crate::display::{Plain, Style};
@@ -30,6 +29,8 @@ use crate::ui::Ui;
 
 /// How long a run that has settled may take to show its last events.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Why no trigger fires where a cassette is played.
+const PLAYED: &str = "no model is configured, and a recording does not know what a trigger starts";
 /// How many events may be on their way to the screen.
 const ROOM: usize = 4096;
 
@@ -97,7 +98,7 @@ impl<'a> Server<'a> {
         ui: &mut Ui,
     ) -> Result<Exit, Failure> {
         let control = self.kept.control();
-        let (mut due, mut firing) = (control.due(), Firing::default());
+        let (mut due, mut firing) = (control.due(), control.firing());
         let mut interrupts = interrupts();
         loop {
             // Each gets its turn: a run that says much keeps nobody from ending, and no other run waiting.
@@ -116,7 +117,7 @@ impl<'a> Server<'a> {
                 }
                 () = due.wait() => {}
             }
-            match firing.due(&control).await {
+            match firing.due().await {
                 Ok(timers) => {
                     for timer in timers {
                         self.fire(&timer, &mut firing, ui).await?;
@@ -215,8 +216,7 @@ impl<'a> Server<'a> {
                 // It plays what a run has recorded, and this one was never run.
                 Ok(models) if matches!(models.tape, Tape::Plays(_)) => {
                     firing.refuse(timer);
-                    let reason = "no model is configured, and a recording does not know what a trigger starts";
-                    return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {reason}"))?);
+                    return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {PLAYED}"))?);
                 }
                 Ok(models) => {
                     let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
@@ -229,8 +229,8 @@ impl<'a> Server<'a> {
                 }
             },
         };
-        match runner.fire(timer).await {
-            Ok(run) => {
+        match firing.fire(&runner, timer).await {
+            Ok(Some(run)) => {
                 let row = self.kept.control().store().run(run.id()).await?;
                 let name = self.name(&row.run).await?;
                 ui.notice(&format!("the trigger {trigger} has started {name}"))?;
@@ -238,13 +238,8 @@ impl<'a> Server<'a> {
                     self.follow(row, run, runner);
                 }
             }
-            Err(FireError::Busy { .. } | FireError::Gone { .. }) => {}
-            Err(error) => {
-                if !passes(&error) {
-                    firing.refuse(timer);
-                }
-                ui.notice(&error.to_string())?;
-            }
+            Ok(None) => {}
+            Err(error) => ui.notice(&error.to_string())?,
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ mod conversations;
 mod decide;
 mod due;
 mod feed;
+mod firing;
 mod flight;
 mod fork;
 mod frames;
@@ -69,6 +70,7 @@ pub use control::{Control, Delivered};
 pub use conversation::{Conversation, ConversationError};
 pub use conversations::ConversationSummary;
 pub use due::Due;
+pub use firing::Firing;
 pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
 pub use open::{ResumeError, Service};
@@ -209,6 +211,15 @@ impl Runner {
         let options = encode(&options)
             .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
         Ok(self.start_plan(plan, options, start).await?.typed())
+    }
+
+    /// Returns the name under which this runner and its clones claim runs, as it stands in `RUN_CLAIMED`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as the store fails.
+    pub async fn worker(&self) -> Result<String, StoreError> {
+        Ok(self.holder().await?.name().to_owned())
     }
 
     /// Returns the name that this runner's claims carry, and keeps it known as alive.

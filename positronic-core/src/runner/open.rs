@@ -9,12 +9,13 @@ use tokio::task::JoinHandle;
 use super::attend::attend;
 use super::claim::{NoClaim, append_alone, claim, worker_of};
 use super::commit::{Extras, append_of, follow, stamp};
+use super::firing::look;
 use super::flight::panicked;
 use super::hand::LEAVES;
 use super::restore::migration;
 use super::shared::{Folded, Shared, Stop};
 use super::start::differences;
-use super::triggers::{Firing, fires};
+use super::triggers::fires;
 use super::worker::Worker;
 use super::{Control, Due, Run, Runner, StartError, load};
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
@@ -218,6 +219,20 @@ impl Runner {
         resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
     }
 
+    /// Says how the code of a run's brain differs from what the run began with, up to the stage that it is at. It does nothing
+    /// but look: none where the code fits or a migration takes the run over to it, where the run is over, and where this
+    /// runner does not know the brain. Arguments of open calls are not looked at, which [`Runner::resume`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as the store fails.
+    pub async fn changed(&self, run: &RunId) -> Result<Option<String>, StoreError> {
+        let folded = load::whole(&*self.store, run).await?;
+        let plan = self.plan_of(&folded.summary.brain);
+        let open = folded.state.root.as_deref().filter(|_| !folded.state.has_ended());
+        Ok(plan.zip(open).and_then(|(plan, root)| migration(root, plan).err()))
+    }
+
     async fn resume_here(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
         let folded = load::whole(&*self.store, run).await?;
         if folded.state.has_ended() {
@@ -328,10 +343,10 @@ impl Drop for Service {
 }
 
 async fn serve(runner: Runner) {
-    let (mut due, mut firing) = (runner.due(), Firing::default());
+    let (mut due, mut firing) = (runner.due(), runner.control().firing());
     while !runner.in_hand.is_leaving() {
         due.wait().await;
-        firing.look(&runner).await;
+        look(&mut firing, &runner).await;
         match due.rows(|run| runner.in_hand.has(run)).await {
             Ok(rows) => {
                 for row in rows {

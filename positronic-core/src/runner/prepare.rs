@@ -121,7 +121,8 @@ impl Worker {
         }
         let Some(prices) = &runner.prices else {
             return Err(crate::Error::new(
-                "there is a limit of money, and the runner has no prices; give it a table with `.prices(…)`",
+                "there is a limit of money, and nothing says what models cost; give the runner a table with `.prices(…)`, and the \
+                 command one with `--prices`",
             ));
         };
         let name = runner.model_of(plan.settings.tier).name();

@@ -8,22 +8,14 @@
 //! Everything that decides is in the two appends. Whoever sees first that a timer is due starts the run; whoever comes second
 //! is refused by the store, since the timer is not as it was. Nothing has to be remembered in between.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::{Control, ConversationError, Run, Runner, StartError};
 use crate::machine::RunState;
 use crate::record::{Actor, Body, Event, Fired, RunId, SignalId, Start, Timer, Timestamp, TriggerChange, TriggerId};
 use crate::store::{StoreError, TimerChange, TimerFilter};
-
-/// How often it is looked what is due.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long a trigger rests that could not fire, at first and at most.
-const REST: [Duration; 2] = [LOOK, Duration::from_mins(5)];
 
 /// Says why a trigger does not fire now.
 #[derive(Debug, thiserror::Error)]
@@ -166,54 +158,4 @@ pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Ve
 pub(super) fn fires(start: &Start, now: Timestamp) -> Option<TimerChange> {
     let Fired { trigger, .. } = start.fired.as_ref()?;
     Some(TimerChange::Fired { id: trigger.id.clone(), due: trigger.due, next: trigger.next(now) })
-}
-
-/// Fires what is due, once a second.
-pub(super) struct Firing {
-    /// When it is looked again.
-    next: Instant,
-    /// Until when triggers rest that could not fire, and for how long they did last.
-    resting: HashMap<TriggerId, (Instant, Duration)>,
-}
-
-impl Default for Firing {
-    fn default() -> Self {
-        Self { next: Instant::now(), resting: HashMap::new() }
-    }
-}
-
-impl Firing {
-    /// Fires what is due, if it is time to look.
-    pub(super) async fn look(&mut self, runner: &Runner) {
-        let now = Instant::now();
-        if now < self.next {
-            return;
-        }
-        self.next = now + LOOK;
-        let timers = match runner.control().due_triggers().await {
-            Ok(timers) => timers,
-            Err(error) => return tracing::warn!(%error, "the triggers that are due cannot be listed"),
-        };
-        self.resting.retain(|id, _| timers.iter().any(|timer| timer.trigger.id == *id));
-        for timer in timers {
-            let trigger = &timer.trigger.id;
-            if runner.in_hand.is_leaving() || self.resting.get(trigger).is_some_and(|(until, _)| now < *until) {
-                continue;
-            }
-            match runner.fire(&timer).await {
-                Ok(run) => tracing::info!(%trigger, run = %run.id(), "the trigger has fired"),
-                Err(error @ (FireError::Busy { .. } | FireError::Gone { .. })) => tracing::debug!(%error),
-                Err(error) => {
-                    tracing::warn!(%error, "it is tried again later");
-                    self.rest(trigger, now);
-                }
-            }
-        }
-    }
-
-    fn rest(&mut self, trigger: &TriggerId, now: Instant) {
-        let [first, most] = REST;
-        let rest = self.resting.get(trigger).map_or(first, |(_, rest)| (*rest * 2).min(most));
-        self.resting.insert(trigger.clone(), (now + rest, rest));
-    }
 }

@@ -540,3 +540,37 @@ async fn what_cannot_be_is_told_to_the_model() {
     assert_eq!(more, "Error: there are 20 triggers, and no more can be set: delete one");
     assert_eq!(gardener(Triggers::new()).plan().title, "Gardener");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_fire_here_is_left_out_until_its_next_time_and_what_waits_is_not() {
+    const LOOK: Duration = Duration::from_secs(1);
+    let (store, clock) = (MemoryStore::new(), Hand::new());
+    let one = process("one", store.clone(), clock.clone());
+    let stranger = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock.clone()).build();
+    let trigger = create(&one, json!({"what": "Water the beans.", "in": "1 minute", "every": "1 minute"})).await;
+    clock.passes(MINUTE);
+    let (mut here, mut there) = (one.control().firing(), stranger.control().firing());
+
+    let [timer] = &there.due().await.unwrap()[..] else { panic!("one is due") };
+    assert_eq!(timer.trigger.id, trigger.id);
+    assert!(matches!(there.fire(&stranger, timer).await, Err(FireError::NoBrain { .. })));
+    assert_eq!(there.due().await.unwrap(), [], "it was looked just now");
+    tokio::time::advance(LOOK).await;
+    assert_eq!(there.due().await.unwrap(), [], "it is left out");
+
+    let open = one.conversation("c").user("ann").send(gardener(Triggers::new()), (), "pay {}").await.unwrap();
+    open.settled().await;
+    for _ in 0..2 {
+        let [timer] = &here.due().await.unwrap()[..] else { panic!("it is due") };
+        assert!(here.fire(&one, timer).await.unwrap().is_none(), "its conversation is busy");
+        tokio::time::advance(LOOK).await;
+    }
+    open.approve(&path("Chat/0.0"), "ann").await.unwrap();
+    open.settled().await;
+    let [timer] = &here.due().await.unwrap()[..] else { panic!("it is due") };
+    here.fire(&one, timer).await.unwrap().unwrap().settled().await;
+
+    clock.passes(2 * MINUTE);
+    tokio::time::advance(LOOK).await;
+    assert_eq!(there.due().await.unwrap().len(), 1, "it is due anew, at another time");
+}
