@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 use crate::answers::{Answer, Recall, ask, example_lines, from_cassette};
 use crate::failure::Failure;
 use crate::interrupts::{Interrupt, interrupts};
-use crate::lists::question;
+use crate::lists::{named, question};
 use crate::models::Tape;
 use crate::screen::Screen;
 use crate::ui::Ui;
@@ -133,10 +133,10 @@ pub(crate) fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> 
                 Some(format!("it was rejected{}", by(actor)))
             }
             Body::BudgetDecided { decision: Decision::Approved, actor, .. } => {
-                Some(format!("more was granted{}", by(actor)))
+                Some(format!("it was granted more{}", by(actor)))
             }
             Body::BudgetDecided { decision: Decision::Rejected, actor, .. } => {
-                Some(format!("more was refused{}", by(actor)))
+                Some(format!("it was refused more{}", by(actor)))
             }
             Body::LoopApprovalExpired {} | Body::BudgetExpired {} => Some("nobody decided in time".to_owned()),
             Body::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
@@ -352,8 +352,9 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
             Asked::Answered(Answer::Signal(kind)) => self.signal(first.call.as_str(), kind).await?,
             Asked::Answered(Answer::Later) => return Ok(Some(Ending::Left(pending))),
             Asked::Answered(Answer::Stop) => self.stop(Interrupt::Person).await?,
-            Asked::Answered(Answer::Interrupted) if self.lets_go(Interrupt::Person) => {
-                return Ok(Some(self.let_go(Interrupt::Person).await?));
+            // At a question it decides nothing and loses nothing; a run that would end with this process cannot be left.
+            Asked::Answered(Answer::Interrupted) | Asked::Told(Interrupt::Person) if self.sitting.lasts => {
+                return Ok(Some(Ending::Left(pending)));
             }
             Asked::Answered(Answer::Interrupted) => self.stop(Interrupt::Person).await?,
             Asked::Told(told) if self.lets_go(told) => return Ok(Some(self.let_go(told).await?)),
@@ -392,7 +393,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         if told.is_none() {
             let log = self.run.events(first.since).await?;
             let what = settled(log.iter().map(|event| &**event), &first.call);
-            self.screen.say(&format!("`{}` waits no longer: {what}", first.call))?;
+            self.screen.say(&format!("{} waits no longer: {what}", named(first)))?;
         }
         Ok(told.map_or(Asked::Settled, Asked::Told))
     }
@@ -402,7 +403,10 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
     }
 
     fn sentence(&self, pending: &Pending) -> String {
-        let place = self.screen.trail(&pending.call);
+        let place = match pending.call.is_root() {
+            true => named(pending),
+            false => self.screen.trail(&pending.call),
+        };
         format!("{place} {}", question(pending))
     }
 

@@ -100,14 +100,14 @@ fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
         let mut seat = asked(&desk);
 
         signal(&seat.child, told);
-        until(|| !seat.look().contains("Enter to choose"));
+        until(|| !seat.look().contains("nothing is chosen"));
         // Whoever sits there may press a key all the same.
         _ = seat.keyboard.write_all(b"\r");
         let (code, screen) = seat.end();
 
         assert_eq!(code, Some(143), "{screen}");
         assert!(screen.contains(way), "{screen}");
-        for gone in ["May deploy run?", "asks: this reaches every user", "Enter to choose"] {
+        for gone in ["May deploy run?", "asks: this reaches every user", "nothing is chosen"] {
             assert!(!screen.contains(gone), "the question is off the screen: {screen}");
         }
         assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
@@ -115,7 +115,7 @@ fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_cancels_the_run_and_clears_the_menu() {
+fn ctrl_c_at_a_question_leaves_it_for_later_and_clears_the_menu() {
     for interrupt in [|seat: &mut Seat| seat.types("\u{3}"), |seat: &mut Seat| signal(&seat.child, "-INT")] {
         let desk = Desk::new();
         let mut seat = asked(&desk);
@@ -123,10 +123,32 @@ fn ctrl_c_at_a_question_cancels_the_run_and_clears_the_menu() {
         interrupt(&mut seat);
         let (code, screen) = seat.end();
 
-        assert_eq!(code, Some(130), "{screen}");
+        assert_eq!(code, Some(3), "{screen}");
         assert!(!screen.contains("May deploy run?"), "{screen}");
-        assert_eq!(desk.json(&["show", "v1"])["run"]["status"], json!("cancelled"));
+        assert!(screen.contains("approve v1 Ship/3.0"), "it says how it goes on: {screen}");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
     }
+
+    let desk = Desk::new();
+    let mut seat = Seat::at(&desk, &["run", "release", "--ask", "--memory"]);
+    seat.sees("May deploy run?");
+    seat.types("\u{3}");
+    assert_eq!(seat.end().0, Some(130), "a run in memory cannot be left");
+}
+
+#[test]
+fn an_enter_that_was_meant_for_something_else_decides_nothing() {
+    let desk = Desk::new();
+    let mut seat = asked(&desk);
+
+    seat.types("\r\r");
+    // Keys are read in their order: the menu has moved, so the Enters before were read.
+    seat.types("\u{1b}[B");
+    seat.sees("> Approve");
+    assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+    seat.types("\r");
+
+    assert_eq!(seat.end().0, Some(0));
 }
 
 #[test]
@@ -136,7 +158,7 @@ fn a_question_that_was_answered_elsewhere_goes_and_says_who_answered() {
     desk.expect(&["approve", "v1", "--by", "bob"], 0);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("`Ship/3.0` waits no longer: it was approved by bob over cli"), "{screen}");
+    assert!(screen.contains("deploy waits no longer: it was approved by bob over cli"), "{screen}");
     assert!(!screen.contains("May deploy run?"), "{screen}");
 
     let desk = Desk::new();
@@ -152,7 +174,7 @@ fn a_person_chooses_and_edits() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
     // Approve with other arguments: the version is taken away with Ctrl-U and written anew.
-    seat.types("\u{1b}[B\r");
+    seat.types("\u{1b}[B\u{1b}[B\r");
     seat.sees("version:");
     seat.types("\u{15}2.0.0\r");
     let (code, screen) = seat.end();

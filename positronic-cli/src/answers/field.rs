@@ -50,23 +50,34 @@ pub(super) trait Field {
 const ASKED: &str = "? ";
 const ANSWERED: &str = "> ";
 
-/// One of several.
+/// One of several. None is chosen at first, nor once somebody writes: an Enter that was meant for something else decides
+/// nothing.
 pub(super) struct Choice {
     message: String,
     choices: Vec<String>,
-    at: usize,
-    /// Whether somebody writes, and so chooses nothing until an arrow key is pressed.
-    strayed: bool,
+    at: Option<usize>,
 }
 
 impl Choice {
     pub(super) fn new(message: &str, choices: Vec<String>) -> Self {
-        Self { message: one_line(message, true), choices, at: 0, strayed: false }
+        Self { message: one_line(message, true), choices, at: None }
     }
 
+    /// Goes to the next one; from none, to the first or the last.
     fn go(&mut self, down: bool) {
-        let count = self.choices.len().max(1);
-        self.at = (self.at + if down { 1 } else { count - 1 }) % count;
+        let last = self.choices.len().saturating_sub(1);
+        self.at = Some(match (self.at, down) {
+            (None, true) => 0,
+            (None, false) => last,
+            (Some(at), true) => {
+                if at == last {
+                    0
+                } else {
+                    at + 1
+                }
+            }
+            (Some(at), false) => at.checked_sub(1).unwrap_or(last),
+        });
     }
 }
 
@@ -77,43 +88,45 @@ impl Field for Choice {
         match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
             (KeyCode::Char('c'), true) => return Step::Interrupted,
             (KeyCode::Esc, _) => return Step::Back,
-            (KeyCode::Char(letter), false) if self.strayed || !matches!(letter, 'j' | 'k') => self.strayed = true,
-            (KeyCode::Enter, _) if self.strayed => {}
-            (KeyCode::Enter, _) => return Step::Answer(self.at),
-            (
-                KeyCode::Up | KeyCode::Down | KeyCode::Tab | KeyCode::Home | KeyCode::End | KeyCode::Char('n' | 'p'),
-                _,
-            ) if self.strayed => self.strayed = false,
+            (KeyCode::Char(letter), false) if self.at.is_none() || !matches!(letter, 'j' | 'k') => self.at = None,
+            (KeyCode::Enter, _) => {
+                if let Some(at) = self.at {
+                    return Step::Answer(at);
+                }
+            }
             (KeyCode::Up | KeyCode::Char('k'), false) | (KeyCode::Char('p'), true) => self.go(false),
             (KeyCode::Down | KeyCode::Char('j') | KeyCode::Tab, false) | (KeyCode::Char('n'), true) => self.go(true),
-            (KeyCode::Home, _) => self.at = 0,
-            (KeyCode::End, _) => self.at = self.choices.len().saturating_sub(1),
+            (KeyCode::Home, _) => self.at = Some(0),
+            (KeyCode::End, _) => self.at = Some(self.choices.len().saturating_sub(1)),
             _ => {}
         }
         Step::Open
     }
 
     fn paste(&mut self, _: &str) {
-        self.strayed = true;
+        self.at = None;
     }
 
     fn drawn(&self, columns: usize, rows: usize) -> Drawn {
         let mut lines = message(&self.message, columns);
         // The question and the help have to be seen, too.
         let room = rows.saturating_sub(lines.len() + 1).clamp(1, self.choices.len().max(1));
-        let first = (self.at + 1).saturating_sub(room);
+        let first = self.at.map_or(0, |at| (at + 1).saturating_sub(room));
         for (index, choice) in self.choices.iter().enumerate().skip(first).take(room) {
-            let (sign, tone) =
-                if index == self.at && !self.strayed { (ANSWERED, Tone::Active) } else { ("  ", Tone::Plain) };
+            let (sign, tone) = if Some(index) == self.at { (ANSWERED, Tone::Active) } else { ("  ", Tone::Plain) };
             lines.push(Line::new(0).with(tone, shorten(&format!("{sign}{}", one_line(choice, true)), columns, true)));
         }
-        let how = if self.strayed { "nothing is chosen: ↑↓ to move" } else { "↑↓ to move, Enter to choose" };
+        let how = if self.at.is_none() {
+            "nothing is chosen: ↑↓ to move, then Enter"
+        } else {
+            "↑↓ to move, Enter to choose"
+        };
         lines.push(help(how, columns));
         Drawn { lines, cursor: None }
     }
 
     fn kept(&self) -> String {
-        let chosen = self.choices.get(self.at).map(String::as_str).unwrap_or_default();
+        let chosen = self.at.and_then(|at| self.choices.get(at)).map(String::as_str).unwrap_or_default();
         format!("{ANSWERED}{} {}", self.message, one_line(chosen, true))
     }
 }
@@ -313,7 +326,7 @@ mod tests {
         let mut choice =
             Choice::new("May deploy run?", ["Approve", "Reject", "Stop the run"].map(str::to_owned).into());
 
-        assert_eq!(choice.key(key(KeyCode::Down)), Step::Open);
+        assert_eq!((choice.key(key(KeyCode::Down)), choice.key(key(KeyCode::Down))), (Step::Open, Step::Open));
         insta::assert_snapshot!(shown(&choice, 20, 10), @r"
         ? May deploy run?
           Approve
@@ -332,8 +345,32 @@ mod tests {
     }
 
     #[test]
+    fn an_enter_that_comes_before_anything_was_chosen_decides_nothing() {
+        let choices = ["Approve", "Reject"].map(str::to_owned);
+        let mut choice = Choice::new("May pay run?", choices.clone().into());
+
+        for _ in 0..3 {
+            assert_eq!(choice.key(key(KeyCode::Enter)), Step::Open);
+        }
+        insta::assert_snapshot!(shown(&choice, 60, 10), @r"
+        ? May pay run?
+          Approve
+          Reject
+        [nothing is chosen: ↑↓ to move, then Enter]
+        None
+        ");
+
+        for (towards, chosen) in [(KeyCode::Down, 0), (KeyCode::Tab, 0), (KeyCode::Up, 1), (KeyCode::End, 1)] {
+            let mut choice = Choice::new("May pay run?", choices.clone().into());
+            choice.key(key(towards));
+            assert_eq!(choice.key(key(KeyCode::Enter)), Step::Answer(chosen), "{towards:?}");
+        }
+    }
+
+    #[test]
     fn whoever_writes_chooses_nothing() {
         let mut choice = Choice::new("May pay run?", ["Approve", "Reject"].map(str::to_owned).into());
+        choice.key(key(KeyCode::Down));
 
         for letter in "just do it".chars() {
             assert_eq!(choice.key(key(KeyCode::Char(letter))), Step::Open);
