@@ -6,30 +6,53 @@ use positronic_core::record::{LimitKind, Money, More};
 
 use crate::display::figures::used_of;
 
-/// Reads an amount: `20000` of tokens, `10` rounds, `2.50` of money, `90s`, `10m` or `2h` of active time.
+/// Reads an amount: `20000` or `20k` of tokens, `10` rounds, `2.50` of money, `90s`, `10m` or `2h` of active time.
 ///
 /// # Errors
 ///
 /// What is expected instead.
 pub(crate) fn read(kind: LimitKind, text: &str) -> Result<More, String> {
+    let text = text.trim();
+    let expected = |but: &str| format!("expected {}{but}", expected(kind));
     // A comma may stand before thousands or before a part of one: nobody is to get ten times what was meant.
     if text.contains(',') {
-        return Err(format!("expected {}, without a comma", expected(kind)));
+        return Err(expected(", without a comma"));
     }
-    let text = text.trim().replace('_', "");
-    let expected = || format!("expected {}", expected(kind));
-    let more = match kind {
-        LimitKind::Tokens => More::tokens(text.parse().map_err(|_| expected())?),
-        LimitKind::Rounds => More::rounds(text.parse().map_err(|_| expected())?),
-        LimitKind::Money => More::money(text.parse::<Money>().map_err(|_| expected())?),
-        LimitKind::Time => More::time(time(&text).ok_or_else(expected)?),
-        LimitKind::Failures => return Err(expected()),
+    let is_bare = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '_' | '-');
+    if kind == LimitKind::Money && text.contains(|letter| !is_bare(letter)) {
+        return Err(expected(", without a currency: it is that of the prices"));
+    }
+    let text = text.replace('_', "");
+    let amount = match kind {
+        LimitKind::Tokens => tokens(&text).map(More::tokens),
+        LimitKind::Rounds => text.parse().ok().map(More::rounds),
+        LimitKind::Money => text.parse().ok().map(More::money),
+        LimitKind::Time => time(&text).map(More::time),
+        LimitKind::Failures => None,
     };
-    if more.of(kind) == 0 { Err(expected()) } else { Ok(more) }
+    let more = amount.ok_or_else(|| expected(""))?;
+    if more.of(kind) == 0 { Err(expected(", and more than nothing")) } else { Ok(more) }
 }
 
+/// Reads a number of tokens, also in thousands or millions: `1500`, `1.5k`, `2M`.
+fn tokens(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
+    };
+    if unit == 1 {
+        return digits.parse().ok();
+    }
+    let number = u128::from(digits.parse::<Money>().ok()?.nanos()) * unit;
+    let one = u128::from(ONE.nanos());
+    if number.is_multiple_of(one) { u64::try_from(number / one).ok() } else { None }
+}
+
+/// One, as a decimal number is kept.
+const ONE: Money = Money::of_nanos(1_000_000_000);
+
 /// Reads a length of time, in seconds where no unit is said.
-pub(crate) fn time(text: &str) -> Option<Duration> {
+fn time(text: &str) -> Option<Duration> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let seconds = match text.get(digits.len()..)? {
         "" | "s" => 1,
@@ -43,7 +66,7 @@ pub(crate) fn time(text: &str) -> Option<Duration> {
 /// Says how an amount is written.
 pub(crate) const fn expected(kind: LimitKind) -> &'static str {
     match kind {
-        LimitKind::Tokens => "a number of tokens, such as 20000",
+        LimitKind::Tokens => "a number of tokens, such as 20000 or 20k",
         LimitKind::Rounds => "a number of rounds, such as 10",
         LimitKind::Money => "an amount of money, such as 2.50",
         LimitKind::Time => "a time, such as 90s, 10m or 2h",
@@ -51,19 +74,45 @@ pub(crate) const fn expected(kind: LimitKind) -> &'static str {
     }
 }
 
-/// Writes as much as there was in the first place, as a person would write it.
-pub(crate) fn same_again(kind: LimitKind, limit: u64, used: u64) -> String {
-    let more = limit.max((used.saturating_sub(limit)).saturating_add(1));
+/// Writes an amount for whoever has no better idea: as much again as was used so far, so that the next round does not ask
+/// again, as a round number.
+pub(crate) fn suggested(kind: LimitKind, limit: u64, used: u64) -> String {
+    let more = limit.max(used.saturating_mul(2).saturating_sub(limit)).max(1);
     match kind {
-        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => more.to_string(),
-        LimitKind::Money => Money::of_nanos(more).to_string(),
-        LimitKind::Time => format!("{}s", Duration::from_micros(more).as_secs().saturating_add(1)),
+        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => rounded(more).to_string(),
+        LimitKind::Money => Money::of_nanos(rounded(more)).to_string(),
+        LimitKind::Time => clocked(Duration::from_micros(more).as_secs().saturating_add(1)),
+    }
+}
+
+/// Rounds up to 1, 2, 3 or 5 and zeros.
+fn rounded(number: u64) -> u64 {
+    let mut unit = 1_u64;
+    while number / unit >= 10 {
+        unit = unit.saturating_mul(10);
+    }
+    [1, 2, 3, 5, 10]
+        .into_iter()
+        .map(|step| unit.saturating_mul(step))
+        .find(|round| *round >= number)
+        .unwrap_or(u64::MAX)
+}
+
+/// Rounds seconds up to what a clock shows: `30s`, `5m`, `2h`.
+fn clocked(seconds: u64) -> String {
+    const STEPS: [u64; 6] = [1, 2, 5, 10, 15, 30];
+    let step = |number: u64| STEPS.into_iter().find(|step| *step >= number);
+    let minutes = seconds.div_ceil(60);
+    match (step(seconds), step(minutes)) {
+        (Some(seconds), _) => format!("{seconds}s"),
+        (None, Some(minutes)) => format!("{minutes}m"),
+        (None, None) => format!("{}h", rounded(seconds.div_ceil(3600))),
     }
 }
 
 /// Says what is asked for.
 pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64) -> String {
-    format!("asks for more {}: used {}", kind.noun(), used_of(kind, used, limit))
+    format!("asks for more {}: {} used", kind.noun(), used_of(kind, used, limit))
 }
 
 #[cfg(test)]
@@ -72,37 +121,59 @@ mod tests {
 
     #[test]
     fn an_amount_is_read_as_its_limit_is_counted() {
-        assert_eq!(read(LimitKind::Tokens, "20_000").unwrap(), More::tokens(20_000));
+        for (text, tokens) in [("20_000", 20_000), (" 7 ", 7), ("20k", 20_000), ("1.5k", 1_500), ("2M", 2_000_000)] {
+            assert_eq!(read(LimitKind::Tokens, text).unwrap(), More::tokens(tokens));
+        }
         assert_eq!(read(LimitKind::Rounds, "10").unwrap(), More::rounds(10));
         assert_eq!(read(LimitKind::Money, "2.50").unwrap(), More::money("2.5".parse().unwrap()));
         for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200)] {
             assert_eq!(read(LimitKind::Time, text).unwrap(), More::time(Duration::from_secs(seconds)));
         }
+        let refused = |kind, text, but: &str| {
+            assert_eq!(read(kind, text).unwrap_err(), format!("expected {}{but}", expected(kind)), "{text}");
+        };
         for (kind, text) in [
             (LimitKind::Tokens, "2.5"),
-            (LimitKind::Rounds, "0"),
+            (LimitKind::Tokens, "0.0001k"),
+            (LimitKind::Tokens, "99999999999999999999"),
+            (LimitKind::Rounds, "2k"),
             (LimitKind::Money, "-1"),
-            (LimitKind::Money, "0"),
             (LimitKind::Time, "soon"),
+            (LimitKind::Time, ""),
         ] {
-            assert_eq!(read(kind, text).unwrap_err(), format!("expected {}", expected(kind)));
+            refused(kind, text, "");
         }
         for (kind, text) in [(LimitKind::Money, "2,5"), (LimitKind::Tokens, "20,000"), (LimitKind::Time, "1,5h")] {
-            assert_eq!(read(kind, text).unwrap_err(), format!("expected {}, without a comma", expected(kind)));
+            refused(kind, text, ", without a comma");
+        }
+        for text in ["$2", "2 EUR", "€2"] {
+            refused(LimitKind::Money, text, ", without a currency: it is that of the prices");
+        }
+        for (kind, text) in [(LimitKind::Rounds, "0"), (LimitKind::Money, "0.00"), (LimitKind::Time, "0m")] {
+            refused(kind, text, ", and more than nothing");
         }
     }
 
     #[test]
-    fn what_is_suggested_is_enough() {
-        for (kind, limit, used) in [
-            (LimitKind::Tokens, 100, 110),
-            (LimitKind::Tokens, 100, 300),
-            (LimitKind::Rounds, 3, 3),
-            (LimitKind::Money, 30_000, 90_000),
-            (LimitKind::Time, 1_500_000, 9_000_000),
+    fn what_is_suggested_is_round_and_enough_for_as_much_work_again() {
+        for (kind, limit, used, suggestion) in [
+            (LimitKind::Tokens, 20, 20, "20"),
+            (LimitKind::Tokens, 10_000, 10_432, "20000"),
+            (LimitKind::Tokens, 100, 300, "500"),
+            (LimitKind::Tokens, 0, 0, "1"),
+            (LimitKind::Rounds, 3, 3, "3"),
+            (LimitKind::Rounds, 4, 4, "5"),
+            (LimitKind::Money, 30_000, 90_000, "0.0002"),
+            (LimitKind::Money, 500_000_000, 512_345_678, "1"),
+            (LimitKind::Time, 1_500_000, 9_000_000, "30s"),
+            (LimitKind::Time, 60_000_000, 61_000_000, "2m"),
+            (LimitKind::Time, 3_600_000_000, 3_700_000_000, "2h"),
         ] {
-            let more = read(kind, &same_again(kind, limit, used)).unwrap();
-            assert!(limit + more.of(kind) > used, "{kind:?}");
+            let text = suggested(kind, limit, used);
+            assert_eq!(text, suggestion, "{kind:?} {limit} {used}");
+            let more = read(kind, &text).unwrap();
+            assert!(limit + more.of(kind) >= 2 * used, "{kind:?}");
         }
+        assert_eq!(suggested(LimitKind::Tokens, 7, u64::MAX), u64::MAX.to_string());
     }
 }

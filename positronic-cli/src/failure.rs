@@ -139,6 +139,8 @@ pub(crate) enum Failure {
     AmbiguousConversation { written: String, candidates: Vec<String> },
     #[error("several calls of the run wait for a decision; name those that are meant, or say --all")]
     SeveralCalls { calls: Vec<String> },
+    #[error("several loops or brains of the run ask for more; name the one that is meant")]
+    SeveralAsk { asking: Vec<String> },
     #[error("`{written}` is no place of a call")]
     NoCall { written: String, reason: String },
     #[error("the brain of {run} has no stage `{written}`")]
@@ -185,6 +187,7 @@ impl Failure {
             | Self::UnknownConversation { .. }
             | Self::AmbiguousConversation { .. }
             | Self::SeveralCalls { .. }
+            | Self::SeveralAsk { .. }
             | Self::NoCall { .. }
             | Self::UnknownStage { .. }
             | Self::Misused { .. } => Exit::Usage,
@@ -280,7 +283,7 @@ impl Failure {
                 did_you_mean(&near).into_iter().chain([format!("`{list}` lists the conversations")]).collect()
             }
             Self::AmbiguousRun { candidates, .. } | Self::AmbiguousConversation { candidates, .. } => candidates.clone(),
-            Self::SeveralCalls { calls } => calls.clone(),
+            Self::SeveralCalls { calls: lines } | Self::SeveralAsk { asking: lines } => lines.clone(),
             Self::NoCall { reason, .. } => vec![reason.clone()],
             Self::Misused { hint, .. } => vec![hint.clone()],
             Self::Refused { hints, .. } | Self::Store { hints, .. } => hints.clone(),

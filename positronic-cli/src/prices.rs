@@ -1,13 +1,17 @@
-//! What models cost: the table, found and read, and a run's cost in words.
+//! What models cost: the table, found and read, whether it can keep a limit, and the cost of a run or a conversation in words.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use positronic_core::projection::{Cost, Costs, Counted};
-use positronic_core::record::PriceTable;
+use positronic_core::model::Model as _;
+use positronic_core::plan::Plan;
+use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
+use positronic_core::record::{Budget, PriceTable};
 
 use crate::display::figures::many;
 use crate::failure::Failure;
+use crate::models::{Models, Tape};
 use crate::settings::Settings;
 
 /// Reads the table that is named, else the environment's, else takes the bundled one.
@@ -30,28 +34,94 @@ pub(crate) fn given(named: Option<&Path>, settings: &Settings) -> Result<Option<
     table.map(Some).map_err(|reason| Failure::Prices { path: path.to_owned(), reason: reason.trim_end().to_owned() })
 }
 
+/// Refuses a limit of money that could not be kept, before anything begins: one of the command line, or of the brain.
+pub(crate) fn keepable(limited: Option<Limited>, models: &Models) -> Result<(), Failure> {
+    let Some(limited) = limited else { return Ok(()) };
+    let misused = |message: String, hint: &str| Failure::Misused { message, hint: hint.to_owned() };
+    let Some(prices) = &models.prices else {
+        return Err(misused(format!("{limited}, and nothing says what models cost"), NAME_PRICES));
+    };
+    let Tape::Plays(cassette) = &models.tape else { return Ok(()) };
+    let facts = cassette.facts();
+    let unknown = facts.iter().filter(|facts| prices.charge(facts).is_none());
+    let (silent, unpriced): (Vec<_>, Vec<_>) = unknown.partition(|facts| facts.usage.total() == 0);
+    if let Some(first) = unpriced.first() {
+        let (as_of, name) = (&prices.as_of, cassette.name());
+        let model = if first.model.is_empty() { name } else { format!("{}/{}", first.provider, first.model) };
+        let message = format!("{limited}, and the prices of {as_of} have none for `{model}`, which the cassette plays");
+        return Err(misused(message, "add it to the table, or play the cassette without a limit of money"));
+    }
+    if silent.is_empty() {
+        return Ok(());
+    }
+    let silent = many(u64::try_from(silent.len()).unwrap_or(u64::MAX), "answer");
+    let message = format!("{limited}, and the cassette says nothing of the tokens of {silent}");
+    Err(misused(
+        message,
+        "play it without a limit of money; a cassette that --record has made has the tokens of its answers",
+    ))
+}
+
+const NAME_PRICES: &str = "name a table with --prices FILE or in POSITRONIC_PRICES: `as_of = \"2026-11-01\"` and, under \
+                           `[prices]`, lines such as `\"openai/gpt-5\" = { input = 1.25, output = 10 }`";
+
+/// Who sets a limit of money.
+#[derive(Debug)]
+pub(crate) enum Limited {
+    /// The command line.
+    Here,
+    /// The brain of this title.
+    Brain(String),
+}
+
+impl Limited {
+    /// Finds a limit that is known before a run begins. Those of loops are known when they begin.
+    pub(crate) fn of(budget: Option<&Budget>, plan: &Plan) -> Option<Self> {
+        let has = |budget: Option<&Budget>| budget.is_some_and(|budget| budget.max_money.is_some());
+        match (has(budget), has(plan.budget.as_ref())) {
+            (true, _) => Some(Self::Here),
+            (false, true) => Some(Self::Brain(plan.title.clone())),
+            (false, false) => None,
+        }
+    }
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here => f.write_str("--max-money is a limit of money"),
+            Self::Brain(title) => write!(f, "`{title}` has a limit of money"),
+        }
+    }
+}
+
 /// Writes what a run cost, by which prices, and what has none.
 pub(crate) fn told(costs: &Costs) -> String {
     let total = costs.total();
-    let unknown = || {
-        let models = costs.unpriced().join(", ");
-        format!("unknown price of {} ({models})", many(total.unpriced, "answer"))
-    };
-    let known = format!("{} {}", total.known, costs.currency);
-    let as_of = format!("by the prices of {}", costs.as_of);
     let counted = match costs.counted() {
         Some(Counted { currency, spent, .. }) if spent.known != total.known || currency != costs.currency => {
             format!("; {} {currency} when the answers came, which is what its limits count", spent.known)
         }
         _ => String::new(),
     };
-    let told = match total.total() {
+    spent(&total, &costs.unpriced(), &costs.currency, &costs.as_of) + &counted
+}
+
+/// Writes what the runs of a conversation cost.
+pub(crate) fn billed(bill: &Bill) -> String {
+    spent(&bill.total(), &bill.unpriced(), &bill.currency, &bill.as_of)
+}
+
+fn spent(total: &Spent, unpriced: &[&str], currency: &str, as_of: &str) -> String {
+    let unknown = || format!("unknown price of {} ({})", many(total.unpriced, "answer"), unpriced.join(", "));
+    let known = format!("{} {currency}", total.known);
+    let as_of = format!("by the prices of {as_of}");
+    match total.total() {
         Cost::Known(_) => format!("cost {known}, {as_of}"),
         Cost::Unknown if total.unpriced == total.calls => format!("cost: {}", unknown()),
         Cost::Unknown => {
             let priced = many(total.calls - total.unpriced, "answer");
             format!("cost {known} for {priced}, {as_of}; {}", unknown())
         }
-    };
-    told + &counted
+    }
 }

@@ -1,5 +1,6 @@
 //! Winds a cassette on to where a run is: what the run has been told already is not played again.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use positronic_core::model::cassette::{Cassette, Header, Pending};
@@ -7,8 +8,8 @@ use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::projection::request_for;
 use positronic_core::record::{Body, CODE, Event, RunId, Seq};
 use positronic_core::store::StoreError;
-
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use crate::answers::REPLY;
 use crate::display::text::{shorten, value_line};
@@ -21,8 +22,42 @@ const RECORDED: usize = 200;
 /// Winds a cassette on over the log of a run, if there is one. A run that another model has answered is refused: what a
 /// cassette says would stand in it as what that model says.
 pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Result<(), Failure> {
+    wind(cassette, kept, run, Seq(0), None).await.map(drop)
+}
+
+/// Keeps a cassette where a conversation is, in which other processes play, too.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    cassette: Arc<Cassette>,
+    /// How far the cassette was wound over each run.
+    wound: Mutex<HashMap<RunId, Seq>>,
+}
+
+impl Follower {
+    pub(crate) fn new(cassette: &Arc<Cassette>) -> Self {
+        Self { cassette: Arc::clone(cassette), wound: Mutex::default() }
+    }
+
+    /// Winds the cassette on over what was answered in a conversation since the last time, but for what the worker `own` has
+    /// played itself.
+    pub(crate) async fn wind(&self, kept: &Kept, conversation: &str, own: &str) -> Result<(), Failure> {
+        let mut wound = self.wound.lock().await;
+        for row in kept.control().conversation(conversation).await?.into_iter().rev() {
+            let from = wound.get(&row.run).copied().unwrap_or(Seq(0));
+            if from < row.next {
+                let next = wind(&self.cassette, kept, &row.run, from, Some(own)).await?;
+                wound.insert(row.run, next);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Winds a cassette on over what was answered in a run from an event on, but for what the worker `own` has played. Returns the
+/// number of the next event.
+async fn wind(cassette: &Cassette, kept: &Kept, run: &RunId, from: Seq, own: Option<&str>) -> Result<Seq, Failure> {
     let log = match kept.control().events(run, Seq(0)).await {
-        Err(StoreError::NoSuchRun { .. }) => return Ok(()),
+        Err(StoreError::NoSuchRun { .. }) => return Ok(from),
         log => log?,
     };
     if let Some(model) = answered_by_another(&log, &cassette.name()) {
@@ -31,12 +66,15 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
     if let Some(Body::BrainStart(start)) = log.first().map(|event| &event.body) {
         answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))?;
     }
+    let claims = |event: &&Arc<Event>| matches!(&event.body, Body::RunClaimed { holder, .. } if Some(&**holder) == own);
+    let played: HashSet<_> = log.iter().filter(claims).filter_map(|claim| claim.epoch).collect();
+    let is_new = |event: &Event| event.seq >= from && event.epoch.is_none_or(|epoch| !played.contains(&epoch));
     // What was said before it is a part of what it has asked.
     let history = kept.control().history(run).await?;
     for (index, event) in log.iter().enumerate() {
         let later = log.get(index + 1..).unwrap_or_default();
         match &event.body {
-            Body::LoopModelCall { .. } if later.iter().any(|later| answers(later, event)) => {
+            Body::LoopModelCall { .. } if later.iter().any(|later| answers(later, event) && is_new(later)) => {
                 let log = log.iter().map(|event| &**event);
                 if let Ok(request) = request_for(log, event.seq, history.clone(), |_| None) {
                     // What code answers was never asked of a cassette.
@@ -45,10 +83,10 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
                     }
                 }
             }
-            Body::LoopApprovalDecided { .. } | Body::BudgetDecided { .. } => {
+            Body::LoopApprovalDecided { .. } | Body::BudgetDecided { .. } if is_new(event) => {
                 _ = cassette.next_signal(&[Pending::Approval(&event.path)]);
             }
-            Body::LoopResume { wait, signal: Some(_), .. } => {
+            Body::LoopResume { wait, signal: Some(_), .. } if is_new(event) => {
                 let before = log.get(..index).unwrap_or_default();
                 let waits = before.iter().rev().find_map(|before| match &before.body {
                     Body::LoopWait { waits, .. } if before.path == event.path => Some(waits),
@@ -63,7 +101,7 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Res
             _ => {}
         }
     }
-    Ok(())
+    Ok(log.last().map_or(from, |last| last.seq.next()))
 }
 
 /// Refuses options for which a cassette does not answer.

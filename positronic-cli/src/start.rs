@@ -33,7 +33,7 @@ pub fn positronic() -> ExitCode {
             }
             match (crate::cargo::hand_over(arguments.get(1..).unwrap_or_default(), ui), command) {
                 // Where there is no project, a run can be looked at all the same.
-                (Err(Failure::NoProject { .. }), Command::Show(args)) => commands::show_run(args, ui),
+                (Err(Failure::NoProject { .. }), Command::Show(args)) => commands::show_run(None, args, ui),
                 (Err(Failure::NoProject { .. }), Command::Fork(args)) => commands::fork(None, args, ui),
                 (handed, _) => handed,
             }
@@ -45,6 +45,8 @@ pub fn positronic() -> ExitCode {
 pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui) -> u8 {
     with_command(arguments, ui, |command, ui| match command {
         command if command.needs_brains() => project.check().and_then(|()| of_brains(project, command, ui)),
+        // It knows more where the brains are there, and does without where they are not.
+        Command::Runs(args) => commands::runs(Some(project), args, ui),
         other => without_brains(other, ui),
     })
 }
@@ -65,7 +67,7 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
     match command {
         Command::New(args) => commands::new(args, ui),
         Command::Conversations(args) => commands::conversations(args, ui),
-        Command::Runs(args) => commands::runs(args, ui),
+        Command::Runs(args) => commands::runs(None, args, ui),
         Command::Inbox(args) => commands::inbox(args, ui),
         Command::Watch(args) => commands::watch(args, ui),
         Command::Events(args) => commands::events(args, ui),

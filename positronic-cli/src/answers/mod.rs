@@ -54,7 +54,7 @@ pub(crate) fn example_lines(pending: &[Pending]) -> Vec<String> {
         let signal = match &pending.kind {
             PendingKind::Approval { .. } => SignalKind::Approve { call: pending.call.clone(), arguments: None },
             PendingKind::More { kind, limit, used, .. } => {
-                let more = amounts::read(*kind, &amounts::same_again(*kind, *limit, *used)).ok()?;
+                let more = amounts::read(*kind, &amounts::suggested(*kind, *limit, *used)).ok()?;
                 SignalKind::Grant { to: pending.call.clone(), more }
             }
             PendingKind::Answer { waits } => {

@@ -116,7 +116,7 @@ fn more(
     let signal = match terminal.choose("Shall it go on?", &choices)? {
         GRANT => {
             let check = move |text: &str| amounts::read(kind, text).map(|_| ());
-            let suggested = amounts::same_again(kind, limit, used);
+            let suggested = amounts::suggested(kind, limit, used);
             let text = terminal.text("How much more?", &suggested, amounts::expected(kind), check)?;
             let more = amounts::read(kind, &text).unwrap_or_default();
             SignalKind::Grant { to: call, more }

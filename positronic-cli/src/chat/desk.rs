@@ -19,7 +19,8 @@ use crate::display::text::{one_line, shorten, width};
 use crate::failure::Failure;
 use crate::kept::{self, Kept};
 use crate::lists::{named, question};
-use crate::prices::told;
+use crate::prices::{billed, told};
+use crate::rewind::Follower;
 use crate::ui::Ui;
 
 /// A conversation that somebody sits at.
@@ -31,6 +32,8 @@ pub(crate) struct Desk {
     pub(crate) user: Option<String>,
     pub(crate) actor: Actor,
     pub(crate) busy: Busy,
+    /// What is played, where nothing is asked.
+    pub(crate) follower: Option<Arc<Follower>>,
     /// The folder around those of the conversations' files; none where they are not to be saved.
     pub(crate) around: Option<PathBuf>,
     pub(crate) prices: PriceTable,
@@ -48,6 +51,16 @@ impl Desk {
         match &self.user {
             Some(user) => conversation.user(user.as_str()),
             None => conversation,
+        }
+    }
+
+    /// Winds the cassette that is played on over what was answered in other processes.
+    pub(crate) fn wind(&self, runner: &Runner) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+        let (follower, kept) = (self.follower.clone(), self.kept.clone());
+        let (id, runner) = (self.id.clone(), runner.clone());
+        async move {
+            let Some(follower) = follower else { return Ok(()) };
+            follower.wind(&kept, &id, &runner.worker().await?).await
         }
     }
 
@@ -108,14 +121,12 @@ impl Desk {
 
     /// Says what the last answer and the conversation used and cost.
     pub(super) async fn usage(&self) -> Result<String, Failure> {
-        let recorded = self.recorded().await?;
-        if recorded.runs.is_empty() {
-            return Ok("nothing was said yet".to_owned());
-        }
-        let (last, all) = recorded.costs(&self.prices);
+        let bill = self.control().bill(&self.id, &self.prices).await?;
+        let Some(last) = bill.runs.values().last() else { return Ok("nothing was said yet".to_owned()) };
         let mut text = String::new();
-        for (what, costs) in [("last answer", &last), ("conversation", &all)] {
-            let spent = costs.total();
+        for (what, spent, cost) in
+            [("last answer", last.total(), told(last)), ("conversation", bill.total(), billed(&bill))]
+        {
             let usage = spent.usage;
             let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
             for (name, count) in [("cached", usage.cached), ("reasoning", usage.reasoning)] {
@@ -124,7 +135,7 @@ impl Desk {
                 }
             }
             if spent.calls > 0 {
-                _ = write!(line, "; {}", told(costs));
+                _ = write!(line, "; {cost}");
             }
             _ = writeln!(text, "{line}");
         }

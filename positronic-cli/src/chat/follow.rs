@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::Stream;
 use positronic_core::record::{Body, Event, Opening, RunId, Seq, SideOutput};
-use positronic_core::runner::{ConversationError, Ids as _, Run, Settled, UuidIds};
+use positronic_core::runner::{Ids as _, Run, Settled, UuidIds};
 use positronic_core::sink::Live as Shown;
 use serde_json::Value;
 
@@ -30,19 +30,22 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
             return;
         }
         let Some(opening) = self.outbox.pop_front() else { return };
-        let conversation = self.desk.conversation(&self.runner);
+        let (wound, conversation) = (self.desk.wind(&self.runner), self.desk.conversation(&self.runner));
         let (plan, options) = (Arc::clone(&self.desk.plan), self.desk.options.clone());
-        self.sending = Some(tokio::spawn(async move { conversation.send_plan(plan, options, opening).await }));
+        self.sending = Some(tokio::spawn(async move {
+            wound.await?;
+            conversation.send_plan(plan, options, opening).await.map_err(untaken)
+        }));
     }
 
-    pub(super) async fn sent(&mut self, sent: Result<Run<Value>, ConversationError>) -> Result<(), Failure> {
+    pub(super) async fn sent(&mut self, sent: Result<Run<Value>, Failure>) -> Result<(), Failure> {
         match sent {
             Ok(run) => self.adopt(run).await?,
             Err(error) => {
                 // What was not taken can be sent again as it is.
                 let lost = self.unheard.iter().position(|opening| !self.outbox.contains(opening));
                 let lost = lost.map(|lost| self.unheard.remove(lost));
-                self.fail(&untaken(error))?;
+                self.fail(&error)?;
                 if let Some(opening) = lost.filter(|_| self.editor.is_empty()) {
                     self.editor.set(&opening.text);
                 }
@@ -86,6 +89,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         let known = self.known.as_ref();
         let newer = runs.iter().take_while(|row| Some(&row.run) != known).last();
         if let Some(row) = newer {
+            self.desk.wind(&self.runner).await?;
             let run = self.desk.take_up(&self.runner, &row.run).await?;
             self.adopt(run).await?;
         }
@@ -123,6 +127,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         self.seen = event.seq.next();
         self.live.event(event);
         match &event.body {
+            Body::RunClaimed { holder, .. } => self.elsewhere = *holder != self.runner.worker().await?,
             Body::LoopStart { message_id: Some(id), .. } | Body::LoopMessage { message_id: Some(id), .. } => {
                 self.unheard.retain(|opening| opening.id.as_ref() != Some(id));
             }
@@ -172,10 +177,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         let waits = |opening: &Opening| self.outbox.contains(opening);
         if self.sending.is_none() && self.unheard.iter().any(|opening| !waits(opening)) {
             self.unheard.retain(|opening| self.outbox.contains(opening));
-            self.say(
-                Tone::Warn,
-                "the brain did not take the message: its loop begins with an input of its own, or it has none",
-            )?;
+            self.say(Tone::Warn, "the brain did not take the message: its loop begins with an input of its own")?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use positronic_core::record::Status;
 use super::table::Table;
 use crate::display::text::{one_line, shorten};
 use crate::display::{Foot, Line, Sign, Tone};
-use crate::lists::question;
+use crate::lists::{named, question};
 
 /// How many messages are shown that were not heard yet.
 const UNHEARD: usize = 3;
@@ -24,6 +24,9 @@ impl<S> Table<'_, S> {
         }
         lines.extend(self.status().map(|status| one(Tone::Warn, &format!("{} {status}", Sign::Waiting.text(unicode)))));
         lines.extend(self.hint.as_ref().map(|hint| one(Tone::Dim, hint)));
+        if self.elsewhere && self.is_running() {
+            lines.push(one(Tone::Dim, "another process answers; what it says comes in one piece"));
+        }
         let hint = if self.is_running() || self.sending.is_some() {
             "Ctrl-C ends the answer"
         } else if self.open {
@@ -50,6 +53,6 @@ impl<S> Table<'_, S> {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
-        Some(format!("{} {}{more} (/pending)", first.tool, question(first)))
+        Some(format!("{} {}{more} (/pending)", named(first), question(first)))
     }
 }

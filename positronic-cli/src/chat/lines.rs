@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use positronic_core::projection::Prompts;
 use positronic_core::record::{Body, Event, Opening, Path, RunId, Seq, Status};
-use positronic_core::runner::{Ids as _, Runner, UuidIds};
+use positronic_core::runner::{Firing, Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -45,21 +45,29 @@ pub(crate) fn lines(
     let by_hand = ui.settings.stdin_is_terminal;
     let mut reader = Reader::new(std::mem::replace(&mut ui.input, Box::new(std::io::empty())));
     let mut interrupts = runtime.block_on(async { interrupts() });
+    // Where nothing is said, the command ends as what was said before has.
+    let mut last = Exit::Done;
     let before = runtime.block_on(desk.last())?.filter(|last| last.status == Status::Running);
     if let Some(row) = before {
         // What is decided is answered before somebody says more; what waits is answered behind what is said.
-        let exit = answered(runtime, desk, runner, tape, manner, Words::Before(row.run), ui)?;
-        if matches!(exit, Exit::Interrupted | Exit::Told) {
-            return Ok(exit);
+        last = answered(runtime, desk, runner, tape, manner, Words::Before(row.run), ui)?;
+        if matches!(last, Exit::Interrupted | Exit::Told) {
+            return Ok(last);
         }
     }
+    let mut firing = desk.control().firing();
     loop {
+        let exit = fired(runtime, desk, runner, tape, manner, &mut firing, ui)?;
+        while interrupts.try_recv().is_ok() {}
+        if exit != Exit::Done {
+            return Ok(exit);
+        }
         if by_hand {
             ui.lines("> ")?;
         }
         let line = match runtime.block_on(reader.next(&mut interrupts)) {
             Next::Line(line) => line,
-            Next::End => return Ok(Exit::Done),
+            Next::End => return Ok(last),
             Next::Failed(source) => {
                 return Err(Failure::File { path: "stdin".into(), doing: "cannot be read", source });
             }
@@ -83,12 +91,40 @@ pub(crate) fn lines(
             },
         };
         let exit = answered(runtime, desk, runner, tape, manner, Words::Now(text), ui)?;
+        last = exit;
         // What was told while the run went on was for the run.
         while interrupts.try_recv().is_ok() {}
         if exit != Exit::Done {
             return Ok(exit);
         }
     }
+}
+
+/// Answers the triggers of the conversation that are due. It is looked for them before each line is read: a question of
+/// theirs must not meet a line that is read already.
+fn fired(
+    runtime: &Runtime,
+    desk: &Desk,
+    runner: &Runner,
+    tape: &Tape,
+    manner: Manner,
+    firing: &mut Firing,
+    ui: &mut Ui,
+) -> Result<Exit, Failure> {
+    for timer in runtime.block_on(desk.due(firing))? {
+        match runtime.block_on(desk.fire(firing, runner, &timer)) {
+            Ok(Some(run)) => {
+                ui.notice(&format!("the trigger {} is due: {}", timer.trigger.id, timer.trigger.what))?;
+                let exit = answered(runtime, desk, runner, tape, manner, Words::Fired(run.id().clone()), ui)?;
+                if exit != Exit::Done {
+                    return Ok(exit);
+                }
+            }
+            Ok(None) => {}
+            Err(said) => ui.notice(&said)?,
+        }
+    }
+    Ok(Exit::Done)
 }
 
 /// Carries out a command; what it returns is to be said.
@@ -115,6 +151,8 @@ enum Words {
     Now(String),
     /// What was said before, in a run that is not over.
     Before(RunId),
+    /// What a trigger has begun, in this run.
+    Fired(RunId),
 }
 
 /// Shows the progress of an answer, and writes it.
@@ -127,7 +165,10 @@ fn answered(
     words: Words,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
-    let known = runtime.block_on(known(desk))?;
+    let known = match words {
+        Words::Fired(_) => None,
+        Words::Now(_) | Words::Before(_) => runtime.block_on(known(desk))?,
+    };
     let id = matches!(words, Words::Now(_)).then(|| UuidIds.signal().to_string());
     let sitting = Sitting {
         tape,
@@ -140,10 +181,11 @@ fn answered(
         several: true,
     };
     let begin = async |runner: Runner| match words {
-        Words::Before(run) => desk.take_up(&runner, &run).await,
+        Words::Before(run) | Words::Fired(run) => desk.take_up(&runner, &run).await,
         Words::Now(text) => {
             let (plan, options) = (Arc::clone(&desk.plan), desk.options.clone());
             let opening = Opening { text, id: id.clone() };
+            desk.wind(&runner).await?;
             desk.conversation(&runner).send_plan(plan, options, opening).await.map_err(untaken)
         }
     };
@@ -174,9 +216,9 @@ fn answered(
                 ui.document(&result)?;
             }
             if id.is_some_and(|id| !log.iter().any(|event| is_heard(event, &id))) {
-                ui.notice(
-                    "the brain did not take the message: its loop begins with an input of its own, or it has none",
-                )?;
+                let message = "the brain did not take the message: its loop begins with an input of its own".to_owned();
+                let hint = format!("run it with: {}", ui.command(&["run", &desk.plan.title]));
+                return Err(Failure::Misused { message, hint });
             }
             Exit::Done
         }

@@ -12,6 +12,7 @@
 
 mod asked;
 mod desk;
+mod due;
 mod editor;
 mod files;
 mod follow;

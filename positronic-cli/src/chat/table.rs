@@ -8,7 +8,7 @@ use crossterm::event::{Event as Typed, KeyEventKind};
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{Opening, Path, Pending, RunId, Seq, SignalKind, Status};
-use positronic_core::runner::{Clock as _, ConversationError, Run, Runner, Settled, SystemClock};
+use positronic_core::runner::{Clock as _, Firing, Run, Runner, Settled, SystemClock};
 use positronic_core::sink::{ChannelSink, Live as Shown};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -71,6 +71,9 @@ pub(crate) async fn table(desk: &mut Desk, runner: Runner, history: usize, ui: &
         streamed: None,
         settled: None,
         open: false,
+        elsewhere: false,
+        firing: desk.control().firing(),
+        unfired: None,
         waiting: Vec::new(),
         left: HashSet::new(),
         outbox: VecDeque::new(),
@@ -138,13 +141,19 @@ pub(super) struct Table<'a, S> {
     pub(super) settled: Option<BoxFuture<'static, Settled>>,
     /// Whether the run that is shown is not over.
     pub(super) open: bool,
+    /// Whether another process works on it.
+    pub(super) elsewhere: bool,
     /// What the run waits for.
     pub(super) waiting: Vec<Pending>,
+    /// The triggers of the conversation that are due.
+    pub(super) firing: Firing,
+    /// Why a trigger of the conversation does not fire here, as it was told last.
+    pub(super) unfired: Option<String>,
     /// What was left for later.
     pub(super) left: HashSet<(Path, Seq)>,
     /// What is to be sent, one after the other.
     pub(super) outbox: VecDeque<Opening>,
-    pub(super) sending: Option<JoinHandle<Result<Run<Value>, ConversationError>>>,
+    pub(super) sending: Option<JoinHandle<Result<Run<Value>, Failure>>>,
     /// What was said and stands in no log yet.
     pub(super) unheard: Vec<Opening>,
     /// What the completion of a command may be.
@@ -201,11 +210,13 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
                 }
                 _ = ticks.tick() => {
                     turns = turns.wrapping_add(1);
-                    if turns.is_multiple_of(LOOK)
-                        && let Err(failure) = self.look_around().await
-                    {
+                    if turns.is_multiple_of(LOOK) {
+                        let looked = match self.look_around().await {
+                            Ok(()) => self.fire().await,
+                            failed => failed,
+                        };
                         // It is tried again, and what is on the screen stays.
-                        self.hint = Some(failure.to_string());
+                        self.hint = looked.err().map(|failure| failure.to_string()).or_else(|| self.hint.take());
                     }
                     self.repaint()?;
                     if let Some(told) = self.ask_what_waits().await? {

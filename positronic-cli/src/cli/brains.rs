@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{AskMore, Budget, DecisionForm, Money, OnLimit};
 
-use super::values::{money, name, time};
+use super::values::{money, name, rounds, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -70,7 +70,8 @@ const WAITING: &str = "\
 A run that waits for a person asks on a terminal: answer, or leave it for later. Elsewhere, and when it is left, the \
 command ends with code 3 and says how to answer; the run stays.
 
-Ctrl-C cancels the run. The system's request to end (TERM), and a terminal that goes away (HUP), let go of it: what is \
+Ctrl-C cancels the run. At a question it does what leaving it for later does: nothing is decided, and the run stays; \
+only a run in memory alone ends with it. The system's request to end (TERM), and a terminal that goes away (HUP), let go of it: what is \
 in flight runs to its end, the run stays, and `work` goes on with it; code 143. A reader of the output that goes away \
 changes nothing.
 
@@ -84,7 +85,8 @@ at once. The work that follows is done by whoever has the brain's code and a mod
 
 Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a terminal, and ends \
 with the run or when nobody is here to answer. Ctrl-C cancels nothing: what is in flight \
-runs to its end, and the runs are released for another worker; Ctrl-C again ends at once.
+runs to its end, and the runs are released for another worker; Ctrl-C again ends at once. At a question it leaves that \
+for later.
 
 A cassette answers for the model alone: its approvals and waits are left to people, as in `run --ask`.";
 
@@ -132,14 +134,14 @@ impl From<DecisionArg> for DecisionForm {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Budget of the run")]
 pub(crate) struct BudgetArgs {
-    /// What the answers of models may cost, such as 2.50, in the currency of the prices
+    /// What the answers of models may cost, such as 2.50, in the currency of the prices that --prices names
     #[arg(long, value_name = "AMOUNT", value_parser = money)]
     pub(crate) max_money: Option<Money>,
-    /// How many tokens it may use, of requests and answers
-    #[arg(long, value_name = "NUMBER")]
+    /// How many tokens it may use, of requests and answers, such as 20000 or 20k
+    #[arg(long, value_name = "NUMBER", value_parser = tokens)]
     pub(crate) max_tokens: Option<u64>,
     /// How many rounds all its loops may have together
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = rounds)]
     pub(crate) max_rounds: Option<u64>,
     /// How long it may be active, such as 10m; time spent waiting for people does not count
     #[arg(long, value_name = "TIME", value_parser = time)]

@@ -12,11 +12,15 @@ use super::values::{count, name};
 /// What `chat --help` says.
 const CHAT: &str = "\
 On a terminal, what begins with / is a command: /help lists them. Ctrl-C ends the answer that is running, and leaves \
-where there is none; Ctrl-D leaves. Approvals are asked in place, and can be left for later: they are asked again when \
-the chat goes on, or with /pending.
+where there is none; Ctrl-D leaves. Approvals are asked in place, and can be left for later, also with Ctrl-C: they are \
+asked again when the chat goes on, or with /pending. Triggers that are due in the conversation are fired.
+
+Two processes can sit at one conversation. What one of them begins, the other shows, too: each answer in one piece, since \
+only the process that asks the model sees it grow.
 
 Elsewhere, each line of stdin is a message: the answers go to stdout, the progress to stderr. A message that is not \
-answered to its end ends the command, with the code of its outcome: 3 where it waits for somebody.
+answered to its end ends the command, with the code of its outcome: 3 where it waits for somebody. Triggers are looked \
+for before each line.
 
 A cassette answers for the model alone: its approvals and waits are left to you, as in `run --ask`.";
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use positronic_core::record::{Money, Status};
+use positronic_core::record::{LimitKind, Money, Status};
+
+use crate::amounts::read;
 
 /// Reads how a run ended.
 pub(super) fn over() -> impl TypedValueParser<Value = Status> {
@@ -20,14 +22,24 @@ fn statuses(known: Vec<Status>) -> impl TypedValueParser<Value = Status> {
     words.map(|word| Status::ALL.into_iter().find(|status| status.as_str() == word).unwrap_or(Status::Running))
 }
 
-/// Reads an amount of money.
+/// Reads an amount of money, as `--more` does.
 pub(super) fn money(text: &str) -> Result<Money, String> {
-    text.parse().map_err(|_| "expected an amount such as 2.50".to_owned())
+    read(LimitKind::Money, text).map(|more| more.money)
+}
+
+/// Reads a number of tokens: `20000`, `20k`.
+pub(super) fn tokens(text: &str) -> Result<u64, String> {
+    read(LimitKind::Tokens, text).map(|more| more.tokens)
+}
+
+/// Reads a number of rounds.
+pub(super) fn rounds(text: &str) -> Result<u64, String> {
+    read(LimitKind::Rounds, text).map(|more| more.rounds)
 }
 
 /// Reads a length of time: `90s`, `10m`, `2h`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    crate::amounts::time(text).ok_or_else(|| "expected a number and s, m or h, such as 10m".to_owned())
+    read(LimitKind::Time, text).map(|more| Duration::from_micros(more.time))
 }
 
 /// Reads an age: `30s`, `10m`, `12h`, `2d`, `3w`.

@@ -41,10 +41,10 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
 
     let waits = desk.call(&counting(9), &["run", "thrifty", "--id", "count-1", "--plain"]);
     assert_eq!((waits.code, waits.out.as_str()), (3, ""));
-    assert!(waits.err.contains("Work: asks for more tokens: used 20 of 20 tokens"), "{}", waits.err);
+    assert!(waits.err.contains("Work: asks for more tokens: 20 of 20 tokens used"), "{}", waits.err);
     insta::assert_snapshot!(inbox(&desk), @r"
     count-1 Thrifty › Work
-      asks for more tokens: used 20 of 20 tokens
+      asks for more tokens: 20 of 20 tokens used
         desk approve count-1 Work --more 20
         desk reject count-1 Work --reason TEXT
     ");
@@ -52,23 +52,43 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     assert_eq!(listed["pending"]["kind"], json!({"type": "more", "kind": "tokens", "limit": 20, "used": 20}));
     insta::assert_snapshot!(desk.refused(&["approve", "count-1"]), @r"
     7
-    error: no call of the run `count-1` waits for a decision; it asks for more tokens: used 20 of 20 tokens
+    error: no call of the run `count-1` waits for a decision; `Work` asks for more tokens: 20 of 20 tokens used
       desk approve count-1 Work --more 20
       desk reject count-1 Work --reason TEXT
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "--more", "2.50"]), @r"
     2
-    error: --more 2.50 is no amount: expected a number of tokens, such as 20000
-      what is asked for is more tokens
+    error: --more 2.50 cannot be granted: expected a number of tokens, such as 20000 or 20k
+      `Work` asks for more tokens: 20 of 20 tokens used
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "Play", "--more", "20"]), @r"
     7
-    error: `Play` does not, and nothing in the run `count-1` asks for more
-      `desk show count-1` says more
+    error: `Play` of the run `count-1` does not ask for more
+      desk approve count-1 Work --more 20
+      desk reject count-1 Work --reason TEXT
+    ");
+
+    insta::assert_snapshot!(desk.refused(&["approve", "count-1", ".", "--more", "20"]), @r"
+    7
+    error: the run `count-1` itself does not ask for more
+      desk approve count-1 Work --more 20
+      desk reject count-1 Work --reason TEXT
+    ");
+    insta::assert_snapshot!(desk.refused(&["approve", "count-1", "Work"]), @r"
+    7
+    error: `Work` asks for more, so say how much, or reject it
+      nothing was changed; `desk show count-1` says how the run stands
+      desk approve count-1 Work --more 20
+      desk reject count-1 Work --reason TEXT
+    ");
+    insta::assert_snapshot!(desk.refused(&["reject", "count-1", "."]), @r"
+    7
+    error: the run asks for nothing that could be decided; pending: `Work`
+      nothing was changed; `desk show count-1` says how the run stands
     ");
 
     let granted = desk.call(&Project::new(), &["approve", "count", "--more", "15", "--by", "bob"]);
-    assert_eq!((granted.code, granted.out.as_str()), (0, "granted 15 tokens more to Work (event 16 of count-1)\n"));
+    assert_eq!((granted.code, granted.out.as_str()), (0, "granted `Work` 15 tokens more (event 16 of count-1)\n"));
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "--more", "15"]), @r"
     7
     error: nothing in the run `count-1` asks for more
@@ -77,7 +97,7 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     let more = desk.call(&counting(9), &["work", "count-1"]);
     assert_eq!(more.code, 3, "35 are allowed, and 40 used: {}", more.err);
     let refused = desk.call(&Project::new(), &["reject", "count-1", "--reason", "enough"]);
-    assert_eq!((refused.code, refused.out.as_str()), (0, "rejected Work (event 31 of count-1)\n"));
+    assert_eq!((refused.code, refused.out.as_str()), (0, "refused `Work` more (event 31 of count-1)\n"));
     let done = desk.call(&counting(9), &["work", "count-1"]);
     assert_eq!((done.code, done.out.as_str()), (0, "4\n"), "{}", done.err);
 }
@@ -106,13 +126,103 @@ fn a_run_has_a_budget_of_its_own() {
     assert_eq!(asks.code, 3, "{}", asks.err);
     insta::assert_snapshot!(inbox(&desk), @r"
     asks Thrifty
-      asks for more tokens: used 10 of 10 tokens
+      asks for more tokens: 10 of 10 tokens used
         desk approve asks . --more 10
         desk reject asks . --reason TEXT
     ");
     let granted = desk.call(&Project::new(), &["approve", "asks", ".", "--more", "1000"]);
-    assert_eq!(granted.out, "granted 1,000 tokens more to the run (event 10 of asks)\n");
+    assert_eq!(granted.out, "granted the run 1,000 tokens more (event 10 of asks)\n");
+}
 
-    let free = desk.call(&counting(9), &["run", "thrifty", "--memory", "--max-money", "1"]);
-    assert!(free.err.contains("there is a limit of money, and the runner has no prices"), "{}", free.err);
+#[test]
+fn a_limit_of_money_that_nothing_can_keep_is_refused_before_anything_begins() {
+    let desk = Desk::new();
+    let file = |name: &str, text: &str| {
+        std::fs::write(desk.path(name), text).unwrap();
+        desk.path(name)
+    };
+    let prices = file("prices.toml", "as_of = \"2026-11-01\"\n[prices]\n\"acme/*\" = { input = 1.5, output = 4 }");
+    let call = |rest: &[&str]| {
+        let outcome = desk.call(&counting(9), &[&["run", "thrifty", "--max-money", "1"], rest].concat());
+        format!("{}\n{}", outcome.code, outcome.err)
+    };
+    let reply = r#"{"at": "Work", "reply": {"text": "Counted.""#;
+    let silent = file("silent.jsonl", &format!("{{\"cassette\": 1}}\n{reply}}}}}\n"));
+    let model = |model: &str| format!("{{\"cassette\": 1, \"model\": \"{model}\"}}\n");
+    let usage = r#", "usage": {"input": 10, "output": 2}}}"#;
+    let dear = file("dear.jsonl", &format!("{}{reply}{usage}\n", model("acme/wise")));
+    let strange = file("strange.jsonl", &format!("{}{reply}{usage}\n", model("other/wise")));
+
+    insta::assert_snapshot!(call(&[]), @r#"
+    2
+    error: --max-money is a limit of money, and nothing says what models cost
+      name a table with --prices FILE or in POSITRONIC_PRICES: `as_of = "2026-11-01"` and, under `[prices]`, lines such as `"openai/gpt-5" = { input = 1.25, output = 10 }`
+    "#);
+    insta::assert_snapshot!(call(&["--prices", &prices, "--cassette", &silent]), @r"
+    2
+    error: --max-money is a limit of money, and the cassette says nothing of the tokens of 1 answer
+      play it without a limit of money; a cassette that --record has made has the tokens of its answers
+    ");
+    insta::assert_snapshot!(call(&["--prices", &prices, "--cassette", &strange]), @r"
+    2
+    error: --max-money is a limit of money, and the prices of 2026-11-01 have none for `other/wise`, which the cassette plays
+      add it to the table, or play the cassette without a limit of money
+    ");
+    assert!(desk.refused(&["runs"]).starts_with("6\nerror: there is no store"), "nothing has begun");
+    let rich = Project::new()
+        .brain(thrifty().budget(|budget| budget.max_money("1")))
+        .model(Tier::Normal, Arc::new(ScriptedModel::from_fn(|_| Reply::text("Counted."))));
+    let own = desk.call(&rich, &["run", "thrifty"]);
+    assert_eq!(own.code, 2);
+    assert!(own.err.starts_with("error: `Thrifty` has a limit of money, and nothing says"), "{}", own.err);
+
+    let priced = call(&["--prices", &prices, "--cassette", &dear, "--plain"]);
+    assert!(priced.starts_with("0\n") && priced.contains("cost 0.000023 USD"), "{priced}");
+}
+
+#[test]
+fn the_options_of_run_read_amounts_as_more_does() {
+    let refused = |option: &str, text: &str| {
+        use clap::Parser as _;
+        let error = crate::cli::Cli::try_parse_from(["desk", "run", "thrifty", option, text]).unwrap_err();
+        error.to_string().lines().next().unwrap_or_default().to_owned()
+    };
+
+    for (option, text, why) in [
+        ("--max-money", "2,5", "expected an amount of money, such as 2.50, without a comma"),
+        (
+            "--max-money",
+            "$2",
+            "expected an amount of money, such as 2.50, without a currency: it is that of the prices",
+        ),
+        ("--max-tokens", "lots", "expected a number of tokens, such as 20000 or 20k"),
+        ("--max-rounds", "0", "expected a number of rounds, such as 10, and more than nothing"),
+        ("--max-time", "1d", "expected a time, such as 90s, 10m or 2h"),
+    ] {
+        let said = refused(option, text);
+        assert!(said.starts_with("error: invalid value ") && said.ends_with(why), "{said}");
+    }
+    let desk = Desk::new();
+    let ran = desk.call(&counting(9), &["run", "thrifty", "--max-tokens", "0.01k", "--at-limit", "end"]);
+    assert!(ran.err.contains("10 of 10 tokens"), "{}", ran.err);
+}
+
+#[test]
+fn what_a_run_asks_for_is_shown_where_it_happened() {
+    let desk = Desk::new();
+    let reporting = || {
+        let used = Usage { input: 10, ..Usage::default() };
+        let model = ScriptedModel::from_fn(move |_| Reply::call("count", json!({})).usage(used));
+        Project::new().brain(thrifty().step("Report", async |cx| Ok(cx.state))).model(Tier::Normal, Arc::new(model))
+    };
+    let run = ["run", "thrifty", "--id", "one", "--max-tokens", "10", "--at-limit", "ask"];
+    let waits = desk.call(&reporting(), &run);
+    assert!(waits.err.contains("00:00.0 the run: asks for more tokens: 10 of 10 tokens used\n"), "{}", waits.err);
+    desk.json(&["approve", "one", ".", "--more", "5", "--by", "ann"]);
+
+    let shown = desk.call(&Project::new(), &["show", "one"]).out;
+
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("there is no `{text}`: {shown}"));
+    let order = [at("✓ count"), at("asks for more tokens"), at("granted 5 tokens more by ann"), at("Report")];
+    assert!(order.is_sorted(), "{shown}");
 }

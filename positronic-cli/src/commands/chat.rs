@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use positronic_core::plan::StageBody;
 use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
@@ -15,8 +16,9 @@ use crate::conversations::{known, new_id};
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
+use crate::prices::{Limited, keepable};
 use crate::project::{Entry, Project};
-use crate::rewind::rewind;
+use crate::rewind::Follower;
 use crate::ui::Ui;
 
 /// The folder beside the store in which the conversations' files are saved.
@@ -28,12 +30,18 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         return Err(Failure::Misused { message, hint: "say --memory or --store FILE".to_owned() });
     }
     let entry = project.find(&args.brain)?;
+    if !entry.plan.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
+        let message = format!("`{}` takes no message: it has no loop of its own that could hear one", entry.plan.title);
+        let hint = format!("run it with: {}", ui.command(&["run", &entry.plan.title]));
+        return Err(Failure::Misused { message, hint });
+    }
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
     let goal = playing.as_ref().and_then(Playing::goal);
     let given = Given { pairs: &args.pairs, document: args.options.as_deref() };
     let options = options(entry, given, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
+    keepable(Limited::of(None, &entry.plan), &models)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -42,15 +50,10 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         ui.notice(&goal)?;
     }
     let (id, rows) = block_on(conversation(&kept, entry, args, ui))?;
-    if let Tape::Plays(cassette) = &models.tape {
-        // What was answered before is not answered again.
-        block_on(async {
-            for row in rows.iter().rev() {
-                rewind(cassette, &kept, &row.run).await?;
-            }
-            Ok::<_, Failure>(())
-        })?;
-    }
+    let follower = match &models.tape {
+        Tape::Plays(cassette) => Some(Arc::new(Follower::new(cassette))),
+        Tape::None | Tape::Records(_) => None,
+    };
     let desk = Desk {
         plan: Arc::clone(&entry.plan),
         options,
@@ -58,6 +61,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         user: args.user.clone().or_else(|| rows.first().and_then(|last| last.user.clone())),
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
+        follower,
         around: match &args.files {
             Some(folder) => Some(folder.clone()),
             None => kept.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
@@ -76,6 +80,8 @@ fn sit(mut desk: Desk, runner: Runner, models: &Models, args: &ChatArgs, ui: &mu
     let settings = &ui.settings;
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // What was answered before is not answered again.
+    runtime.block_on(desk.wind(&runner))?;
     let exit = if terminal && !args.plain && !args.json {
         let left = runtime.block_on(table(&mut desk, runner, args.history, ui));
         left.and_then(|left| parted(&desk, &left, ui))

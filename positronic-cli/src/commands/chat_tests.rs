@@ -68,6 +68,10 @@ fn deaf() -> Brain<(), String> {
     brain("Deaf").step("Do", async |_| Ok("done".to_owned()))
 }
 
+fn busy() -> Brain<(), ()> {
+    brain("Busy").r#loop("Work", |cx| cx.system("You work.").input("Work!"))
+}
+
 fn scripted(replies: impl IntoIterator<Item = Reply>) -> Arc<ScriptedModel> {
     Arc::new(ScriptedModel::new(replies))
 }
@@ -79,7 +83,7 @@ fn agreeing() -> Arc<ScriptedModel> {
 
 fn project(model: &Arc<ScriptedModel>) -> Project {
     let model = Arc::clone(model) as Arc<dyn Model>;
-    Project::new().brain(helper()).brain(noting()).brain(deaf()).model(Tier::Normal, model)
+    Project::new().brain(helper()).brain(noting()).brain(deaf()).brain(busy()).model(Tier::Normal, model)
 }
 
 /// What a person has said, and how many messages there were, in the last request.
@@ -170,13 +174,21 @@ fn json_names_the_run_of_each_event_and_sums_up_each_answer() {
 }
 
 #[test]
-fn a_brain_that_takes_no_message_says_so_and_shows_its_result() {
+fn a_brain_that_can_hear_nobody_is_refused_at_once_and_one_that_did_not_listen_afterwards() {
     let desk = Desk::new();
 
     let outcome = desk.say(&project(&scripted([])), "hello", &["chat", "deaf"]);
+    insta::assert_snapshot!(format!("{}\n{}{}", outcome.code, outcome.out, outcome.err), @r"
+    2
+    error: `Deaf` takes no message: it has no loop of its own that could hear one
+      run it with: desk run Deaf
+    ");
+    assert_eq!(desk.look(&["conversations"]).out, "", "nothing has begun");
 
-    assert_eq!((outcome.code, outcome.out.as_str()), (0, "\"done\"\n"));
-    assert!(outcome.err.contains("the brain did not take the message"), "{}", outcome.err);
+    let outcome = desk.say(&project(&scripted([Reply::text("Done.")])), "hello\nhello?", &["chat", "busy"]);
+    assert_eq!((outcome.code, outcome.out.as_str()), (2, "Done.\n"));
+    let why = "error: the brain did not take the message: its loop begins with an input of its own\n  run it with: desk run Busy\n";
+    assert!(outcome.err.ends_with(why), "{}", outcome.err);
 }
 
 #[test]
@@ -300,6 +312,7 @@ fn an_exported_conversation_is_whole_and_reads_well() {
     > Pay.
 
     - `pay` `{}` → `paid`
+      - *approved by ann*
 
     It is paid,
     with `care`.
@@ -324,6 +337,36 @@ fn an_exported_conversation_is_whole_and_reads_well() {
         let read: Prompt = serde_json::from_value(prompt["prompt"].clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), prompt["prompt"]);
     }
+}
+
+#[test]
+fn an_exported_conversation_says_who_refused_what_and_how_it_failed() {
+    let desk = Desk::new();
+    let thrifty = || {
+        brain("Thrifty").r#loop("Talk", |cx| {
+            cx.system("You help.")
+                .max_iterations(1)
+                .ask_for_more()
+                .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+        })
+    };
+    let say = |replies: Vec<Reply>, text: &str| {
+        let project = Project::new().brain(thrifty()).model(Tier::Normal, scripted(replies) as Arc<dyn Model>);
+        desk.say(&project, text, &["chat", "thrifty", "-c", "c"]).code
+    };
+    assert_eq!(say(vec![Reply::call("pay", json!({}))], "Pay."), 3);
+    assert_eq!(desk.look(&["reject", "c-0", "--reason", "too `dear`"]).code, 0);
+    assert_eq!(say(vec![], ""), 3, "it asks for a second round");
+    assert_eq!(desk.look(&["approve", "c-0", "--more", "1", "--by", "bob"]).code, 0);
+    let listed = desk.look(&["conversations"]).out;
+    assert!(listed.contains("running (nobody)"), "nobody goes on with it: {listed}");
+    assert_eq!(say(vec![], ""), 1, "the model has nothing to say");
+    assert_eq!(say(vec![Reply::call("pay", json!({}))], "Again!"), 3);
+    assert_eq!(desk.look(&["cancel", "c-1", "--reason", "never mind"]).code, 0);
+
+    let written = desk.look(&["conversations", "export", "c", "--format", "markdown"]).out;
+
+    insta::assert_snapshot!(written);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::conversations::{Recorded, find};
 use crate::display::Style;
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
-use crate::lists::{Talk, talks};
+use crate::lists::{Talk, alone, talks};
 use crate::ui::Ui;
 use crate::whole::replace;
 
@@ -29,7 +29,11 @@ pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exi
 
 fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
-    let all = block_on(listed(&kept, args))?;
+    let (all, alone) = block_on(async {
+        let all = listed(&kept, args).await?;
+        let alone = alone(&kept.control(), all.iter().map(|talk| &talk.summary.last)).await?;
+        Ok::<_, Failure>((all, alone))
+    })?;
     if args.json {
         for Talk { summary, said } in &all {
             let last = &summary.last;
@@ -53,7 +57,7 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&talks(&all, SystemClock.now(), columns, unicode))?;
+        ui.tell(&talks(&all, &alone, SystemClock.now(), columns, unicode))?;
         if all.len() == args.limit {
             ui.notice(&format!("the last {} are shown; --limit shows more", args.limit))?;
         }

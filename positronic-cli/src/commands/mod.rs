@@ -53,6 +53,7 @@ pub(crate) use run::{refused as started, run};
 pub(crate) use runs::runs;
 use runtime::block_on;
 pub(crate) use send::send;
+pub(crate) use serve::PLAYED;
 pub(crate) use show::show;
 pub(crate) use show_run::show_run;
 pub(crate) use signal::{approve, cancel, pause, reject, resume};

@@ -1,6 +1,6 @@
 //! `positronic prune`: removes runs that are over, and files that no run has any more.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use positronic_core::record::Status;
 use positronic_core::runner::{Clock as _, SystemClock};
@@ -45,7 +45,7 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let count = |runs| many(u64::try_from(runs).unwrap_or(u64::MAX), "run");
     if !rows.is_empty() {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&table(&rows, &short, &HashSet::new(), now, columns, unicode))?;
+        ui.tell(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, columns, unicode))?;
     }
     if needed > 0 {
         let text = format!("{} stay: their prompts are the history of runs that stay", count(needed));

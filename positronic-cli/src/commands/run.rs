@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
 use crate::options::parse;
-use crate::prices::prices;
+use crate::prices::{Limited, keepable, prices};
 use crate::project::{Entry, Project};
 use crate::rewind::rewind;
 use crate::session::{Role, Sitting, session};
@@ -32,6 +32,8 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let given = Given { pairs: &args.pairs, document: args.options.as_deref() };
     let options = options(entry, given, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
+    let budget = args.budget.budget();
+    keepable(Limited::of(budget.as_ref(), &entry.plan), &models)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -39,7 +41,6 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
-    let budget = args.budget.budget();
     let start = Start { id, user: args.user.clone(), actor: actor.clone(), budget, ..Start::default() };
     let sitting = Sitting {
         tape: &models.tape,

@@ -1,8 +1,9 @@
 //! `positronic runs`: the runs of the store.
 
 use std::collections::HashSet;
+use std::io;
 
-use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
+use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Clock as _, Control, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
 
@@ -11,30 +12,35 @@ use crate::cli::RunsArgs;
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::kept::Kept;
-use crate::lists::table;
-use crate::project::normal;
+use crate::lists::{alone, changed, table};
+use crate::project::{Project, normal};
 use crate::ui::Ui;
 
 /// How many events a search looks at.
 const FOUND: usize = 10_000;
 
-pub(crate) fn runs(args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let now = SystemClock.now();
-    let (rows, short, alone, unreadable) = block_on(async {
+    let (rows, short, alone, changed, unreadable) = block_on(async {
         let control = kept.control();
         let rows = listed(&control, args, now).await?;
         let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
-        let alone = alone(&control, &rows).await?;
+        let alone = alone(&control, rows.iter()).await?;
+        let changed = changed(project, &kept, rows.iter()).await?;
         let unreadable = control.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
-        Ok::<_, StoreError>((rows, short, alone, unreadable))
+        Ok::<_, StoreError>((rows, short, alone, changed, unreadable))
     })?;
     for (run, error) in unreadable {
         ui.notice(&format!("{run} is left out: {error}"))?;
     }
     if args.json {
         for row in &rows {
-            ui.json_line(row)?;
+            let mut line = serde_json::to_value(row).map_err(io::Error::from)?;
+            if let (Some(difference), Some(fields)) = (changed.get(&row.run), line.as_object_mut()) {
+                fields.insert("changed".to_owned(), difference.as_str().into());
+            }
+            ui.json_line(&line)?;
         }
     } else if rows.is_empty() {
         ui.notice(&if args.is_narrowed() {
@@ -44,23 +50,12 @@ pub(crate) fn runs(args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&table(&rows, &short, &alone, now, columns, unicode))?;
+        ui.tell(&table(&rows, &short, &alone, &changed, now, columns, unicode))?;
         if rows.len() == args.limit {
             ui.notice(&format!("the last {} are shown; --limit shows more", args.limit))?;
         }
     }
     Ok(Exit::Done)
-}
-
-/// Finds the runs that have work, and that nobody works on.
-async fn alone(control: &Control, rows: &[RunSummary]) -> Result<HashSet<RunId>, StoreError> {
-    let mut alone = HashSet::new();
-    for row in rows.iter().filter(|row| row.status == Status::Running) {
-        if control.worker(row).await?.is_none() {
-            alone.insert(row.run.clone());
-        }
-    }
-    Ok(alone)
 }
 
 async fn listed(control: &Control, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {

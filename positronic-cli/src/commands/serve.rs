@@ -30,7 +30,7 @@ use crate::ui::Ui;
 /// How long a run that has settled may take to show its last events.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Why no trigger fires where a cassette is played.
-const PLAYED: &str = "no model is configured, and a recording does not know what a trigger starts";
+pub(crate) const PLAYED: &str = "no model is configured, and a recording does not know what a trigger starts";
 /// How many events may be on their way to the screen.
 const ROOM: usize = 4096;
 

@@ -17,7 +17,7 @@ pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Ex
         Ok(entry) => entry,
         // A brain's title wins; what is none is the beginning of a run's id.
         Err(no_brain) => {
-            return super::show_run(args, ui).map_err(|no_run| match (no_run, no_brain) {
+            return super::show_run(Some(project), args, ui).map_err(|no_run| match (no_run, no_brain) {
                 (Failure::UnknownRun { place, .. }, Failure::UnknownBrain { written, near, known }) => {
                     Failure::UnknownBrainOrRun { written, place, near, known }
                 }

@@ -18,8 +18,9 @@ use crate::display::{Style, View, render};
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, find};
 use crate::kept::Kept;
-use crate::lists::{answers, entry};
+use crate::lists::{answers, changed, entry, said};
 use crate::prices::told;
+use crate::project::Project;
 use crate::ui::Ui;
 
 /// What is known of a run.
@@ -30,12 +31,14 @@ struct Known {
     short: Short,
     /// The worker that has the run in hand.
     worker: Option<String>,
+    /// How the project's code differs from what the run began with.
+    changed: Option<String>,
 }
 
-pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let prices = crate::prices::prices(args.prices.as_deref(), &ui.settings)?;
     let kept = Kept::look(ui)?;
-    let known = block_on(async { known(&kept, &args.what, ui).await })?;
+    let known = block_on(async { known(project, &kept, &args.what, ui).await })?;
     let now = SystemClock.now();
     let costs = Costs::of(known.log.iter().map(|event| &**event), &prices);
     if args.json {
@@ -45,6 +48,7 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             "run": known.row,
             "why": why(&state(&known)?),
             "worker": known.worker,
+            "changed": known.changed,
             "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
             "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
         });
@@ -63,14 +67,15 @@ pub(crate) fn show_run(args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn known(kept: &Kept, written: &str, ui: &Ui) -> Result<Known, Failure> {
+async fn known(project: Option<&Project>, kept: &Kept, written: &str, ui: &Ui) -> Result<Known, Failure> {
     let row = find(kept, written, ui).await?;
     let control = kept.control();
     let log = control.events(&row.run, Seq(0)).await?;
     let waiters = control.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let short = Short::of(&control, [&row.run]).await?;
     let worker = control.worker(&row).await?;
-    Ok(Known { row, log, waiters, short, worker })
+    let changed = changed(project, kept, std::iter::once(&row)).await?.remove(&row.run);
+    Ok(Known { row, log, waiters, short, worker, changed })
 }
 
 fn state(known: &Known) -> Result<RunState, Failure> {
@@ -89,6 +94,7 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
         Status::Completed | Status::Failed | Status::Cancelled => format!("{} {since} ago", row.status.as_str()),
     });
     lines.extend(row.why.clone());
+    lines.extend(known.changed.as_deref().map(said));
     if row.status == Status::Paused {
         lines.push(format!("lift the pause with: {}", ui.command(&["resume", id])));
     }

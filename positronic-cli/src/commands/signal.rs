@@ -4,7 +4,9 @@
 //! taken together, or none of them.
 
 use positronic_core::machine::Refusal;
-use positronic_core::record::{Body, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind};
+use positronic_core::record::{
+    Body, Path, Pending, PendingKind, RunId, RunSummary, Segment, Seq, Signal, SignalId, SignalKind,
+};
 use positronic_core::runner::{Clock as _, Control, Ids as _, SignalError, SystemClock, UuidIds};
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
@@ -29,7 +31,7 @@ pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> 
     }
     let arguments = args.args.as_ref().map(|given| value("--args", given, ui)).transpose()?;
     let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: arguments.clone() };
-    decide(&args.run, &args.calls, (args.all, false), &args.by, kind, "approved", ui)
+    decide(&args.run, &args.calls, (args.all, false), &args.by, kind, |call| format!("approved {call}"), ui)
 }
 
 /// Grants more to what asks for it: the named one, or the only one.
@@ -38,33 +40,43 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
         [] => None,
         [one] => Some(frame(one)?),
         [_, _, ..] => {
-            let message = "--more is granted to one loop, and several are named".to_owned();
-            let hint = "grant that one alone, and the others after it".to_owned();
+            let message = "--more is granted to one loop or brain, and several are named".to_owned();
+            let hint = "grant it to one alone, and then to the others".to_owned();
             return Err(Failure::Misused { message, hint });
         }
     };
-    let asking = block_on(asking(&args.run, ui))?;
-    let asking: Vec<_> = asking.into_iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
-    let (to, kind) = match asking.as_slice() {
-        [Pending { call, kind: PendingKind::More { kind, .. }, .. }] => (call.clone(), *kind),
-        [_, _, ..] => return Err(Failure::SeveralCalls { calls: asking.iter().map(line).collect() }),
-        _ => {
-            let what =
-                args.calls.first().map_or_else(|| "nothing".to_owned(), |at| format!("`{at}` does not, and nothing"));
-            let message = format!("{what} in the run `{}` asks for more", args.run);
-            return Err(Failure::Refused {
-                message,
-                hints: vec![format!("`{}` says more", ui.command(&["show", &args.run]))],
-            });
-        }
+    let all = block_on(asking(&args.run, ui))?;
+    let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
+    let (to, kind, asks) = match meant.as_slice() {
+        [one @ Pending { call, kind: PendingKind::More { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
+        [_, _, ..] => return Err(Failure::SeveralAsk { asking: all.iter().map(line).collect() }),
+        _ => return Err(asks_nothing(&args.run, named.as_ref(), &all, ui)),
     };
     let more = crate::amounts::read(kind, written).map_err(|expected| Failure::Misused {
-        message: format!("--more {written} is no amount: {expected}"),
-        hint: format!("what is asked for is more {}", kind.noun()),
+        message: format!("--more {written} cannot be granted: {expected}"),
+        hint: format!("{} {asks}", place(&to)),
     })?;
-    let place = if to.is_root() { "the run".to_owned() } else { to.to_string() };
-    let done = format!("granted {} more to {place}", crate::display::figures::amount(kind, more.of(kind)));
+    let done = format!("granted {} {}", place(&to), crate::display::figures::more(kind, more.of(kind)));
     say(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui)
+}
+
+/// Says that nobody asks for more where it is to be granted, and what does instead.
+fn asks_nothing(run: &str, named: Option<&Path>, all: &[Pending], ui: &Ui) -> Failure {
+    let message = match named {
+        Some(at) if at.is_root() => format!("the run `{run}` itself does not ask for more"),
+        Some(at) => format!("{} of the run `{run}` does not ask for more", place(at)),
+        None => format!("nothing in the run `{run}` asks for more"),
+    };
+    let mut hints: Vec<String> = all.iter().flat_map(|asking| answers(run, asking, ui)).collect();
+    if hints.is_empty() {
+        hints.push(format!("`{}` says more", ui.command(&["show", run])));
+    }
+    Failure::Refused { message, hints }
+}
+
+/// Names a loop, a brain or a call, and the run's own brain.
+fn place(path: &Path) -> String {
+    if path.is_root() { "the run".to_owned() } else { format!("`{path}`") }
 }
 
 /// Lists what asks for more in a run.
@@ -88,7 +100,11 @@ fn line(pending: &Pending) -> String {
 
 pub(crate) fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: args.reason.clone() };
-    decide(&args.run, &args.calls, (args.all, true), &args.by, kind, "rejected", ui)
+    let done = |at: &Path| match at.last() {
+        Some(Segment::Call(..)) => format!("rejected {at}"),
+        None | Some(Segment::Stage(_) | Segment::Round(_)) => format!("refused {} more", place(at)),
+    };
+    decide(&args.run, &args.calls, (args.all, true), &args.by, kind, done, ui)
 }
 
 pub(crate) fn pause(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -110,15 +126,14 @@ fn decide(
     (all, limits): (bool, bool),
     by: &By,
     kind: impl Fn(&Path) -> SignalKind,
-    done: &str,
+    done: impl Fn(&Path) -> String,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let calls = match calls {
         [] => block_on(pending(run, all, limits, ui))?,
         calls => calls.iter().map(|written| frame(written)).collect::<Result<_, _>>()?,
     };
-    let named = |call: &Path| if call.is_root() { "more for the run".to_owned() } else { call.to_string() };
-    let signals: Vec<_> = calls.iter().map(|call| (kind(call), format!("{done} {}", named(call)))).collect();
+    let signals: Vec<_> = calls.iter().map(|call| (kind(call), done(call))).collect();
     say(run, None, &signals, by, ui)
 }
 
@@ -135,7 +150,8 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
-        let message = format!("no call of the run `{}` waits for a decision; it {}", row.run, question(asking));
+        let (asks, question) = (place(&asking.call), question(asking));
+        let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
         return Err(Failure::Refused { message, hints: answers(run, asking, ui) });
     }
     match waiting.as_slice() {

@@ -1,60 +1,103 @@
 //! A conversation as Markdown, to be read and passed on.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::projection::result_text;
-use positronic_core::record::{CallState, Output, OutputKind, PromptState, ToolOutput};
+use positronic_core::record::{
+    CallState, Event, Output, OutputKind, Path, Prompt, PromptState, RunSummary, Timestamp, ToolOutput,
+};
 
-use super::Answered;
+use super::happened::Happened;
 use crate::display::figures::{duration, size};
 use crate::display::text::{one_line, sanitise};
-use crate::markdown::code;
+use crate::markdown::{code, escaped};
 
-pub(super) fn markdown(id: &str, prompts: &[Answered<'_>]) -> String {
+/// Later than everything.
+const LAST: Timestamp = Timestamp(i64::MAX);
+
+/// A run of a conversation with the prompts of it that are to be written.
+pub(super) struct Chapter<'a> {
+    pub(super) row: &'a RunSummary,
+    pub(super) log: &'a [Arc<Event>],
+    pub(super) prompts: Vec<Prompt>,
+}
+
+pub(super) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
     let mut text = format!("# Conversation {}\n", one_line(id, true));
-    for Answered { row, prompt } in prompts {
-        _ = write!(text, "\n---\n\n");
-        if !prompt.visible {
-            _ = write!(text, "*People are not shown this prompt.*\n\n");
-        }
-        match &prompt.input {
-            Some(input) => quoted(&mut text, input),
-            None => _ = writeln!(text, "*Begun by the system.*"),
-        }
-        let mut listed = false;
-        for output in prompt.shown() {
-            let item = item(output);
-            let words = output.kind.text().map(|said| sanitise(said.trim(), true)).unwrap_or_default();
-            let is_said = matches!(output.kind, OutputKind::Message { engine: false, .. });
-            if item.is_none() && words.is_empty() && !is_said {
-                continue;
-            }
-            // Items of a list stand together.
-            if !(listed && item.is_some()) {
-                text.push('\n');
-            }
-            listed = item.is_some();
-            match (item, &output.kind) {
-                (Some(item), _) => _ = writeln!(text, "- {item}"),
-                (None, OutputKind::Message { text: said, engine: false }) => quoted(&mut text, said),
-                (None, _) => _ = writeln!(text, "{words}"),
+    for Chapter { row, log, prompts } in chapters {
+        let happened = Happened::of(log.iter().map(|event| &**event));
+        for one in prompts {
+            _ = write!(text, "\n---\n\n");
+            prompt(&mut text, one, &happened);
+            let open = match one.state {
+                PromptState::Completed => None,
+                PromptState::Running => Some("it is not over"),
+                PromptState::WaitingForApproval => Some("it waits for an approval"),
+                PromptState::WaitingForWebhook => Some("it waits for an answer"),
+            };
+            if let Some(open) = open.filter(|_| happened.end.is_none()) {
+                _ = write!(text, "\n*{open}: run `{}`, {}*\n", row.run, row.status.as_str());
             }
         }
-        let open = match prompt.state {
-            PromptState::Completed => None,
-            PromptState::Running => Some("it is not over"),
-            PromptState::WaitingForApproval => Some("it waits for an approval"),
-            PromptState::WaitingForWebhook => Some("it waits for an answer"),
-        };
-        if let Some(open) = open {
-            _ = write!(text, "\n*{open}: run `{}`, {}*\n", row.run, row.status.as_str());
+        let apart: Vec<&str> = happened.between(&Path::root(), Timestamp(0), LAST).collect();
+        if prompts.is_empty() && !(apart.is_empty() && happened.end.is_none()) {
+            _ = write!(text, "\n---\n");
+        }
+        remarked(&mut text, apart.into_iter(), false);
+        if let Some(end) = &happened.end {
+            _ = write!(text, "\n*the run `{}` {}*\n", row.run, escaped(end));
         }
     }
     while text.contains("\n\n\n") {
         text = text.replace("\n\n\n", "\n\n");
     }
     text
+}
+
+fn prompt(text: &mut String, prompt: &Prompt, happened: &Happened) {
+    if !prompt.visible {
+        _ = write!(text, "*People are not shown this prompt.*\n\n");
+    }
+    match &prompt.input {
+        Some(input) => quoted(text, input),
+        None => _ = writeln!(text, "*Begun by the system.*"),
+    }
+    let (mut listed, mut told) = (false, Timestamp(0));
+    for output in prompt.shown() {
+        let item = item(output, happened);
+        let words = output.kind.text().map(|said| sanitise(said.trim(), true)).unwrap_or_default();
+        let is_said = matches!(output.kind, OutputKind::Message { engine: false, .. });
+        if item.is_none() && words.is_empty() && !is_said {
+            continue;
+        }
+        listed = remarked(text, happened.between(&prompt.path, told, output.at), listed);
+        told = told.max(output.at);
+        // Items of a list stand together.
+        if !(listed && item.is_some()) {
+            text.push('\n');
+        }
+        listed = item.is_some();
+        match (item, &output.kind) {
+            (Some(item), _) => _ = writeln!(text, "- {item}"),
+            (None, OutputKind::Message { text: said, engine: false }) => quoted(text, said),
+            (None, _) => _ = writeln!(text, "{words}"),
+        }
+    }
+    remarked(text, happened.between(&prompt.path, told, LAST), listed);
+}
+
+/// Writes what happened beside what was said, each as an item, and says whether a list stands at the end.
+fn remarked<'a>(text: &mut String, remarks: impl Iterator<Item = &'a str>, mut listed: bool) -> bool {
+    for remark in remarks {
+        if !listed {
+            text.push('\n');
+        }
+        _ = writeln!(text, "- *{}*", escaped(remark));
+        listed = true;
+    }
+    listed
 }
 
 fn quoted(text: &mut String, said: &str) {
@@ -64,9 +107,12 @@ fn quoted(text: &mut String, said: &str) {
 }
 
 /// Writes what stands in a list: calls, and what they show.
-fn item(output: &Output) -> Option<String> {
+fn item(output: &Output, happened: &Happened) -> Option<String> {
     Some(match &output.kind {
-        OutputKind::Tool(tool) => call(tool, output.duration),
+        OutputKind::Tool(tool) => {
+            let decided = happened.of_call(&tool.path).iter().map(|said| format!("\n  - *{}*", escaped(said)));
+            call(tool, output.duration) + &decided.collect::<String>()
+        }
         OutputKind::File(file) => {
             let name = one_line(&file.name, true);
             format!("file **{name}** ({}, {}), {}", one_line(&file.media_type, true), size(file.size), code(&file.uri))
@@ -81,12 +127,11 @@ fn call(tool: &ToolOutput, took: Option<u64>) -> String {
     let took = took.filter(|took| *took >= 1_000);
     let took = took.map_or_else(String::new, |took| format!(" ({})", duration(Duration::from_micros(took))));
     let arguments = tool.edited.as_ref().unwrap_or(&tool.arguments).to_string();
-    let with = if tool.edited.is_some() { ", edited by a person" } else { "" };
     let came = match (&tool.result, tool.state) {
         (Some(result), _) => code(&result_text(result)),
         (None, CallState::Pending) => "waits for an approval".to_owned(),
         (None, CallState::Waiting) => "waits for an answer".to_owned(),
         (None, _) => "is not over".to_owned(),
     };
-    format!("{} {}{with} → {came}{took}", code(&tool.tool), code(&arguments))
+    format!("{} {} → {came}{took}", code(&tool.tool), code(&arguments))
 }

@@ -2,8 +2,9 @@
 //! transcript, as Markdown and as JSON.
 
 mod find;
+mod happened;
 mod markdown;
 mod recorded;
 
 pub(crate) use find::{find, known, new_id};
-pub(crate) use recorded::{Answered, Recorded, plain};
+pub(crate) use recorded::{Recorded, plain};

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
-use positronic_core::projection::{Costs, Prompts};
+use positronic_core::projection::Prompts;
 use positronic_core::record::{
-    Body, Event, FileOutput, Output, OutputKind, Path, PriceTable, Prompt, RunSummary, Seq, SideOutput, Timestamp,
-    ToolDecl,
+    Body, Event, FileOutput, Output, OutputKind, Path, Prompt, RunSummary, Seq, SideOutput, Timestamp, ToolDecl,
 };
 use positronic_core::runner::Control;
 use serde_json::{Value, json};
 
-use super::markdown::markdown;
+use super::happened::is_own;
+use super::markdown::{Chapter, markdown};
 use crate::display::{Style, View, talk_text};
 use crate::failure::Failure;
 
@@ -28,9 +28,9 @@ pub(crate) struct Recorded {
 
 /// A prompt with the run that it is of.
 #[derive(Debug)]
-pub(crate) struct Answered<'a> {
-    pub(crate) row: &'a RunSummary,
-    pub(crate) prompt: Prompt,
+struct Answered<'a> {
+    row: &'a RunSummary,
+    prompt: Prompt,
 }
 
 impl Recorded {
@@ -62,20 +62,18 @@ impl Recorded {
     }
 
     /// Lists the prompts of the runs' own brains in order; with `all`, also those that people are not shown.
-    pub(crate) fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
+    fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
         let mut prompts = Vec::new();
         for (row, log) in &self.runs {
-            let of_run = Prompts::of(log.iter().map(|event| &**event));
-            let own = of_run.iter().filter(|prompt| prompt.path.parent().is_some_and(|owner| owner.is_root()));
-            let seen = own.filter(|prompt| all || prompt.visible);
-            prompts.extend(seen.map(|prompt| Answered { row, prompt: prompt.clone() }));
+            prompts.extend(own_prompts(log, all).into_iter().map(|prompt| Answered { row, prompt }));
         }
         prompts
     }
 
     /// Writes the conversation as Markdown.
     pub(crate) fn markdown(&self, all: bool) -> String {
-        markdown(&self.id, &self.prompts(all))
+        let chapters = self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(log, all) });
+        markdown(&self.id, &chapters.collect::<Vec<_>>())
     }
 
     /// Writes the conversation as JSON, with every prompt as it is recorded.
@@ -93,14 +91,6 @@ impl Recorded {
         let user = self.runs.last().and_then(|(row, _)| row.user.clone());
         let prompts: Vec<Value> = self.prompts(true).iter().map(prompt).collect();
         json!({"positronic_conversation": VERSION, "id": self.id, "user": user, "prompts": prompts})
-    }
-
-    /// Reads what the last run cost, and what all of them did.
-    pub(crate) fn costs(&self, prices: &PriceTable) -> (Costs, Costs) {
-        let of = |events: &mut dyn Iterator<Item = &Event>| Costs::of(events, prices);
-        let last = self.runs.last().map(|(_, log)| log.as_slice()).unwrap_or_default();
-        let all = &mut self.runs.iter().flat_map(|(_, log)| log.iter().map(|event| &**event));
-        (of(&mut last.iter().map(|event| &**event)), of(all))
     }
 
     /// Returns the tools that a model had when it was asked last.
@@ -145,11 +135,16 @@ impl Recorded {
     }
 }
 
+/// Lists the prompts of a run's own brain in order; with `all`, also those that people are not shown.
+fn own_prompts(log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
+    let prompts = Prompts::of(log.iter().map(|event| &**event));
+    prompts.iter().filter(|prompt| is_own(&prompt.path) && (all || prompt.visible)).cloned().collect()
+}
+
 /// What people are shown of an answer as plain text: what was said, and the texts that stand for what was shown. The
 /// first `known` outputs of a loop were shown before.
 pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String {
-    let own =
-        prompts.iter().filter(|prompt| prompt.visible && prompt.path.parent().is_some_and(|owner| owner.is_root()));
+    let own = prompts.iter().filter(|prompt| prompt.visible && is_own(&prompt.path));
     let fresh = own.flat_map(|prompt| prompt.output.iter().skip(known(&prompt.path)));
     let said = |output: &Output| match &output.kind {
         OutputKind::Text { .. } => output.kind.text(),

@@ -60,6 +60,16 @@ pub(crate) fn amount(kind: LimitKind, limit: u64) -> String {
     }
 }
 
+/// Writes what is granted: `20 tokens more`, `2.5 more of money`.
+pub(crate) fn more(kind: LimitKind, amount: u64) -> String {
+    match kind {
+        LimitKind::Money => format!("{} more of money", Money::of_nanos(amount)),
+        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Time | LimitKind::Failures => {
+            format!("{} more", self::amount(kind, amount))
+        }
+    }
+}
+
 /// Writes how much of a limit was used: `20 of 30 tokens`.
 pub(crate) fn used_of(kind: LimitKind, used: u64, limit: u64) -> String {
     let used = match kind {

@@ -6,9 +6,9 @@ use positronic_core::record::{
 };
 use serde_json::Value;
 
-use super::figures::{amount, many, used_of};
+use super::figures::{amount, many, more, used_of};
 use super::text::arguments;
-use super::view::{Asking, CallNode, End, Flow, NodeKind, Phase, ROOT, StageNode, Status, View};
+use super::view::{Asking, CallNode, End, Flow, NodeId, NodeKind, Phase, ROOT, StageNode, Status, View};
 
 impl View {
     /// Takes in the next event of the run.
@@ -91,16 +91,16 @@ impl View {
                 self.limited(path, amount(*kind, *limit));
             }
             Body::BudgetRequested { kind, limit, used, .. } => {
-                self.note(path, crate::amounts::asks(*kind, *limit, *used), true);
+                self.note_at_work(path, crate::amounts::asks(*kind, *limit, *used), true);
                 self.suspend(path);
             }
             Body::BudgetDecided { decision, more, reason, actor, .. } => {
                 let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
                 let what = match decision {
-                    Decision::Approved => format!("{} more granted", granted(more)),
-                    Decision::Rejected => "more refused".to_owned(),
+                    Decision::Approved => format!("granted {}", granted(more)),
+                    Decision::Rejected => "refused more".to_owned(),
                 };
-                self.note(path, format!("{what}{}{why}", by(actor)), false);
+                self.note_at_work(path, format!("{what}{}{why}", by(actor)), false);
                 let id = self.around(path);
                 if let Some(stage) = self.stage_mut(id) {
                     let rounds = u32::try_from(more.rounds).unwrap_or(u32::MAX);
@@ -109,7 +109,7 @@ impl View {
                 self.begin(self.around(path));
             }
             Body::BudgetExpired {} => {
-                self.note(path, "nobody granted more in time".to_owned(), true);
+                self.note_at_work(path, "nobody granted more in time".to_owned(), true);
                 self.begin(self.around(path));
             }
             Body::StepHeld {} => {
@@ -409,15 +409,34 @@ impl View {
         }
     }
 
+    /// Adds a remark about a loop or a brain where it happens: of a brain, in the stage that is at work.
+    fn note_at_work(&mut self, path: &Path, text: String, warn: bool) {
+        let mut at = self.around(path);
+        while let Some(stage) = self.stage_at_work(at) {
+            at = stage;
+        }
+        self.add(at, path, Status::Done, NodeKind::Note { text, warn });
+    }
+
+    /// Finds the stage of a brain that has begun and is not over.
+    fn stage_at_work(&self, brain: NodeId) -> Option<NodeId> {
+        let is_at_work = |id: &NodeId| {
+            self.node(*id).is_some_and(|node| {
+                matches!(node.kind, NodeKind::Stage(_)) && matches!(node.status, Status::Running | Status::Waiting)
+            })
+        };
+        self.children(brain).iter().copied().find(is_at_work)
+    }
+
     /// Adds a remark at a place.
     pub(crate) fn note(&mut self, path: &Path, text: String, warn: bool) {
         self.add(self.around(path), path, Status::Done, NodeKind::Note { text, warn });
     }
 }
 
-/// Writes what was granted.
-pub(super) fn granted(more: &More) -> String {
-    let amounts: Vec<String> = more.kinds().map(|kind| amount(kind, more.of(kind))).collect();
+/// Writes what was granted: `20 tokens more`.
+pub(crate) fn granted(granted: &More) -> String {
+    let amounts: Vec<String> = granted.kinds().map(|kind| more(kind, granted.of(kind))).collect();
     amounts.join(" and ")
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod stories;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fold::{by, granted};
 pub use frame::render;
 pub(crate) use live::Foot;
 pub use live::Live;

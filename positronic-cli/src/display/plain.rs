@@ -152,12 +152,14 @@ impl<W: Write> Plain<W> {
             Body::LoopLimit { kind, limit, used, .. } => {
                 format!("stopped by a limit: {} used", used_of(*kind, *used, *limit))
             }
-            Body::BudgetRequested { kind, limit, used, .. } => crate::amounts::asks(*kind, *limit, *used),
+            Body::BudgetRequested { kind, limit, used, .. } => {
+                format!("{}{}", of_run(&event.path), crate::amounts::asks(*kind, *limit, *used))
+            }
             Body::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
-                format!("{} more granted{}", granted(more), by(actor))
+                format!("{}granted {}{}", of_run(&event.path), granted(more), by(actor))
             }
             Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
-                format!("more refused{}{}", by(actor), self.why(reason.as_ref()))
+                format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
             }
             Body::BudgetExpired {} => "nobody granted more in time".to_owned(),
             Body::StepHeld {} => "asks a model that a limit does not allow".to_owned(),
@@ -256,6 +258,11 @@ impl<W: Write> Plain<W> {
 }
 
 /// Writes the tokens, where they are known, as the end of a list.
+/// Begins a sentence about the run itself, which has no place that stands before it.
+fn of_run(path: &Path) -> &'static str {
+    if path.is_root() { "the run: " } else { "" }
+}
+
 fn used(usage: &Usage) -> String {
     if usage.total() == 0 { String::new() } else { format!(", {}", tokens(usage)) }
 }

@@ -1,5 +1,7 @@
 //! Lists about many runs, written to a string: a table of runs, and what waits with the commands that answer it.
 
+mod alone;
+mod changed;
 mod table;
 mod talks;
 mod waiting;
@@ -7,6 +9,8 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use alone::alone;
+pub(crate) use changed::{changed, said};
 pub(crate) use table::table;
 pub(crate) use talks::{Talk, talks};
 pub(crate) use waiting::{RUN, answers, entry, named, question};

@@ -1,9 +1,11 @@
 //! The table of runs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use positronic_core::record::{RunId, RunSummary, Timestamp};
 
+use super::alone::status;
+use super::changed::said;
 use crate::display::figures::{age, count};
 use crate::display::text::{one_line, shorten, width};
 use crate::find::Short;
@@ -22,11 +24,13 @@ const GAP: &str = "  ";
 /// Which columns are left out where there is no room, one after the other.
 const LEFT_OUT: [usize; 4] = [5, 4, 3, BRAIN];
 
-/// Writes runs as a table that fits the columns. Those of `alone` have work, and nobody works on them.
+/// Writes runs as a table that fits the columns. Those of `alone` have work, and nobody works on them; those of `changed` cannot
+/// go on with the code that there is.
 pub(crate) fn table(
     rows: &[RunSummary],
     short: &Short,
     alone: &HashSet<RunId>,
+    changed: &HashMap<RunId, String>,
     now: Timestamp,
     columns: usize,
     unicode: bool,
@@ -36,7 +40,7 @@ pub(crate) fn table(
         [
             one_line(short.get(&row.run), unicode),
             one_line(&row.brain, unicode),
-            format!("{}{}", row.status.as_str(), if alone.contains(&row.run) { " (nobody)" } else { "" }),
+            status(row, alone),
             age(now.since(row.since)),
             age(now.since(row.started)),
             count(row.usage.total()),
@@ -65,7 +69,8 @@ pub(crate) fn table(
         set(&mut widths, 0, fitting);
     }
     let room = columns.saturating_sub(all(&widths));
-    let whys = std::iter::once(WHY.to_owned()).chain(rows.iter().map(|row| reason(row, unicode)));
+    let whys =
+        std::iter::once(WHY.to_owned()).chain(rows.iter().map(|row| reason(row, changed.get(&row.run), unicode)));
     let mut text = String::new();
     for (index, (cells, why)) in cells.iter().zip(whys).enumerate() {
         let mut line = String::new();
@@ -92,8 +97,11 @@ fn set(widths: &mut [usize], column: usize, width: usize) {
     }
 }
 
-/// Says why a run waits, or how it ended, without what the other columns say.
-fn reason(row: &RunSummary, unicode: bool) -> String {
+/// Says why a run cannot go on, why it waits, or how it ended, without what the other columns say.
+fn reason(row: &RunSummary, difference: Option<&String>, unicode: bool) -> String {
+    if let Some(difference) = difference {
+        return one_line(&said(difference), unicode);
+    }
     let why = one_line(row.why.as_deref().unwrap_or_default(), unicode);
     let waits = why.strip_prefix("The run waits").and_then(|rest| rest.split_once(" for "));
     waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"))

@@ -1,8 +1,11 @@
 //! The table of conversations.
 
-use positronic_core::record::Timestamp;
+use std::collections::HashSet;
+
+use positronic_core::record::{RunId, Timestamp};
 use positronic_core::runner::ConversationSummary;
 
+use super::alone::status;
 use crate::display::figures::age;
 use crate::display::text::{one_line, shorten, width};
 
@@ -24,8 +27,8 @@ const ROOM: usize = 16;
 /// Which columns are left out where there is no room, one after the other.
 const LEFT_OUT: [usize; 4] = [3, 2, 5, 1];
 
-/// Writes conversations as a table that fits the columns.
-pub(crate) fn talks(talks: &[Talk], now: Timestamp, columns: usize, unicode: bool) -> String {
+/// Writes conversations as a table that fits the columns. The runs of `alone` have work, and nobody works on them.
+pub(crate) fn talks(talks: &[Talk], alone: &HashSet<RunId>, now: Timestamp, columns: usize, unicode: bool) -> String {
     let mut rows: Vec<[String; 6]> = vec![HEADS.map(str::to_owned)];
     rows.extend(talks.iter().map(|Talk { summary, .. }| {
         let last = &summary.last;
@@ -35,7 +38,7 @@ pub(crate) fn talks(talks: &[Talk], now: Timestamp, columns: usize, unicode: boo
             shorten(&one_line(&last.brain, unicode), WIDEST, unicode),
             shorten(&one_line(user, unicode), WIDEST, unicode),
             summary.runs.to_string(),
-            last.status.as_str().to_owned(),
+            status(last, alone),
             age(now.since(last.at)),
         ]
     }));

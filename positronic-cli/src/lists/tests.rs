@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use positronic_core::record::{
@@ -65,6 +65,7 @@ fn the_table_of_runs_fits() {
             &rows,
             &Short::default(),
             &HashSet::from([RunId::new("ticket-4")]),
+            &HashMap::new(),
             Timestamp(100 * HOUR),
             columns,
             true,

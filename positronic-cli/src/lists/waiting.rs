@@ -47,7 +47,7 @@ pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, 
     text
 }
 
-/// Names what asks, for a sentence to begin with: a tool by its name, a loop by its path.
+/// Names what asks, for a sentence to begin with: a tool by its name, a loop by its path, and the run itself.
 pub(crate) fn named(pending: &Pending) -> String {
     match (pending.tool.as_str(), pending.call.is_root()) {
         ("", true) => "the run".to_owned(),
@@ -88,7 +88,7 @@ pub(crate) fn answers(run: &str, pending: &Pending, ui: &Ui) -> Vec<String> {
         }
         PendingKind::More { kind, limit, used, .. } => {
             let call = if call.is_empty() { RUN } else { call };
-            let more = amounts::same_again(*kind, *limit, *used);
+            let more = amounts::suggested(*kind, *limit, *used);
             vec![
                 ui.command(&["approve", run, call, "--more", &more]),
                 ui.command(&["reject", run, call, "--reason", "TEXT"]),

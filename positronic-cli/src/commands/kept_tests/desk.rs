@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::commands::tests::{Outcome, at_desk, call_with, desk};
+use crate::commands::tests::{Outcome, at_desk, call_given, call_with, desk};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -35,6 +35,11 @@ impl Desk {
 
     pub(in crate::commands) fn call(&self, project: &Project, arguments: &[&str]) -> Outcome {
         at_desk(call_with(project, arguments, self.settings()), self.folder.path())
+    }
+
+    /// Calls a command with something on its stdin.
+    pub(super) fn say(&self, project: &Project, lines: &str, arguments: &[&str]) -> Outcome {
+        at_desk(call_given(project, arguments, lines, self.settings()), self.folder.path())
     }
 
     /// Calls a command that needs no brain, and expects it to succeed.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::Tier;
+use positronic_core::record::{Message, Tier};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Note, begun, begun_batch, scripted};
+use super::desk::{Desk, begun, begun_batch, scripted};
 use crate::commands::tests::{call_unread, project};
 use crate::project::Project;
 
@@ -85,6 +85,28 @@ fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
     assert_eq!(worked.code, 0, "{}", worked.err);
 }
 
+#[test]
+fn runs_and_show_mark_a_run_whose_code_has_changed() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    let said = "the code has changed since the run began: stage 1 of `Batch` was `Work`, and is `Labour` now";
+    let changed = || {
+        let renamed = brain("Batch").state(Vec::<String>::new()).r#loop("Labour", |cx| cx.system("You note."));
+        Project::new().brain(renamed)
+    };
+
+    for words in [&["runs"][..], &["runs", "--json"], &["show", "one"]] {
+        let (before, after) = (desk.call(&scripted([]), words).out, desk.call(&changed(), words).out);
+        assert!(!before.contains("changed since"), "{before}");
+        assert!(after.contains(said.trim_start_matches("the code has changed since the run began: ")), "{after}");
+    }
+    assert!(desk.call(&changed(), &["runs"]).out.contains(said));
+    assert_eq!(desk.json(&["show", "one"])["changed"], Value::Null, "without the brains nobody knows");
+
+    assert_eq!(desk.call(&scripted([]), &["cancel", "one"]).code, 0);
+    assert!(!desk.call(&changed(), &["runs"]).out.contains("changed since"), "a run that is over needs no code");
+}
+
 /// A brain whose model sets a trigger when it is asked, and says what has started it.
 fn gardener() -> Project {
     let triggers = positronic_core::plugins::Triggers::new();
@@ -137,6 +159,40 @@ fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
     assert!(shown.contains(&format!("the trigger {} has started it: Water the beans.", ids[0])), "{shown}");
     assert!(shown.contains("over trigger for ann"), "{shown}");
     assert_eq!(desk.call(&Project::new(), &["triggers"]).err, "no trigger is set in desk/runs.db\n");
+}
+
+#[test]
+fn a_chat_fires_what_is_due_in_its_conversation_and_nothing_else() {
+    let triggers = positronic_core::plugins::Triggers::new();
+    let project = || {
+        let triggers = triggers.clone();
+        let keeper = brain("Keeper").r#loop("Chat", move |cx| cx.system("You keep bees.").plugin(triggers.clone()));
+        let model =
+            ScriptedModel::from_fn(|request| match (request.context.len(), request.messages.messages().last()) {
+                (1, _) => Reply::text("I have looked after the bees."),
+                (_, Some(Message::User { text })) if text == "Look after the bees!" => {
+                    Reply::call("trigger.create", json!({"what": "The bees.", "in": "1 hour"}))
+                }
+                _ => Reply::text("Gladly."),
+            });
+        Project::new().brain(keeper).model(Tier::Normal, Arc::new(model))
+    };
+    let desk = Desk::new();
+    for conversation in ["c", "other"] {
+        let said = desk.say(&project(), "Look after the bees!", &["chat", "keeper", "-c", conversation]);
+        assert_eq!((said.code, said.out.as_str()), (0, "Gladly.\n"), "{}", said.err);
+    }
+    let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    db.execute("UPDATE timers SET due = 5", []).unwrap();
+    drop(db);
+
+    let said = desk.say(&project(), "And now?", &["chat", "keeper", "-c", "c"]);
+
+    assert_eq!((said.code, said.out.as_str()), (0, "I have looked after the bees.\nGladly.\n"), "{}", said.err);
+    assert!(said.err.contains(" is due: The bees.\n"), "{}", said.err);
+    let left = desk.call(&project(), &["triggers", "--json"]).out;
+    assert_eq!(left.lines().count(), 1, "{left}");
+    assert!(left.contains("\"conversation\":\"other\""), "{left}");
 }
 
 #[test]

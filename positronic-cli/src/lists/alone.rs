@@ -1,0 +1,26 @@
+//! Which runs nobody works on: those of a worker that has died look as if they were at work.
+
+use std::collections::HashSet;
+
+use positronic_core::record::{RunId, RunSummary, Status};
+use positronic_core::runner::Control;
+use positronic_core::store::StoreError;
+
+/// Finds the runs that have work, and that nobody works on.
+pub(crate) async fn alone(
+    control: &Control,
+    rows: impl Iterator<Item = &RunSummary>,
+) -> Result<HashSet<RunId>, StoreError> {
+    let mut alone = HashSet::new();
+    for row in rows.filter(|row| row.status == Status::Running) {
+        if control.worker(row).await?.is_none() {
+            alone.insert(row.run.clone());
+        }
+    }
+    Ok(alone)
+}
+
+/// Writes a run's status, and that nobody works on it.
+pub(super) fn status(row: &RunSummary, alone: &HashSet<RunId>) -> String {
+    format!("{}{}", row.status.as_str(), if alone.contains(&row.run) { " (nobody)" } else { "" })
+}
