@@ -38,6 +38,11 @@ impl Follower {
         Self { cassette: Arc::clone(cassette), wound: Mutex::default() }
     }
 
+    /// Begins another conversation, which hears the cassette from its beginning.
+    pub(crate) fn begin_anew(&self) {
+        self.cassette.restart();
+    }
+
     /// Winds the cassette on over what was answered in a conversation since the last time, but for what the worker `own` has
     /// played itself.
     pub(crate) async fn wind(&self, kept: &Kept, conversation: &str, own: &str) -> Result<(), Failure> {

@@ -307,6 +307,23 @@ fn a_chat_that_is_told_to_end_leaves_the_conversation() {
 }
 
 #[test]
+fn another_conversation_hears_the_recording_from_its_beginning() {
+    let desk = Desk::new();
+    let mut seat = talking(&desk);
+
+    seat.types("/new\r");
+    seat.sees("new conversation ");
+    seat.types("What can I cook tonight?\r");
+    until(|| seat.look().matches("which is missing.").count() == 2);
+    seat.types("Please order the cheese.\r");
+    seat.sees("May order run?");
+    seat.types(INTERRUPT);
+    seat.sees("order is left for later");
+    seat.types(LEAVE);
+    assert_eq!(seat.end().0, Some(3));
+}
+
+#[test]
 fn a_conversation_in_memory_leaves_nothing() {
     let desk = Desk::new();
     let mut seat = Seat::at(&desk, &["chat", "kitchen", "--memory"]);

@@ -127,6 +127,11 @@ fn ctrl_c_at_a_question_leaves_it_for_later_and_clears_the_menu() {
         assert!(!screen.contains("May deploy run?"), "{screen}");
         assert!(screen.contains("approve v1 Ship/3.0"), "it says how it goes on: {screen}");
         assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+
+        let mut seat = Seat::at(&desk, &["work", "v1"]);
+        seat.sees("May deploy run?");
+        interrupt(&mut seat);
+        assert_eq!(seat.end().0, Some(3), "`work` does the same");
     }
 
     let desk = Desk::new();

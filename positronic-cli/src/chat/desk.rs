@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::files::Folder;
 use crate::commands::{form, refuse_known, started, write};
-use crate::conversations::Recorded;
+use crate::conversations::{Recorded, new_id};
 use crate::display::Style;
 use crate::display::figures::{many, size, tokens};
 use crate::display::text::{one_line, shorten, width};
@@ -52,6 +52,15 @@ impl Desk {
             Some(user) => conversation.user(user.as_str()),
             None => conversation,
         }
+    }
+
+    /// Begins another conversation.
+    pub(super) async fn begin_anew(&mut self) -> Result<(), Failure> {
+        self.id = new_id(&self.control()).await?;
+        if let Some(follower) = &self.follower {
+            follower.begin_anew();
+        }
+        Ok(())
     }
 
     /// Winds the cassette that is played on over what was answered in other processes.

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::desk::{Desk, untaken};
 use super::slash::{Slash, Written, written};
 use crate::commands::{ended, left_by};
-use crate::conversations::{new_id, plain};
+use crate::conversations::plain;
 use crate::display::text::sanitise;
 use crate::failure::{Exit, Failure};
 use crate::interrupts::{Interrupt, interrupts};
@@ -131,7 +131,7 @@ fn fired(
 async fn carried_out(desk: &mut Desk, slash: Slash, argument: &str, ui: &mut Ui) -> Result<Option<String>, Failure> {
     let said = match slash {
         Slash::New => {
-            desk.id = new_id(&desk.control()).await?;
+            desk.begin_anew().await?;
             format!("new conversation {}", desk.id)
         }
         Slash::Retry => match desk.recorded().await?.last_message() {

@@ -6,7 +6,6 @@ use super::asked::{for_person, is_approval};
 use super::desk::Desk;
 use super::slash::{Slash, help};
 use super::table::Table;
-use crate::conversations::new_id;
 use crate::display::{Line, Style, Tone};
 use crate::failure::Failure;
 
@@ -44,7 +43,7 @@ where
                 "the answer is not over: /cancel ends it, and /quit leaves it".to_owned()
             }
             Slash::New => {
-                self.desk.id = new_id(&self.desk.control()).await?;
+                self.desk.begin_anew().await?;
                 (self.run, self.known) = (None, None);
                 format!("new conversation {}", self.desk.id)
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 
-use super::values::{age, count, name, number, over, status};
+use super::values::{age, most, name, number, over, status};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
@@ -29,7 +29,7 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
     /// No more than so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
     pub(crate) limit: usize,
     /// Writes JSON, a line a run
     #[arg(long)]
@@ -45,14 +45,13 @@ impl RunsArgs {
             || self.since.is_some()
             || self.before.is_some()
             || self.search.is_some()
-            || self.limit == 0
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     /// No more than so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
     pub(crate) limit: usize,
     /// Also what waits for machines: webhooks
     #[arg(long)]

@@ -7,7 +7,7 @@ use positronic_core::runner;
 
 use super::ModelArgs;
 use super::brains::ENVIRONMENT;
-use super::values::{count, name};
+use super::values::{count, most, name};
 
 /// What `chat --help` says.
 const CHAT: &str = "\
@@ -114,7 +114,7 @@ pub(crate) struct ConversationListArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// No more than so many
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
     pub(crate) limit: usize,
     /// Writes JSON, a line a conversation
     #[arg(long)]

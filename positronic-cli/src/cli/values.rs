@@ -70,6 +70,11 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     usize::try_from(count).map_err(|_| "expected a smaller number".to_owned())
 }
 
+/// Reads how many are wanted at most, where none would be no answer.
+pub(super) fn most(text: &str) -> Result<usize, String> {
+    count(text).ok().filter(|most| *most > 0).ok_or_else(|| "expected a whole number, at least 1".to_owned())
+}
+
 /// Reads a name that is not empty, and one line.
 pub(super) fn name(text: &str) -> Result<String, String> {
     crate::names::sound("it", text).map(|()| text.to_owned())
@@ -78,6 +83,14 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_nothing_is_not_asked_for() {
+        assert_eq!((most("1"), most("20")), (Ok(1), Ok(20)));
+        for wrong in ["0", "-1", "many", ""] {
+            assert_eq!(most(wrong).unwrap_err(), "expected a whole number, at least 1", "{wrong}");
+        }
+    }
 
     #[test]
     fn an_age_is_a_number_and_a_unit() {

@@ -65,7 +65,7 @@ pub struct Cassette {
 
 enum Mode {
     Record(Arc<dyn Model>, Mutex<Recorder>),
-    Replay(Mutex<Player>, Mutex<Signals>),
+    Replay { text: String, player: Mutex<Player>, signals: Mutex<Signals> },
 }
 
 impl Cassette {
@@ -88,7 +88,8 @@ impl Cassette {
     /// [`CassetteError`] when the header is missing or of another version, or a line cannot be read.
     pub fn replay(text: &str) -> Result<Self, CassetteError> {
         let tape = tape::read(text)?;
-        let mode = Mode::Replay(Mutex::new(Player::new(tape.exchanges)?), Mutex::new(Signals::new(tape.signals)));
+        let (player, signals) = (Mutex::new(Player::new(tape.exchanges)?), Mutex::new(Signals::new(tape.signals)));
+        let mode = Mode::Replay { text: text.to_owned(), player, signals };
         Ok(Self { header: tape.header, scrubber: Scrubber::default(), mode })
     }
 
@@ -160,8 +161,17 @@ impl Cassette {
     pub fn next_signal(&self, pending: &[Pending<'_>]) -> Option<SignalKind> {
         match &self.mode {
             Mode::Record(..) => None,
-            Mode::Replay(_, signals) => lock(signals).next(pending),
+            Mode::Replay { signals, .. } => lock(signals).next(pending),
         }
+    }
+
+    /// Plays a replay from its beginning again, as for another conversation. A recording takes no notice.
+    pub fn restart(&self) {
+        let Mode::Replay { text, player, signals } = &self.mode else { return };
+        // It was read before, so it can be read.
+        let Ok(tape) = tape::read(text) else { return };
+        let Ok(anew) = Player::new(tape.exchanges) else { return };
+        (*lock(player), *lock(signals)) = (anew, Signals::new(tape.signals));
     }
 
     /// Returns the facts of the answers that a replay can give: which model gave each, and its tokens. A recording has none.
@@ -169,7 +179,7 @@ impl Cassette {
     pub fn facts(&self) -> Vec<ModelFacts> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
-            Mode::Replay(player, _) => lock(player).facts(),
+            Mode::Replay { player, .. } => lock(player).facts(),
         }
     }
 
@@ -178,7 +188,9 @@ impl Cassette {
     pub fn unused(&self) -> Vec<String> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
-            Mode::Replay(player, signals) => lock(player).unused().into_iter().chain(lock(signals).unused()).collect(),
+            Mode::Replay { player, signals, .. } => {
+                lock(player).unused().into_iter().chain(lock(signals).unused()).collect()
+            }
         }
     }
 }
@@ -210,7 +222,7 @@ impl Model for Cassette {
                     lock(recorder).exchange(request, &outcome, &self.scrubber);
                     outcome
                 }
-                Mode::Replay(player, _) => {
+                Mode::Replay { player, .. } => {
                     let outcome = lock(player).answer(request, &self.scrubber);
                     if let Ok(response) = &outcome {
                         give_pieces(response, deltas);
@@ -229,7 +241,7 @@ impl Model for Cassette {
     fn wire(&self, request: &ModelRequest) -> String {
         match &self.mode {
             Mode::Record(inner, _) => inner.wire(request),
-            Mode::Replay(..) => plain_wire(request),
+            Mode::Replay { .. } => plain_wire(request),
         }
     }
 }

@@ -121,6 +121,8 @@ fn an_answer_that_is_written_with_its_tokens_has_the_price_of_the_headers_model(
     let one = ask(&replay, &request("Chat/0", &Transcript::default())).unwrap();
     assert_eq!((&*one.facts.provider, &*one.facts.model, one.facts.usage.output), ("openai", "gpt-5", 100_000));
     assert_eq!(replay.facts().len(), 1, "an answer that is given in order is gone once it is given");
+    replay.restart();
+    assert_eq!(ask(&replay, &request("Chat/0", &Transcript::default())).unwrap().text(), "one");
 }
 
 #[test]
