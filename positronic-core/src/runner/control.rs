@@ -15,7 +15,7 @@ use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
     Actor, Event, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Status, Timestamp, check_depth,
 };
-use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError, swept_before};
+use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError, Waiter, swept_before};
 
 /// Decides, delivers and looks, in any run of a store.
 ///
@@ -141,7 +141,8 @@ impl Control {
         self.signal(run, SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) }, actor).await
     }
 
-    /// Delivers a webhook to whichever run waits for it, or keeps it until one does. The same id twice counts once.
+    /// Delivers a webhook to whichever run waits for it, or keeps it until one does. The same id twice counts once. Of
+    /// several that wait for the same, the one that began to wait first gets it, and a fork only what no other run takes.
     ///
     /// # Errors
     ///
@@ -172,7 +173,7 @@ impl Control {
         };
         let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
         let (mut misfit, mut failed) = (None, None);
-        for waiter in self.store.pending(&waits).await? {
+        for waiter in self.forks_last(self.store.pending(&waits).await?).await {
             match self.deliver_to(&waiter.run, &mail).await {
                 Ok(seq) => return Ok(Delivered::To { run: waiter.run, seq }),
                 // A run that waited for the same has just taken it from the mailbox.
@@ -198,6 +199,25 @@ impl Control {
             self.store.discard(&mail.id).await?;
         }
         Err(refusal.into())
+    }
+
+    /// A fork waits since its origin does, for the same; it is there to try things out, and takes nothing from its origin.
+    async fn forks_last(&self, waiters: Vec<Waiter>) -> Vec<Waiter> {
+        if waiters.len() < 2 {
+            return waiters;
+        }
+        let (mut first, mut forks) = (Vec::with_capacity(waiters.len()), Vec::new());
+        for waiter in waiters {
+            match self.store.run(&waiter.run).await {
+                Ok(row) if row.forked_from.is_some() => forks.push(waiter),
+                // It was removed just now.
+                Err(StoreError::NoSuchRun { .. }) => {}
+                // What is wrong with it is told where it is delivered to.
+                Ok(_) | Err(_) => first.push(waiter),
+            }
+        }
+        first.append(&mut forks);
+        first
     }
 
     async fn deliver_to(&self, run: &RunId, mail: &Mail) -> Result<Seq, SignalError> {

@@ -70,6 +70,10 @@ impl Control {
     /// those after it, as an answer without its calls, is made after the last of them; what only began in the same append
     /// is left out.
     ///
+    /// A fork that waits for a webhook, as its origin did, takes none that lies in the mailbox: what lies there is for
+    /// runs that mean it. It gets one that comes later and that no other run waits for, or what [`Fork::results`] says.
+    /// What it begins to wait for by itself it looks for as any run does.
+    ///
     /// # Errors
     ///
     /// [`ForkError`]; there is no new run then.

@@ -8,8 +8,8 @@ use futures::FutureExt as _;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{SignalId, SignalKind, Start, Timestamp};
-use positronic_core::runner::{Control, Delivered, Run, Runner, Settled, SignalError};
+use positronic_core::record::{Seq, SignalId, SignalKind, Start, Timestamp};
+use positronic_core::runner::{Control, Delivered, Fork, Run, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use schemars::JsonSchema;
@@ -32,6 +32,7 @@ on_both_stores! {
     promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing
     promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_delivered_too
     promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere
+    promise_22_a_fork_takes_no_webhook_from_its_origin
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -94,6 +95,30 @@ async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
     assert_eq!(bench.log().await, log);
     let left = bench.store.mail("slack", "b", Timestamp(0)).await.unwrap();
     assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
+}
+
+/// A fork waits for what its origin waits for, under an id that a list may show before.
+async fn promise_22_a_fork_takes_no_webhook_from_its_origin<S: Fresh>() {
+    let bench = Bench::<S>::fresh();
+    let (process, run) = begun(&bench, "run").await;
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/1.0"]);
+    let (control, last) = (bench.control("a"), Seq(run.state().next.0 - 1));
+    let fork = control.fork(&run_id(), last, Fork::default()).await.unwrap();
+    assert!(fork < run_id(), "{fork} is listed first");
+
+    let one = deliver(&control, "one", "slack", "a", "for the origin").await;
+
+    assert!(matches!(&one, Delivered::To { run, .. } if *run == run_id()), "{one:?}");
+    assert!(run.result().await.is_ok());
+    let two = deliver(&control, "two", "slack", "a", "for the fork").await;
+    assert!(matches!(&two, Delivered::To { run, .. } if *run == fork), "{two:?}");
+    // Nobody waits any more, and what lies in the mailbox then is not for a fork that is made of a moment before.
+    assert_eq!(deliver(&control, "three", "slack", "a", "for whoever comes").await, Delivered::Kept);
+    let process = process.plan(positronic_core::dsl::Runnable::plan(&workshop(&Journal::default(), asking)));
+    let later = process.fork(&run_id(), last, Fork::default()).await.unwrap();
+    assert_eq!(waits(&later).await, ["Work/1.0"]);
+    assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().unwrap().id, SignalId::from("three"));
 }
 
 async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
