@@ -292,7 +292,8 @@ impl<O, S, V> ToolContext<O, S, V> {
 
     /// Shows data in the place of an earlier output, such as a newer version of a chart.
     ///
-    /// The record keeps both. The id that it returns names the new widget; the old id stands for the same place.
+    /// The record keeps both. The id that it returns names the new widget; the old id stands for the same place. An id names
+    /// an output of this run, of whichever loop, and none of an earlier prompt of the conversation.
     ///
     /// ```
     /// # use positronic_core::prelude::*;

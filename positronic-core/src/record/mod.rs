@@ -44,7 +44,7 @@ pub use plugin::{PluginChange, PluginDocument, PluginStates};
 pub use price::{Charge, Money, MoneyError, Price, PriceTable};
 pub use prompt::{
     CustomOutput, FileOutput, LARGEST_BLOB, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput,
-    WidgetOutput,
+    WidgetOutput, shown_together,
 };
 pub use request::{
     CODE, ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet,

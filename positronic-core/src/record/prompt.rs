@@ -48,26 +48,68 @@ pub struct Prompt {
 
 impl Prompt {
     /// Lists the outputs as a user interface shows them: where a widget has taken the place of another output of this
-    /// loop, it stands there alone. The record itself keeps both.
+    /// loop, it stands there alone. The record itself keeps both. [`shown_together`] does so over all loops of a run.
     #[must_use]
     pub fn shown(&self) -> Vec<&Output> {
-        let mut shown: Vec<&Output> = Vec::with_capacity(self.output.len());
-        let mut places: HashMap<&PublicId, usize> = HashMap::new();
-        for output in &self.output {
-            let replaced = match &output.kind {
-                OutputKind::Widget(widget) => widget.replaces.as_ref().and_then(|id| places.get(id).copied()),
-                _ => None,
-            };
-            let place = replaced.unwrap_or(shown.len());
-            match shown.get_mut(place) {
-                Some(old) => *old = output,
-                None => shown.push(output),
-            }
-            if let Some(id) = &output.id {
-                places.insert(id, place);
+        shown_together([self]).pop().unwrap_or_default()
+    }
+}
+
+/// Lists the outputs of loops of one run as a user interface shows them, a list for each: where a widget has taken the place
+/// of another output, of its loop or of another one, it stands there alone.
+///
+/// An id names an output of one run. So a widget takes the place of none of an earlier prompt of a conversation, which is
+/// what people have read.
+#[must_use]
+pub fn shown_together<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<Vec<&'a Output>> {
+    let prompts: Vec<_> = prompts.into_iter().collect();
+    let mut places: HashMap<&PublicId, Place> = HashMap::new();
+    let mut replaced: HashMap<&PublicId, &PublicId> = HashMap::new();
+    for (prompt, outputs) in prompts.iter().map(|prompt| &prompt.output).enumerate() {
+        for (index, output) in outputs.iter().enumerate() {
+            let Some(id) = &output.id else { continue };
+            places.insert(id, Place { prompt, index });
+            if let Some(old) = output.kind.replaces() {
+                replaced.insert(id, old);
             }
         }
-        shown
+    }
+    let mut shown: Vec<Vec<Option<&Output>>> =
+        prompts.iter().map(|prompt| prompt.output.iter().map(Some).collect()).collect();
+    let mut newer = Vec::new();
+    for output in prompts.iter().flat_map(|prompt| &prompt.output) {
+        let Some((id, own)) = output.id.as_ref().and_then(|id| Some((id, *places.get(id)?))) else { continue };
+        let (mut first, mut steps) = (id, 0);
+        while let Some(older) = replaced.get(first).filter(|older| places.contains_key(**older)) {
+            (first, steps) = (older, steps + 1);
+            if steps > replaced.len() {
+                break;
+            }
+        }
+        if let Some(place) = places.get(first).filter(|place| **place != own) {
+            own.put(&mut shown, None);
+            newer.push((output.at, steps, *place, output));
+        }
+    }
+    newer.sort_by_key(|(at, steps, ..)| (*at, *steps));
+    for (_, _, place, output) in newer {
+        place.put(&mut shown, Some(output));
+    }
+    shown.into_iter().map(|outputs| outputs.into_iter().flatten().collect()).collect()
+}
+
+/// Where an output stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    prompt: usize,
+    index: usize,
+}
+
+impl Place {
+    fn put<'a>(self, shown: &mut [Vec<Option<&'a Output>>], output: Option<&'a Output>) {
+        if let Some(slot) = shown.get_mut(self.prompt).and_then(|outputs| outputs.get_mut(self.index)) {
+            *slot = output;
+        }
     }
 }
 
@@ -158,6 +200,14 @@ impl SideOutput {
 }
 
 impl OutputKind {
+    /// Returns the output whose place it takes.
+    fn replaces(&self) -> Option<&PublicId> {
+        match self {
+            Self::Widget(widget) => widget.replaces.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns what the model said in words, if that is what the entry is.
     #[must_use]
     pub fn text(&self) -> Option<String> {

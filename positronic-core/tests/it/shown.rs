@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use positronic_core::dsl::Tool;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{DeltaKind, FileOutput, OutputKind, PublicId};
+use positronic_core::projection::Prompts;
+use positronic_core::record::{DeltaKind, FileOutput, Output, OutputKind, PublicId, shown_together};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::Story;
 use serde_json::json;
 
 use crate::support::{
-    Job, Journal, Play, Shop, ShopBuilder, ShopLoop, ShopTool, batch, done, error_of, events_named, path, prompt,
-    results, success, waits, workshop,
+    Board, Job, Journal, Play, Shop, ShopBuilder, ShopLoop, ShopTool, batch, done, error_of, events_named, path,
+    prompt, results, success, waits, workshop,
 };
 
 fn file(name: &str) -> FileOutput {
@@ -148,6 +150,45 @@ async fn a_widget_takes_the_place_of_an_earlier_one_and_the_record_keeps_both() 
         });
         assert_eq!(now.collect::<Vec<_>>(), ["a 0 %", "b 20 %"], "the first try's bar stays as it was");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_widget_takes_the_place_of_one_of_another_loop_of_the_run() {
+    let draws = |config: ShopLoop| config.tools([bar()]);
+    let inner = move || {
+        brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", move |cx| draws(cx.system("")))
+    };
+    let two = brain("Two")
+        .services::<Journal>()
+        .state(Board::default())
+        .r#loop("First", move |cx| {
+            draws(cx.system("")).brain("inner", inner(), |b| b.map_output(|board, deep| *board = deep))
+        })
+        .r#loop("Second", move |cx| draws(cx.system("")))
+        .bind(Journal::default());
+    let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
+        "First/0" => Reply::call("inner", json!({})),
+        "First/0.0/Deep/0" => batch([("bar", "deep")]),
+        "First/1" => batch([("bar", "first")]),
+        "Second/0" => batch([("bar", "second")]),
+        _ => done(),
+    });
+
+    let story = Play::of(model, true).run(&two, ()).await;
+
+    let prompts = Prompts::of(story.log().iter().map(|event| &**event));
+    let widgets = |outputs: Vec<&Output>| -> Vec<String> {
+        let widget = |output: &Output| match &output.kind {
+            OutputKind::Widget(widget) => Some(widget.fallback.clone()),
+            _ => None,
+        };
+        outputs.into_iter().filter_map(widget).collect()
+    };
+    let shown: Vec<_> = shown_together(prompts.iter()).into_iter().map(widgets).collect();
+    let none: [&str; 0] = [];
+    assert_eq!(shown, [&none[..], &["deep 0 %", "second 20 %"], &none]);
+    let alone: Vec<_> = prompts.iter().map(|prompt| widgets(prompt.shown())).collect();
+    assert_eq!(alone[2], ["second 20 %"], "a loop alone shows what it has");
 }
 
 #[tokio::test(start_paused = true)]
