@@ -1,14 +1,15 @@
 //! How each event and each streamed piece changes a [`View`].
 
 use positronic_core::record::{
-    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, FileOutput, LoopOutcome, More, Part, Path, ResumeCause,
-    Segment, SideOutput, Speaker, ToolCall, ToolResult,
+    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, FileOutput, LoopOutcome, ModelFacts, More, Part, Path,
+    ResumeCause, Segment, SideOutput, Speaker, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
 use super::figures::{amount, many, more, used_of};
 use super::text::arguments;
 use super::view::{Asking, CallNode, End, Flow, NodeId, NodeKind, Phase, ROOT, StageNode, Status, View};
+use super::way::{failed_over, way};
 
 impl View {
     /// Takes in the next event of the run.
@@ -66,6 +67,7 @@ impl View {
             Body::LoopModelResult { parts, facts, .. } => {
                 self.count(event, facts);
                 self.answered(path);
+                self.went(path, facts);
                 self.answer(path, parts);
             }
             Body::LoopModelRetry { attempt, error, due } => {
@@ -76,6 +78,7 @@ impl View {
             Body::LoopAnswerRefused { message, facts, .. } => {
                 self.count(event, facts);
                 self.answered(path);
+                self.went(path, facts);
                 self.note(path, format!("no decision that fits: {message}"), true);
             }
             Body::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
@@ -236,17 +239,17 @@ impl View {
             }
             return;
         }
+        let tried = (delta.attempt, delta.take);
         let parent = self.around(path);
         let known = self.children(parent).iter().rev().copied().find(|child| {
             self.node(*child).is_some_and(|node| {
                 node.path == *path
                     && match &node.kind {
                         NodeKind::Text { part, attempt, flow: Flow::Streaming | Flow::Thinking, .. } => {
-                            delta.kind != DeltaKind::Arguments && (*part, *attempt) == (delta.part, delta.attempt)
+                            delta.kind != DeltaKind::Arguments && (*part, *attempt) == (delta.part, tried)
                         }
                         NodeKind::Draft { index, attempt, .. } => {
-                            delta.kind == DeltaKind::Arguments
-                                && (Some(*index), *attempt) == (delta.call, delta.attempt)
+                            delta.kind == DeltaKind::Arguments && (Some(*index), *attempt) == (delta.call, tried)
                         }
                         _ => false,
                     }
@@ -256,7 +259,7 @@ impl View {
             Some(NodeKind::Text { text, .. } | NodeKind::Draft { text, .. }) => text.push_str(&delta.text),
             _ => {
                 let text = delta.text.clone();
-                let (part, attempt) = (delta.part, delta.attempt);
+                let (part, attempt) = (delta.part, tried);
                 let kind = match delta.kind {
                     DeltaKind::Text => NodeKind::Text { part, attempt, text, flow: Flow::Streaming },
                     DeltaKind::Reasoning => NodeKind::Text { part, attempt, text, flow: Flow::Thinking },
@@ -266,8 +269,8 @@ impl View {
                     }
                     _ => return,
                 };
-                // A new try voids what the one before had streamed.
-                self.drop_streamed_but(path, Some(delta.attempt));
+                // A new try voids what the one before had streamed, and so does another model that steps in.
+                self.drop_streamed_but(path, Some(tried));
                 self.add(parent, path, Status::Running, kind);
             }
         }
@@ -393,7 +396,7 @@ impl View {
                 _ => None,
             };
             if let Some((text, flow)) = said.filter(|(text, _)| !text.trim().is_empty()) {
-                let text = NodeKind::Text { part, attempt: 0, text: text.clone(), flow };
+                let text = NodeKind::Text { part, attempt: (0, 0), text: text.clone(), flow };
                 self.add(parent, path, Status::Done, text);
             }
         }
@@ -426,6 +429,13 @@ impl View {
             })
         };
         self.children(brain).iter().copied().find(is_at_work)
+    }
+
+    /// Says how a request went to its answer, where wrappers of models did something with it.
+    fn went(&mut self, path: &Path, facts: &ModelFacts) {
+        if let Some(way) = way(facts) {
+            self.note(path, way, failed_over(facts));
+        }
     }
 
     /// Adds a remark at a place.

@@ -16,6 +16,7 @@ mod summary;
 mod talk;
 pub(crate) mod text;
 mod view;
+mod way;
 
 #[cfg(test)]
 mod live_tests;

@@ -13,6 +13,7 @@ use super::fold::{by, granted};
 use super::style::Style;
 use super::text::{arguments, one_line, shorten, value_line};
 use super::view::View;
+use super::way::way;
 
 /// Tells a run line by line.
 #[derive(Debug)]
@@ -198,7 +199,8 @@ impl<W: Write> Plain<W> {
             .collect();
         let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
         let who = if facts.provider == CODE { "code" } else { "the model" };
-        format!("{who} answered in {}{}{text}", micros(took), used(&facts.usage))
+        let way = way(facts).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
+        format!("{who} answered in {}{}{way}{text}", micros(took), used(&facts.usage))
     }
 
     fn result(&self, result: &ToolResult, took: Option<u64>) -> String {

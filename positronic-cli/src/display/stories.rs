@@ -20,6 +20,7 @@ pub(crate) struct Story {
     pub(crate) beats: Vec<Beat>,
     now: i64,
     seq: u64,
+    take: u32,
 }
 
 pub(crate) fn path(text: &str) -> Path {
@@ -45,12 +46,19 @@ impl Story {
         self
     }
 
+    /// Lets another model answer from the beginning: what streams from here on voids what did before.
+    pub(crate) fn anew(mut self) -> Self {
+        self.take += 1;
+        self
+    }
+
     pub(crate) fn delta(mut self, at: &str, kind: DeltaKind, text: &str) -> Self {
         let call = (kind == DeltaKind::Arguments).then_some(0);
         let tool = call.map(|_| "search_docs".to_owned());
         self.beats.push(Beat::Delta(Delta {
             path: path(at),
             attempt: 0,
+            take: self.take,
             part: 0,
             kind,
             call,

@@ -1,4 +1,6 @@
-use positronic_core::record::{Body, CODE, LimitKind, LoopOutcome, ModelFacts, PriceTable, Usage};
+use positronic_core::record::{
+    Body, CODE, DeltaKind, Hop, LimitKind, LoopOutcome, ModelErrorKind, ModelFacts, Part, PriceTable, StageKind, Usage,
+};
 
 use super::stories::{self, Beat, Story};
 use super::text::width;
@@ -228,4 +230,42 @@ fn all() -> Vec<Story> {
         stories::streaming(),
         stories::outputs(),
     ]
+}
+
+/// A model fails in the midst of its answer, and another one steps in.
+fn stepped_in() -> Story {
+    Story::default()
+        .brain("", "Support", serde_json::Value::Null, &[("Chat", StageKind::Loop)])
+        .loop_start("Chat", None)
+        .ask("Chat/0")
+        .delta("Chat/0", DeltaKind::Text, "The first mod")
+        .anew()
+        .delta("Chat/0", DeltaKind::Text, "The second ")
+        .delta("Chat/0", DeltaKind::Text, "model")
+}
+
+#[test]
+fn what_a_model_had_streamed_before_it_failed_is_not_shown_beside_the_answer_of_the_next() {
+    let story = stepped_in();
+    let shown = frame(&story, 80);
+    assert!(shown.contains("The second model") && !shown.contains("The first"), "{shown}");
+
+    let failed = Hop::Failed {
+        model: "openai/gpt-5".to_owned(),
+        kind: ModelErrorKind::Server,
+        message: "overloaded (HTTP 503)".to_owned(),
+    };
+    let facts = ModelFacts {
+        provider: "groq".to_owned(),
+        model: "llama".to_owned(),
+        via: vec![failed],
+        ..ModelFacts::default()
+    };
+    let parts = [Part::Text { text: "The second model".to_owned() }].into();
+    let story = story.event("Chat/0", Body::LoopModelResult { parts, facts, duration: 1_300_000 });
+
+    for shown in [frame(&story, 100), plain(&story)] {
+        assert_eq!(shown.matches("The second model").count(), 1, "{shown}");
+        assert!(shown.contains("openai/gpt-5 failed: overloaded (HTTP 503); answered by groq/llama"), "{shown}");
+    }
 }

@@ -91,9 +91,9 @@ pub(crate) enum NodeKind {
     /// A call of a tool, or of a brain.
     Call(Box<CallNode>),
     /// Something the model said.
-    Text { part: u32, attempt: u32, text: String, flow: Flow },
+    Text { part: u32, attempt: Attempt, text: String, flow: Flow },
     /// A call whose arguments are still streaming.
-    Draft { index: u32, attempt: u32, tool: String, text: String },
+    Draft { index: u32, attempt: Attempt, tool: String, text: String },
     /// Something a person or the engine said to a loop.
     Message { text: String, engine: bool },
     /// A remark of the engine.
@@ -147,6 +147,9 @@ pub(crate) struct StageNode {
     pub(crate) asking: Option<Asking>,
     pub(crate) error: Option<String>,
 }
+
+/// Which try of a request a piece belongs to, and which take of it.
+pub(crate) type Attempt = (u32, u32);
 
 /// A request to a model that is under way.
 #[derive(Debug, Clone)]
@@ -404,7 +407,7 @@ impl View {
     }
 
     /// Takes away what had streamed for a request, but for one attempt.
-    pub(crate) fn drop_streamed_but(&mut self, path: &Path, keep: Option<u32>) {
+    pub(crate) fn drop_streamed_but(&mut self, path: &Path, keep: Option<Attempt>) {
         let parent = self.around(path);
         let stale = |node: &Node| match &node.kind {
             NodeKind::Text { flow: Flow::Streaming | Flow::Thinking, attempt, .. }

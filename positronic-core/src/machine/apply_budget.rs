@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, CODE, Decision, Event, Failure, LimitKind, LoopOutcome, ModelFacts, OnLimit, Path};
+use crate::record::{Body, Decision, Event, Failure, LimitKind, LoopOutcome, ModelFacts, OnLimit, Path};
 
 use super::apply::Reason;
 use super::limits::{Allowance, AskedMore, Before, Bound, bound_at};
@@ -56,12 +56,12 @@ impl RunState {
     /// Adds up what an answer used and cost, for the loop and every loop and brain around it.
     pub(super) fn add_usage(&mut self, path: &Path, facts: &ModelFacts) {
         let Some(owner) = owner_of(path) else { return };
-        // What code decides costs nothing, in no currency.
-        let charge = facts.cost.as_ref().filter(|_| facts.provider != CODE).filter(|charge| {
+        // What no provider was asked for costs nothing, in no currency.
+        let charge = facts.cost.as_ref().filter(|_| !facts.is_free()).filter(|charge| {
             let currency = self.currency.get_or_insert_with(|| charge.currency.as_str().into());
             **currency == *charge.currency
         });
-        let unpriced = (charge.is_none() && facts.provider != CODE).then(|| -> Arc<str> {
+        let unpriced = (charge.is_none() && !facts.is_free()).then(|| -> Arc<str> {
             let model = facts.answered_by.as_ref().unwrap_or(&facts.model);
             format!("{}/{model}", facts.provider).into()
         });

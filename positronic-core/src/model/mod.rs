@@ -13,6 +13,7 @@ pub mod openai;
 mod plain;
 pub mod retry;
 pub mod scripted;
+pub mod wrap;
 
 use std::fmt;
 
@@ -75,6 +76,10 @@ pub struct Piece {
 pub trait DeltaSink: Send + Sync {
     /// Takes one piece. It must not block.
     fn piece(&self, piece: Piece);
+
+    /// Voids all pieces so far: the model that gave them failed in the midst of its answer, and another one answers from the
+    /// beginning. A sink before another one hands it on.
+    fn anew(&self);
 }
 
 /// Drops all pieces.
@@ -83,6 +88,8 @@ pub struct NoDeltas;
 
 impl DeltaSink for NoDeltas {
     fn piece(&self, _: Piece) {}
+
+    fn anew(&self) {}
 }
 
 impl fmt::Debug for dyn Model {

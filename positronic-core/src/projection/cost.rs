@@ -14,6 +14,7 @@ use crate::record::{Body, CODE, Charge, Event, Money, Path, PriceTable, Seq, Usa
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
 /// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: rounds, tokens, money or time, against the limit | no, it is a sum |
 /// | `LOOP_MODEL_RETRY` | a round, a question | none: no provider says what a failed answer used | no |
+/// | `facts.via` of an answer | a round, a question | models that failed before it: none, as above; an answer from a development cache: what it had used, which costs nothing again | no |
 ///
 /// Amounts are by the table that is given; what limits of money have counted is [`Costs::counted`]. Where each number is found,
 /// from one answer to a conversation, stands with [`Bill`](super::Bill).

@@ -9,6 +9,7 @@ mod canonical;
 mod decision;
 mod event;
 mod event_body;
+mod hop;
 mod ids;
 mod limits;
 mod message;
@@ -35,6 +36,7 @@ pub use event_body::{
     Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,
     ToolEntry,
 };
+pub use hop::{Hop, WaitReason};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};

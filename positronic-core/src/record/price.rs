@@ -7,7 +7,6 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::price_file;
-use super::request::CODE;
 use super::usage::{ModelFacts, Usage};
 
 /// How many tokens a price is for.
@@ -282,10 +281,10 @@ impl PriceTable {
     }
 
     /// Reckons what an answer cost; none where its model has no price, or where it came without its tokens: a request is
-    /// never empty. What code said in the place of a model costs nothing.
+    /// never empty. What code said in the place of a model, or a development cache, costs nothing.
     #[must_use]
     pub fn charge(&self, facts: &ModelFacts) -> Option<Charge> {
-        let amount = match facts.provider == CODE {
+        let amount = match facts.is_free() {
             true => Money::default(),
             false => self.price(facts).filter(|_| facts.usage.total() > 0)?.of(&facts.usage),
         };

@@ -189,7 +189,8 @@ pub enum OutputFormat {
     },
 }
 
-/// A piece of an answer while it streams. It is shown, never logged; a retry voids what its attempt had streamed.
+/// A piece of an answer while it streams. It is shown, never logged. A higher `attempt`, or within it a higher `take`, voids
+/// what had streamed before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delta {
     /// The round, or for progress the call, that it belongs to.
@@ -197,6 +198,10 @@ pub struct Delta {
     /// The try of the request.
     #[serde(default)]
     pub attempt: u32,
+    /// Counts how often the answer began anew within this try, since the model that gave it failed and another one was
+    /// asked: what came with a smaller number is void.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub take: u32,
     /// Which part of the answer, from 0.
     #[serde(default)]
     pub part: u32,
@@ -208,7 +213,7 @@ pub struct Delta {
     /// For a call: the tool's name, with its first piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Counts the pieces of this attempt, from 0.
+    /// Counts the pieces of this attempt and take, from 0.
     #[serde(default)]
     pub n: u32,
     /// The piece.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::hop::Hop;
 use super::price::Charge;
+use super::request::CODE;
 
 /// Counts the tokens of one model call, or of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -91,6 +93,19 @@ pub struct ModelFacts {
     /// What the answer cost, by the runner's prices of then or by what the provider said; none where nobody knew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Box<Charge>>,
+    /// What wrappers of models did with the request, in order: who failed before, what it waited for, where the answer comes
+    /// from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<Hop>,
+}
+
+impl ModelFacts {
+    /// Says whether no provider was asked: code has decided, or a development cache has answered. Such an answer costs
+    /// nothing.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.provider == CODE || self.via.iter().any(|hop| matches!(hop, Hop::Cached { .. }))
+    }
 }
 
 /// One part of a model's answer, in the order the model gave them.
@@ -185,6 +200,9 @@ pub struct ModelError {
     /// The provider's id of the request, for its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// What wrappers of models did with the request, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<Hop>,
 }
 
 /// The kinds of model failures. Whether trying again can help follows from the kind.
@@ -250,7 +268,8 @@ fn http(error: &ModelError) -> String {
 impl ModelError {
     /// Makes an error of a kind with a sentence.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, status: None, provider_code: None, request_id: None }
+        let message = message.into();
+        Self { kind, message, retry_after: None, status: None, provider_code: None, request_id: None, via: Vec::new() }
     }
 
     /// Says whether the same request can succeed when it is sent again.

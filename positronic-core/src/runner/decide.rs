@@ -67,6 +67,11 @@ impl DeltaSink for ReasonAlone<'_> {
             self.show.piece(Piece { kind: DeltaKind::Reasoning, text: gained, ..piece });
         }
     }
+
+    fn anew(&self) {
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = ReasoningStream::default();
+        self.show.anew();
+    }
 }
 
 impl Worker {

@@ -273,7 +273,14 @@ pub(super) async fn ask<'a>(
     after: Option<Seq>,
     through: impl FnOnce(Box<dyn DeltaSink + 'a>) -> Box<dyn DeltaSink + 'a>,
 ) -> Result<ModelResponse, ModelError> {
-    let show = Show { shared, path: &request.path, attempt: request.attempt, after, n: AtomicU32::new(0) };
+    let show = Show {
+        shared,
+        path: &request.path,
+        attempt: request.attempt,
+        after,
+        n: AtomicU32::new(0),
+        take: AtomicU32::new(0),
+    };
     let show = through(Box::new(show));
     // In a block of its own, so that an adapter that panics before it returns a future is caught, too.
     let answer = async { model.call(request, &*show).await };
@@ -289,6 +296,7 @@ struct Show<'a> {
     attempt: u32,
     after: Option<Seq>,
     n: AtomicU32,
+    take: AtomicU32,
 }
 
 impl DeltaSink for Show<'_> {
@@ -297,6 +305,7 @@ impl DeltaSink for Show<'_> {
         let delta = Delta {
             path: self.path.clone(),
             attempt: self.attempt,
+            take: self.take.load(Ordering::Relaxed),
             part: piece.part,
             kind: piece.kind,
             call: piece.call,
@@ -306,6 +315,12 @@ impl DeltaSink for Show<'_> {
         };
         for feed in self.shared.feeds() {
             feed.delta(after, &delta);
+        }
+    }
+
+    fn anew(&self) {
+        if self.n.swap(0, Ordering::Relaxed) > 0 {
+            self.take.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

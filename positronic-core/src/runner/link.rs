@@ -135,7 +135,7 @@ impl Link for RunLink {
             n
         });
         let (path, kind) = (path.clone(), DeltaKind::Progress);
-        let delta = Delta { path, attempt: 0, part: 0, kind, call: None, tool: None, n, text };
+        let delta = Delta { path, attempt: 0, take: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;
         for feed in shared.feeds() {
             feed.delta(after, &delta);

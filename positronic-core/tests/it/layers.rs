@@ -21,14 +21,17 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("testing", &["dsl", "machine", "model", "projection", "runner", "store"]),
 ];
 
-/// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, the sink that
-/// writes where it may block, the places of the toolbox that block, wait or ask for addresses,
-/// and what speaks to MCP servers.
+/// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, the wrappers that wait
+/// for their turn or know when a model rests, the sink that writes where it may block, the places of the toolbox that
+/// block, wait or ask for addresses, and what speaks to MCP servers.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
     "model/openai/transport.rs",
     "model/scripted.rs",
+    "model/wrap/concurrency.rs",
+    "model/wrap/fallback.rs",
+    "model/wrap/rate_limit.rs",
     "sink/json_lines.rs",
     "mcp/connection.rs",
     "mcp/session.rs",

@@ -49,3 +49,4 @@ mod tools;
 mod travel;
 mod waits;
 mod why;
+mod wrap;

@@ -71,6 +71,7 @@ pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, reques
         provider_code: fault.code.or(fault.kind),
         request_id,
         message: fault.message,
+        via: Vec::new(),
     }
 }
 
@@ -139,8 +140,17 @@ fn kind_of_code(code: &str) -> Option<ModelErrorKind> {
     })
 }
 
-/// Recognises a prompt that is too long, for which many servers have a sentence but no code.
+/// Recognises what servers have a sentence but no code for: a used-up account, content that a filter
+/// refused, a prompt that is too long.
 fn kind_of_message(status: Option<u16>, message: &str) -> Option<ModelErrorKind> {
+    // Anthropic says so with the code of a bad request.
+    if ["usage limits", "credit balance is too low"].iter().any(|words| message.to_ascii_lowercase().contains(words)) {
+        return Some(ModelErrorKind::QuotaExhausted);
+    }
+    // OpenRouter says so with the status of a wrong key.
+    if status == Some(403) && ["flagged", "moderation"].iter().any(|word| message.to_ascii_lowercase().contains(word)) {
+        return Some(ModelErrorKind::Filtered);
+    }
     let telling = ["maximum context length", "context window", "context size", "prompt is too long", "context length"];
     let message = message.to_ascii_lowercase();
     (matches!(status, Some(400 | 413 | 422) | None) && telling.iter().any(|words| message.contains(words)))
@@ -179,6 +189,21 @@ mod tests {
         assert_eq!(kind_of(429, rate), ModelErrorKind::RateLimited);
         assert_eq!(kind_of(429, ""), ModelErrorKind::RateLimited);
         assert_eq!(kind_of(402, r#"{"error":{"message":"Insufficient Balance"}}"#), ModelErrorKind::QuotaExhausted);
+        for sentence in
+            ["You have reached your specified API usage limits.", "Your credit balance is too low to access the API."]
+        {
+            let body =
+                serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": sentence}});
+            assert_eq!(kind_of(400, &body.to_string()), ModelErrorKind::QuotaExhausted, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn tells_refused_content_from_a_key_that_is_not_allowed() {
+        let flagged = r#"{"error":{"code":403,"message":"The model requires moderation and your input was flagged","metadata":{"reasons":["violence"]}}}"#;
+
+        assert_eq!(kind_of(403, flagged), ModelErrorKind::Filtered);
+        assert_eq!(kind_of(403, r#"{"error":{"message":"no access to this model"}}"#), ModelErrorKind::Auth);
     }
 
     #[test]

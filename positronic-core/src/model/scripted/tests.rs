@@ -42,6 +42,8 @@ fn streams_its_text_word_by_word() {
         fn piece(&self, piece: Piece) {
             self.0.lock().unwrap().push(piece);
         }
+
+        fn anew(&self) {}
     }
     let model = ScriptedModel::new([Reply::call("search", json!({"q": 1})).and_text("Let me see.")]);
     let kept = Kept::default();

@@ -55,6 +55,8 @@ fn pieces_come_in_order() {
         fn piece(&self, piece: Piece) {
             self.0.lock().unwrap().push(piece.text);
         }
+
+        fn anew(&self) {}
     }
     let body: String =
         answers("chat/azure-model-router.1")[0].iter().map(|chunk| format!("data: {chunk}\n\n")).collect();

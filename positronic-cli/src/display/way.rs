@@ -1,0 +1,81 @@
+//! How a request went to its answer: what wrappers of models did with it, in a few words.
+
+use std::time::Duration;
+
+use positronic_core::record::{Hop, ModelFacts, WaitReason};
+
+use super::figures::duration;
+
+/// Says what happened between a request and its answer, and who answered where it was not who was asked first.
+pub(crate) fn way(facts: &ModelFacts) -> Option<String> {
+    let mut said: Vec<String> = facts.via.iter().filter_map(told).collect();
+    if said.is_empty() {
+        return None;
+    }
+    if failed_over(facts) {
+        said.push(format!("answered by {}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)));
+    }
+    Some(said.join("; "))
+}
+
+/// Says whether another model had to step in.
+pub(crate) fn failed_over(facts: &ModelFacts) -> bool {
+    facts.via.iter().any(|hop| matches!(hop, Hop::Failed { .. } | Hop::Resting { .. }))
+}
+
+fn told(hop: &Hop) -> Option<String> {
+    Some(match hop {
+        Hop::Routed { rule, model } => format!("sent to {model} by the rule `{rule}`"),
+        Hop::Failed { model, message, .. } => format!("{model} failed: {message}"),
+        Hop::Resting { model, .. } => format!("{model} rests after a failure"),
+        Hop::Waited { reason, micros } => {
+            let reason = match reason {
+                WaitReason::Requests => "for its requests a minute",
+                WaitReason::Tokens => "for its tokens a minute",
+                WaitReason::RetryAfter => "as the provider had asked",
+                WaitReason::Slots => "for a place",
+                _ => "to be sent",
+            };
+            format!("waited {} {reason}", duration(Duration::from_micros(*micros)))
+        }
+        Hop::Cached { .. } => "from the development cache".to_owned(),
+        Hop::CacheFailed { message } => message.clone(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::record::{ModelErrorKind, Usage};
+
+    use super::*;
+
+    fn facts(via: Vec<Hop>) -> ModelFacts {
+        ModelFacts { provider: "groq".to_owned(), model: "llama".to_owned(), via, ..ModelFacts::default() }
+    }
+
+    #[test]
+    fn every_hop_is_said_and_who_stepped_in() {
+        let (model, kind) = ("openai/gpt-5".to_owned(), ModelErrorKind::RateLimited);
+        let failed = Hop::Failed { model: model.clone(), kind, message: "too many requests".to_owned() };
+        let waited = Hop::Waited { reason: WaitReason::Tokens, micros: 2_100_000 };
+        let cached = Hop::Cached { key: "0".to_owned(), usage: Usage::default() };
+        let routed = Hop::Routed { rule: "no tools".to_owned(), model: model.clone() };
+        let resting = Hop::Resting { model, kind, left: 7 };
+
+        for (via, said) in [
+            (vec![], None),
+            (
+                vec![failed, waited],
+                Some(
+                    "openai/gpt-5 failed: too many requests; waited 2.1 s for its tokens a minute; answered by groq/llama",
+                ),
+            ),
+            (vec![resting], Some("openai/gpt-5 rests after a failure; answered by groq/llama")),
+            (vec![cached], Some("from the development cache")),
+            (vec![routed], Some("sent to openai/gpt-5 by the rule `no tools`")),
+        ] {
+            assert_eq!(way(&facts(via)).as_deref(), said);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Chooses a model by the request.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::own::{For, mark, sent};
+use super::{after, common_form};
+use crate::model::{DeltaSink, Model};
+use crate::record::{DecisionForm, Hop, Message, ModelError, ModelRequest, ModelResponse, Output};
+
+/// Sends each request to the model of the first rule that fits, else to the default.
+///
+/// ```
+/// # use positronic_core::model::scripted::{Reply, ScriptedModel};
+/// # let model = || ScriptedModel::from_fn(|_| Reply::text("Yes."));
+/// # let (default, long, cheap) = (model(), model(), model());
+/// use positronic_core::model::wrap::{Router, estimate_tokens};
+///
+/// let model = Router::new(default)
+///     .when("long", long, |request| estimate_tokens(request) > 100_000)
+///     .when("no tools", cheap, |request| request.tools.tools().is_empty());
+/// ```
+///
+/// A rule is a pure function of the request: of its size, tools, settings, tier or path. The runner's own choice by
+/// [`Tier`](crate::record::Tier) comes before it. The rule that fits is in the log by its name; a request that goes to the
+/// default says nothing.
+///
+/// The messages of a request are made as the default projects them. Settings for one request that name a model
+/// ([`Settings::model`](crate::record::Settings)) are for the default; the others answer with their own.
+pub struct Router {
+    default: Arc<dyn Model>,
+    rules: Vec<Rule>,
+}
+
+struct Rule {
+    name: String,
+    model: Arc<dyn Model>,
+    fits: Box<dyn Fn(&ModelRequest) -> bool + Send + Sync>,
+}
+
+impl Router {
+    /// Makes a router that sends everything to one model.
+    #[must_use]
+    pub fn new(default: impl Model) -> Self {
+        Self { default: Arc::new(default), rules: Vec::new() }
+    }
+
+    /// Adds a rule, which is asked after those before it. Its name is what the log says.
+    #[must_use]
+    pub fn when(
+        mut self,
+        name: impl Into<String>,
+        model: impl Model,
+        fits: impl Fn(&ModelRequest) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.rules.push(Rule { name: name.into(), model: Arc::new(model), fits: Box::new(fits) });
+        self
+    }
+
+    fn rule(&self, request: &ModelRequest) -> Option<&Rule> {
+        self.rules.iter().find(|rule| (rule.fits)(request))
+    }
+
+    async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
+        let Some(rule) = self.rule(request) else {
+            return self.default.call(&sent(request, For::First), deltas).await;
+        };
+        let name = rule.model.name();
+        let whom = For::Other(&name);
+        let mut outcome = rule.model.call(&sent(request, whom), deltas).await;
+        if let Ok(response) = &mut outcome {
+            mark(response, whom);
+        }
+        after(vec![Hop::Routed { rule: rule.name.clone(), model: name }], outcome)
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules = self.rules.iter().map(|rule| (&rule.name, rule.model.name()));
+        f.debug_map().entry(&"default", &self.default.name()).entries(rules).finish()
+    }
+}
+
+impl Model for Router {
+    fn name(&self) -> String {
+        self.default.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        self.ask(request, deltas).boxed()
+    }
+
+    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
+        self.default.project(outputs)
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        common_form(
+            [&self.default]
+                .into_iter()
+                .chain(self.rules.iter().map(|rule| &rule.model))
+                .map(|model| model.decision_form()),
+        )
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        match self.rule(request) {
+            None => self.default.wire(&sent(request, For::First)),
+            Some(rule) => rule.model.wire(&sent(request, For::Other(&rule.model.name()))),
+        }
+    }
+}

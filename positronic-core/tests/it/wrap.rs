@@ -1,0 +1,135 @@
+//! Models around models: what each does with a request, and that the log says it.
+
+mod deltas;
+mod dev_cache;
+mod fallback;
+mod limits;
+mod router;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::{DeltaSink, Model, Piece};
+use positronic_core::prelude::*;
+use positronic_core::record::{
+    Body, DecisionForm, DeltaKind, Hop, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ModelResponse, Usage,
+};
+use positronic_core::testing::Story;
+
+/// A model of a name, which streams some words before it fails.
+pub(crate) struct Speaker {
+    name: String,
+    script: ScriptedModel,
+    form: DecisionForm,
+    asked: Arc<Mutex<Vec<ModelRequest>>>,
+}
+
+impl Speaker {
+    pub(crate) fn new(name: &str, replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::of(name, ScriptedModel::new(replies))
+    }
+
+    pub(crate) fn of(name: &str, script: ScriptedModel) -> Self {
+        Self { name: name.to_owned(), script, form: DecisionForm::default(), asked: Arc::default() }
+    }
+
+    pub(crate) fn deciding(self, form: DecisionForm) -> Self {
+        Self { form, ..self }
+    }
+
+    /// Returns what it is asked, as it is asked.
+    pub(crate) fn asked(&self) -> Arc<Mutex<Vec<ModelRequest>>> {
+        Arc::clone(&self.asked)
+    }
+}
+
+impl Model for Speaker {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        Box::pin(async move {
+            self.asked.lock().unwrap().push(request.clone());
+            let mut outcome = self.script.call(request, deltas).await;
+            match &mut outcome {
+                Ok(response) => {
+                    let (provider, model) = self.name.split_once('/').unwrap();
+                    (response.facts.provider, response.facts.model) = (provider.to_owned(), model.to_owned());
+                }
+                Err(_) => {
+                    for text in ["I ", "was ", &self.name] {
+                        let kind = DeltaKind::Text;
+                        deltas.piece(Piece { part: 0, kind, call: None, tool: None, text: text.to_owned() });
+                    }
+                }
+            }
+            outcome
+        })
+    }
+
+    fn decision_form(&self) -> DecisionForm {
+        self.form
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        self.script.wire(request)
+    }
+}
+
+pub(crate) fn fails(kind: ModelErrorKind) -> Reply {
+    Reply::error(ModelError::new(kind, "no"))
+}
+
+pub(crate) fn fails_for(kind: ModelErrorKind, wait: Duration) -> Reply {
+    let retry_after = u64::try_from(wait.as_micros()).ok();
+    Reply::error(ModelError { retry_after, ..ModelError::new(kind, "no") })
+}
+
+pub(crate) fn says(text: &str) -> Reply {
+    Reply::text(text).usage(Usage { input: 100, output: 10, ..Usage::default() })
+}
+
+/// A loop that asks once.
+pub(crate) fn asker() -> Brain<(), ()> {
+    brain("Asker").r#loop("Ask", |cx| cx.system("Answer.").input("Why?"))
+}
+
+/// Returns the facts of each answer.
+pub(crate) fn facts(story: &Story) -> Vec<ModelFacts> {
+    let facts = story.log().iter().filter_map(|event| match &event.body {
+        Body::LoopModelResult { facts, .. } => Some(facts.clone()),
+        _ => None,
+    });
+    facts.collect()
+}
+
+/// Writes what happened to each answer, in short.
+pub(crate) fn ways(story: &Story) -> Vec<String> {
+    facts(story)
+        .iter()
+        .map(|facts| {
+            let mut way: Vec<String> = facts.via.iter().map(hop).collect();
+            way.push(format!("{}/{}", facts.provider, facts.model));
+            way.join(" → ")
+        })
+        .collect()
+}
+
+pub(crate) fn hop(hop: &Hop) -> String {
+    match hop {
+        Hop::Routed { rule, .. } => format!("rule {rule}"),
+        Hop::Failed { model, kind, .. } => format!("{model} {kind:?}"),
+        Hop::Resting { model, left, .. } => format!("{model} rests {left}"),
+        Hop::Waited { reason, micros } => format!("{reason:?} {micros}"),
+        Hop::Cached { usage, .. } => format!("cached {}", usage.total()),
+        Hop::CacheFailed { .. } => "cache failed".to_owned(),
+        other => panic!("{other:?}"),
+    }
+}

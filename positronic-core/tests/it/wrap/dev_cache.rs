@@ -1,0 +1,163 @@
+//! An identical request is answered from a folder, says so, and costs nothing.
+
+use std::path::PathBuf;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::wrap::{DevCache, Fallback};
+use positronic_core::prelude::*;
+use positronic_core::projection::{Cost, Costs};
+use positronic_core::record::{ModelErrorKind, Money, PriceTable, Settings, Usage};
+use positronic_core::runner::{Runner, Settled};
+use positronic_core::sink::Recorder;
+use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use serde_json::json;
+
+use super::{Speaker, asker, facts, fails, says, ways};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Runs a brain with a cache in a folder, as a new process would.
+async fn run(folder: &tempfile::TempDir, brain: Brain<(), ()>, replies: impl IntoIterator<Item = Reply>) -> Story {
+    let model = DevCache::new(Speaker::new("a/one", replies), folder.path()).unwrap();
+    Test::new(model).run(brain, ()).await
+}
+
+fn files(folder: &tempfile::TempDir) -> Vec<PathBuf> {
+    std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn look() -> Reply {
+    Reply::call("look", json!({"at": "it"})).usage(Usage { input: 50, output: 5, ..Usage::default() })
+}
+
+fn looker() -> Brain<(), ()> {
+    brain("Looker").r#loop("Look", |cx| {
+        cx.system("Look.")
+            .input("What is it?")
+            .max_money("0.01")
+            .on_limit(OnLimit::Error)
+            .tool("look", |t| t.description("Looks").execute(async |_: NoArgs, _| Ok("a stone")))
+    })
+}
+
+fn prices() -> PriceTable {
+    serde_json::from_value(json!({"as_of": "2026-01-01", "prices": {"a/one": {"input": 1, "output": 1}}})).unwrap()
+}
+
+async fn priced(folder: &tempfile::TempDir, replies: impl IntoIterator<Item = Reply>) -> (Story, Recorder) {
+    let recorder = Recorder::new();
+    let runner = Runner::builder()
+        .model(DevCache::new(Speaker::new("a/one", replies), folder.path()).unwrap())
+        .prices(prices())
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .lockstep(true)
+        .build()
+        .sink(recorder.clone());
+    (Test::with(runner).run(looker(), ()).await, recorder)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_process_is_answered_from_the_folder_for_nothing_and_streams_the_same() {
+    let folder = folder();
+    let (first, streamed_first) = priced(&folder, [look(), says("It is a stone.")]).await;
+    // The model has no reply: it is not asked.
+    let (second, streamed_second) = priced(&folder, []).await;
+
+    assert!(matches!(second.settled(), Settled::Completed(_)), "{:?}", second.settled());
+    assert_eq!(second.transcript(), first.transcript());
+    assert_eq!(ways(&second), ["cached 55 → a/one", "cached 110 → a/one"]);
+    let texts = |recorder: &Recorder| recorder.deltas().into_iter().map(|delta| delta.text).collect::<Vec<_>>();
+    assert_eq!(texts(&streamed_second), texts(&streamed_first));
+    let costs = |story: &Story| Costs::of(story.log().iter().map(|event| &**event), &prices());
+    assert_eq!(costs(&first).total().known.to_string(), "0.000165");
+    assert_eq!(costs(&second).total().total(), Cost::Known(Money::default()));
+    assert_eq!(costs(&second).total().usage, Usage::default());
+    assert_eq!(costs(&second).counted().unwrap().spent.total(), Cost::Known(Money::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_request_or_another_model_is_asked() {
+    let folder = folder();
+    run(&folder, asker(), [says("Because.")]).await;
+
+    let warmer = brain("Asker")
+        .r#loop("Ask", |cx| cx.system("Answer.").input("Why?").settings(Settings::builder().temperature(1.0).build()));
+    assert_eq!(ways(&run(&folder, warmer, [says("Warm.")]).await), ["a/one"]);
+    let model = DevCache::new(Speaker::new("b/two", [says("Two.")]), folder.path()).unwrap();
+    assert_eq!(ways(&Test::new(model).run(asker(), ()).await), ["b/two"]);
+    // Where in a run it is asked makes no difference.
+    let elsewhere = brain("Elsewhere").r#loop("There", |cx| cx.system("Answer.").input("Why?"));
+    assert_eq!(ways(&run(&folder, elsewhere, []).await), ["cached 110 → a/one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_not_kept_and_what_happened_on_the_way_is_not_said_again() {
+    let folder = folder();
+    let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Server)]))
+        .then(Speaker::new("b/two", [says("Two.")]));
+    let story = Test::new(DevCache::new(model, folder.path()).unwrap()).run(asker(), ()).await;
+    assert_eq!(ways(&story), ["a/one Server → b/two"]);
+    assert_eq!(ways(&run(&folder, asker(), []).await), ["cached 110 → b/two"]);
+
+    let other = self::folder();
+    let story = run(&other, asker(), [fails(ModelErrorKind::BadRequest)]).await;
+    assert!(matches!(story.settled(), Settled::Failed(_)));
+    assert_eq!(files(&other), [] as [PathBuf; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_file_is_as_if_it_were_not_there_is_said_and_written_anew() {
+    let folder = folder();
+    run(&folder, asker(), [says("Because.")]).await;
+    let file = files(&folder).pop().unwrap();
+    let whole = std::fs::read_to_string(&file).unwrap();
+    assert!(whole.contains("Because."));
+    let damages = [
+        String::new(),
+        whole[..whole.len() / 2].to_owned(),
+        whole.replace("Because.", "Be cause"),
+        "\u{0}\u{1}".to_owned(),
+    ];
+    for damaged in damages {
+        std::fs::write(&file, &damaged).unwrap();
+
+        let story = run(&folder, asker(), [says("Because.")]).await;
+
+        assert_eq!(ways(&story), ["cache failed → a/one"], "{damaged}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), whole);
+        assert_eq!(files(&folder).len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_crash_left_behind_disturbs_nobody_and_a_folder_that_is_gone_is_made_again() {
+    let folder = folder();
+    run(&folder, asker(), [says("Because.")]).await;
+    let file = files(&folder).pop().unwrap();
+    let aside = file.with_extension("4711.0.tmp");
+    std::fs::rename(&file, &aside).unwrap();
+    std::fs::write(&aside, "{\"dev_cache\":1,").unwrap();
+
+    assert_eq!(ways(&run(&folder, asker(), [says("Because.")]).await), ["a/one"]);
+    assert_eq!(ways(&run(&folder, asker(), []).await), ["cached 110 → a/one"]);
+
+    let gone = folder.path().join("inner");
+    let model = DevCache::new(Speaker::new("a/one", [says("Because.")]), &gone).unwrap();
+    std::fs::remove_dir_all(&gone).unwrap();
+    assert_eq!(facts(&Test::new(model).run(asker(), ()).await)[0].via, []);
+    assert!(gone.is_dir());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_said_at_once() {
+    let folder = folder();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+
+    let error = DevCache::new(ScriptedModel::from_fn(|_| Reply::text("")), file.join("cache")).unwrap_err();
+
+    assert!(error.to_string().contains("of the development cache cannot be made"), "{error}");
+}

@@ -1,0 +1,276 @@
+//! At most so many a minute, at most so many at once: in order, for all runs, and left at any moment.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, join_all};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::wrap::{Concurrency, Pace, RateLimit, RateLimits, Slots};
+use positronic_core::model::{DeltaSink, Model, NoDeltas};
+use positronic_core::record::{
+    ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Settings, Transcript, Usage,
+};
+use positronic_core::runner::{Runner, Settled};
+use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use tokio::time::Instant;
+
+use super::{Speaker, asker, fails_for, says, ways};
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A model that takes a while, and knows when it was asked and by how many at once.
+#[derive(Default)]
+struct Busy {
+    takes: Duration,
+    fails: Option<Duration>,
+    used: u64,
+    now: AtomicUsize,
+    most: AtomicUsize,
+    sent: Mutex<Vec<(String, Duration)>>,
+    began: Option<Instant>,
+}
+
+impl Busy {
+    fn taking(takes: Duration) -> Self {
+        Self { takes, began: Some(Instant::now()), ..Self::default() }
+    }
+
+    fn sent(&self) -> Vec<(String, u64)> {
+        self.sent.lock().unwrap().iter().map(|(who, at)| (who.clone(), at.as_secs())).collect()
+    }
+}
+
+/// Counts down when it is dropped, so that a request that was given up is no longer under way.
+struct Under<'a>(&'a AtomicUsize);
+
+impl Drop for Under<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Model for Busy {
+    fn name(&self) -> String {
+        "test/busy".to_owned()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        _: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        Box::pin(async move {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            let _under = Under(&self.now);
+            self.most.fetch_max(now, Ordering::SeqCst);
+            let at = self.began.unwrap().elapsed();
+            self.sent.lock().unwrap().push((request.path.as_str().to_owned(), at));
+            tokio::time::sleep(self.takes).await;
+            if let Some(wait) = self.fails.filter(|_| at.is_zero()) {
+                let retry_after = u64::try_from(wait.as_micros()).ok();
+                return Err(ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, "slow down") });
+            }
+            let mut response = ModelResponse::default();
+            response.facts.usage = Usage { input: self.used, ..Usage::default() };
+            Ok(response)
+        })
+    }
+
+    fn wire(&self, _: &ModelRequest) -> String {
+        String::new()
+    }
+}
+
+fn request(who: &str, answer: u32) -> ModelRequest {
+    ModelRequest {
+        path: Path::root().stage(who),
+        attempt: 0,
+        system: "".into(),
+        context: [].into(),
+        tools: Arc::default(),
+        messages: Transcript::default(),
+        settings: Arc::new(Settings::builder().max_output_tokens(answer).build()),
+    }
+}
+
+async fn ask(model: &impl Model, who: &str, answer: u32) -> Result<ModelResponse, ModelError> {
+    model.call(&request(who, answer), &NoDeltas).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_sent_in_the_order_in_which_they_came_and_no_more_than_may_be() {
+    let busy = Arc::new(Busy::taking(secs(1)));
+    let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(2).build());
+
+    let who = ["a", "b", "c", "d", "e"];
+    let answers = join_all(who.map(|who| ask(&model, who, 1))).await;
+
+    let sent = [("a", 0), ("b", 0), ("c", 60), ("d", 60), ("e", 120)].map(|(who, at)| (who.to_owned(), at));
+    assert_eq!(busy.sent(), sent);
+    let waited: Vec<_> = answers
+        .iter()
+        .map(|answer| answer.as_ref().unwrap().facts.via.iter().map(super::hop).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(waited[..2], [vec![] as Vec<String>, vec![]]);
+    assert_eq!(waited[2..], [vec!["Requests 60000000"], vec!["Requests 60000000"], vec!["Requests 120000000"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
+    let busy = Arc::new(Busy { used: 40, ..Busy::taking(secs(1)) });
+    let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().tokens(100).build());
+
+    join_all([("a", 40), ("b", 40), ("large", 90), ("c", 20)].map(|(who, tokens)| ask(&model, who, tokens))).await;
+
+    let sent = [("a", 0), ("b", 0), ("large", 60), ("c", 60)].map(|(who, at)| (who.to_owned(), at));
+    // The large one used 40 of its 90, so the last one had not to wait for another minute.
+    assert_eq!(busy.sent()[..3], sent[..3]);
+    assert_eq!(busy.sent()[3], ("c".to_owned(), 61));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_gives_up_while_it_waits_counts_for_nothing_and_holds_nobody() {
+    let busy = Arc::new(Busy::taking(secs(1)));
+    let model = Arc::new(RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(1).build()));
+    let spawn = |who: &'static str| {
+        let model = Arc::clone(&model);
+        tokio::spawn(async move { ask(&*model, who, 1).await })
+    };
+
+    let first = spawn("a");
+    tokio::time::sleep(secs(2)).await;
+    // `b` is the next one and waits for the minute; `c` waits behind it, `d` behind that.
+    let (b, c, d) = (spawn("b"), spawn("c"), spawn("d"));
+    tokio::time::sleep(secs(2)).await;
+    b.abort();
+    c.abort();
+    first.await.unwrap().unwrap();
+    d.await.unwrap().unwrap();
+
+    assert_eq!(busy.sent(), [("a".to_owned(), 0), ("d".to_owned(), 60)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_provider_asks_for_holds_back_all_runs() {
+    let busy = Arc::new(Busy { fails: Some(secs(20)), ..Busy::taking(secs(1)) });
+    let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(100).build());
+
+    let (refused, ()) = futures::join!(ask(&model, "a", 1), tokio::time::sleep(secs(5)));
+    assert!(refused.is_err());
+    let answer = ask(&model, "b", 1).await.unwrap();
+
+    assert_eq!(busy.sent()[1], ("b".to_owned(), 21));
+    assert_eq!(answer.facts.via.iter().map(super::hop).collect::<Vec<_>>(), ["RetryAfter 16000000"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_stands_still_for_longer_than_the_patience() {
+    let busy = Arc::new(Busy { fails: Some(secs(7200)), ..Busy::taking(secs(1)) });
+    let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(100).build());
+    assert!(ask(&model, "a", 1).await.is_err());
+
+    let began = Instant::now();
+    let error = ask(&model, "b", 1).await.unwrap_err();
+
+    assert_eq!((error.kind, began.elapsed()), (ModelErrorKind::RateLimited, Duration::ZERO));
+    assert_eq!(error.wait(), Some(secs(7200)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_models_share_a_minute_and_the_log_says_what_was_waited_for() {
+    let pace = Pace::new(RateLimits::builder().requests(1).build());
+    let model = |text| RateLimit::sharing(Speaker::new("a/one", [says(text)]), &pace);
+
+    let one = Test::new(model("One.")).run(asker(), ()).await;
+    let other = Test::new(model("Two.")).run(asker(), ()).await;
+
+    assert_eq!(ways(&one), ["a/one"]);
+    assert_eq!(ways(&other), ["Requests 60000000 → a/one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixty_four_runs_take_turns_of_four() {
+    let busy = Arc::new(Busy::taking(secs(1)));
+    let runner = Runner::builder()
+        .model(Concurrency::new(Arc::clone(&busy), 4))
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .build();
+
+    let mut runs = Vec::new();
+    for _ in 0..64 {
+        runs.push(runner.start(asker(), ()).await.unwrap());
+    }
+    let settled = join_all(runs.iter().map(positronic_core::runner::Run::settled)).await;
+
+    assert!(settled.iter().all(|settled| matches!(settled, Settled::Completed(_))));
+    assert_eq!((busy.most.load(Ordering::SeqCst), busy.sent().len()), (4, 64));
+    assert!(busy.sent().iter().map(|(_, at)| at).is_sorted());
+    assert_eq!(busy.sent()[63].1, 15);
+    let last = Story::of(&runs[63]).await;
+    assert_eq!(ways(&last), ["Slots 15000000 → /"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_is_free_again_when_its_run_is_cancelled_also_one_that_is_waited_for() {
+    let busy = Arc::new(Busy::taking(secs(600)));
+    let runner = Runner::builder()
+        .model(Concurrency::new(Arc::clone(&busy), 1))
+        .clock(TestClock::default())
+        .ids(CountedIds::default())
+        .build();
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(runner.start(asker(), ()).await.unwrap());
+        tokio::time::sleep(secs(1)).await;
+    }
+
+    // The second gives up while it waits, the first in the midst of its request.
+    runs[1].cancel("enough").await.unwrap();
+    runs[0].cancel("enough").await.unwrap();
+    let settled = runs[2].settled().await;
+
+    assert!(matches!(settled, Settled::Completed(_)), "{settled:?}");
+    assert_eq!(busy.sent().len(), 2);
+    assert_eq!(busy.most.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn models_of_one_server_share_its_places() {
+    let slots = Slots::new(1);
+    let (one, other) = (Arc::new(Busy::taking(secs(2))), Arc::new(Busy::taking(secs(2))));
+    let (first, second) =
+        (Concurrency::sharing(Arc::clone(&one), &slots), Concurrency::sharing(Arc::clone(&other), &slots));
+
+    let (_, answer) = futures::join!(ask(&first, "a", 1), ask(&second, "b", 1));
+
+    assert_eq!((one.sent()[0].1, other.sent()[0].1), (0, 2));
+    assert_eq!(answer.unwrap().facts.via.iter().map(super::hop).collect::<Vec<_>>(), ["Slots 2000000"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_said_of_a_failure_as_well() {
+    let slots = Slots::new(1);
+    let script =
+        ScriptedModel::new([Reply::text("One.").after(secs(3)), fails_for(ModelErrorKind::Auth, Duration::ZERO)]);
+    let model = Concurrency::sharing(script, &slots);
+
+    let (_, failed) = futures::join!(ask(&model, "a", 1), ask(&model, "b", 1));
+
+    assert_eq!(failed.unwrap_err().via.iter().map(super::hop).collect::<Vec<_>>(), ["Slots 3000000"]);
+}
+
+#[test]
+#[should_panic(expected = "at most 0 requests at once would send none")]
+fn no_places_are_an_authors_mistake() {
+    _ = Slots::new(0);
+}
+
+#[tokio::test]
+#[should_panic(expected = "a limit of 0 a minute would send nothing")]
+async fn a_limit_of_nothing_is_an_authors_mistake() {
+    _ = Pace::new(RateLimits::builder().tokens(0).build());
+}
