@@ -17,7 +17,10 @@ use std::time::Duration;
 
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, DeltaKind, Finish, ModelFacts, OutputKind, Part, Prompt, Settings};
+use positronic_core::record::{
+    Body, DecisionForm, DeltaKind, EndReason, Finish, LoopOutcome, ModelFacts, OutputKind, Part, Prompt, Settings,
+    ToolResult,
+};
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
@@ -147,4 +150,151 @@ async fn an_answer_of_a_type_fits_it() {
     let judgement: Judgement = serde_json::from_value(result.clone()).unwrap();
     assert!((1..=5).contains(&judgement.urgency));
     assert_eq!(answers(&story).len(), 1);
+}
+
+/// How a loop of decisions went.
+#[derive(Debug, Default)]
+struct Went {
+    /// The decisions that fit, as `action(input)`.
+    decisions: Vec<String>,
+    /// What was wrong with the others.
+    refused: Vec<String>,
+    results: Vec<String>,
+    outcome: Option<LoopOutcome>,
+}
+
+impl Went {
+    fn of(story: &Story) -> Self {
+        let mut went = Self::default();
+        for event in story.log() {
+            match &event.body {
+                Body::LoopToolCall(call) => went.decisions.push(format!("{}({})", call.tool, call.arguments)),
+                Body::LoopAnswerRefused { message, .. } => went.refused.push(message.clone()),
+                Body::LoopToolResult { result, .. } => went.results.push(match result {
+                    ToolResult::Success { output, .. } => output.to_string(),
+                    ToolResult::Error { message } => format!("error: {message}"),
+                    other => format!("{other:?}"),
+                }),
+                Body::LoopComplete { outcome, .. } => went.outcome = Some(outcome.clone()),
+                _ => {}
+            }
+        }
+        went
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Write {
+    /// The line to write.
+    text: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Summary {
+    /// What was done, in a few words.
+    summary: String,
+}
+
+/// A goal of two steps: to write a line, and to say that it is done.
+fn scribe(form: DecisionForm) -> Brain<(), Vec<String>> {
+    brain("Scribe").state(Vec::<String>::new()).r#loop("Work", move |cx| {
+        cx.system("You decide on one action at a time. When a line is written, you finish.")
+            .input("Write the line \"Hello, sea\" and finish.")
+            .tool("write_line", |t| {
+                t.description("Writes a line of text").execute(async |Write { text }, cx| {
+                    Ok(cx.result("written; now finish").update(move |lines: &mut Vec<String>| lines.push(text)))
+                })
+            })
+            .tool("finish", |t| {
+                t.description("Ends the work").exit().execute(async |Summary { summary }, _| Ok(summary))
+            })
+            .settings(Settings::builder().temperature(0.0).max_output_tokens(160).build())
+            .decision_form(form)
+            .max_iterations(6)
+    })
+}
+
+async fn decide(form: DecisionForm) -> (Story, Went) {
+    let began = std::time::Instant::now();
+    let (story, _) = play(&scribe(form)).await;
+    let went = Went::of(&story);
+    println!("--- {form:?}: {:.1} s", began.elapsed().as_secs_f64());
+    let facts = every_answer(&story);
+    let sum = |count: fn(&ModelFacts) -> u64| facts.iter().map(count).sum::<u64>();
+    println!(
+        "{} requests, {} tokens in ({} cached), {} out; refused {}; {:?}",
+        facts.len(),
+        sum(|facts| facts.usage.input),
+        sum(|facts| facts.usage.cached),
+        sum(|facts| facts.usage.output),
+        went.refused.len(),
+        went.outcome,
+    );
+    println!("decisions {:#?}\nresults {:#?}\nrefused {:#?}", went.decisions, went.results, went.refused);
+    println!("state {:?}", story.state());
+    (story, went)
+}
+
+/// Returns the facts of every answer, and shows what each used; also of those that were refused.
+fn every_answer(story: &Story) -> Vec<ModelFacts> {
+    let mut answers = Vec::new();
+    for event in story.log() {
+        let (facts, duration, fits) = match &event.body {
+            Body::LoopModelResult { facts, duration, .. } => (facts.clone(), *duration, true),
+            Body::LoopAnswerRefused { facts, duration, .. } => ((**facts).clone(), *duration, false),
+            _ => continue,
+        };
+        println!(
+            "{}: {} tokens in, {} of them cached, {} out, {:.2} s{}",
+            event.path,
+            facts.usage.input,
+            facts.usage.cached,
+            facts.usage.output,
+            Duration::from_micros(duration).as_secs_f64(),
+            if fits { "" } else { ", refused" },
+        );
+        answers.push(facts);
+    }
+    answers
+}
+
+/// Whatever the model makes of the goal, the loop ends in one of the ways that it may.
+fn ends_as_it_may(story: &Story, went: &Went) {
+    match went.outcome.as_ref().unwrap() {
+        LoopOutcome::Exited { tool } => assert_eq!(tool.as_str(), "finish"),
+        LoopOutcome::MaxIterations => {}
+        LoopOutcome::Failed { code, .. } => {
+            assert_eq!(*code, EndReason::Decision);
+            assert_eq!(went.refused.len(), 4, "it was asked once, and three times again");
+            assert!(matches!(story.settled(), Settled::Failed(_)));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_grammar_lets_the_model_decide_on_nothing_but_actions() {
+    let (story, went) = decide(DecisionForm::Grammar).await;
+
+    ends_as_it_may(&story, &went);
+    assert!(!went.decisions.is_empty());
+    // An answer that was cut off at its length is the one way not to fit a grammar.
+    assert!(went.refused.iter().all(|message| message.contains("cut off")), "{:?}", went.refused);
+    assert!(went.results.iter().all(|result| !result.starts_with("error")), "{:?}", went.results);
+}
+
+#[tokio::test]
+async fn a_schema_gives_one_object_and_an_input_that_may_belong_to_another_action() {
+    let (story, went) = decide(DecisionForm::Schema).await;
+
+    ends_as_it_may(&story, &went);
+    let open = |message: &String| message.contains("cut off") || message.contains("does not fit");
+    assert!(went.refused.iter().all(open), "{:?}", went.refused);
+}
+
+#[tokio::test]
+async fn in_words_alone_the_model_is_told_what_is_wrong_until_it_fits_or_fails() {
+    let (story, went) = decide(DecisionForm::Plain).await;
+
+    ends_as_it_may(&story, &went);
 }
