@@ -215,7 +215,7 @@ fn scribe(form: DecisionForm) -> Brain<(), Vec<String>> {
 }
 
 async fn decide(form: DecisionForm) -> (Story, Went) {
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     let (story, _) = play(&scribe(form)).await;
     let went = Went::of(&story);
     println!("--- {form:?}: {:.1} s", began.elapsed().as_secs_f64());

@@ -136,6 +136,8 @@ fn kind_of_code(code: &str) -> Option<ModelErrorKind> {
         | "unavailable_error"
         | "slow_down" => ModelErrorKind::Server,
         "invalid_prompt" => ModelErrorKind::BadRequest,
+        // Groq says with these, and a 400, that its own model wrote no call or no JSON that fits.
+        "tool_use_failed" | "json_validate_failed" => ModelErrorKind::Malformed,
         _ => return None,
     })
 }
@@ -196,6 +198,17 @@ mod tests {
                 serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": sentence}});
             assert_eq!(kind_of(400, &body.to_string()), ModelErrorKind::QuotaExhausted, "{sentence}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_the_server_itself_cannot_use_is_not_a_refused_request() {
+        let failed = r#"{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=look>"}}"#;
+
+        assert_eq!(kind_of(400, failed), ModelErrorKind::Malformed);
+        assert_eq!(
+            kind_of(400, r#"{"error":{"message":"no","type":"invalid_request_error"}}"#),
+            ModelErrorKind::BadRequest
+        );
     }
 
     #[test]
