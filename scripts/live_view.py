@@ -4,7 +4,7 @@
     cargo build -p positronic-examples
     scripts/live_view.py docs/live-view.svg target/debug/positronic-examples run support
 
-Needs tmux. The terminal has 96 columns; what has scrolled up is drawn, too.
+Needs tmux. The terminal has 96 columns; what has scrolled up is drawn, too. The run is kept nowhere.
 """
 
 import os
@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from html import escape
 
@@ -20,11 +21,12 @@ CELL, LINE, MARGIN = 8.4, 19, 16
 COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#79c0ff"}
 
 
-def capture(command):
+def capture(command, store):
     session = f"live-view-{os.getpid()}"
     tmux = ["tmux", "-L", session, "-u"]
     shell = f"{shlex.join(command)} 2>&1 >/dev/null; echo done >&2; sleep 60"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
+    environment["POSITRONIC_STORE"] = store
     subprocess.run([*tmux, "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), shell], env=environment, check=True)
     try:
         for _ in range(100):
@@ -72,5 +74,7 @@ def draw(lines):
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as folder:
+        picture = "\n".join(draw(capture(sys.argv[2:], os.path.join(folder, "runs.db"))))
     with open(sys.argv[1], "w", encoding="utf-8") as file:
-        file.write("\n".join(draw(capture(sys.argv[2:]))) + "\n")
+        file.write(picture + "\n")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::model::Model;
+use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::wrap::{Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;

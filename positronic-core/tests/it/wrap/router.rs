@@ -1,6 +1,6 @@
 //! A rule chooses who answers, and the log says which.
 
-use positronic_core::model::Model;
+use positronic_core::model::Model as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::model::wrap::{Fallback, Router, estimate_tokens};
 use positronic_core::prelude::*;
