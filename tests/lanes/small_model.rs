@@ -16,10 +16,11 @@ mod address;
 use std::time::Duration;
 
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
+use positronic_core::model::wrap::{Concurrency, DevCache, Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Body, DecisionForm, DeltaKind, EndReason, Finish, LoopOutcome, ModelFacts, OutputKind, Part, Prompt, Settings,
-    ToolResult,
+    Body, DecisionForm, DeltaKind, EndReason, Finish, Hop, LoopOutcome, ModelErrorKind, ModelFacts, OutputKind, Part,
+    Prompt, Settings, ToolResult,
 };
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::sink::Recorder;
@@ -34,7 +35,8 @@ async fn play<B: positronic_core::dsl::Runnable<Options = ()>>(brain: B) -> (Sto
     let model = OpenAiChat::new(config.build()).unwrap();
     let runner = Runner::builder().model(model).ids(CountedIds::default()).build().sink(recorder.clone());
     let run = Test::with(runner).start(brain, ()).await;
-    let story = tokio::time::timeout(Duration::from_secs(120), Story::of(&run)).await.unwrap();
+    // On a machine that works on something else as well, it writes one word a second.
+    let story = tokio::time::timeout(Duration::from_mins(10), Story::of(&run)).await.unwrap();
     (story, recorder)
 }
 
@@ -297,4 +299,43 @@ async fn in_words_alone_the_model_is_told_what_is_wrong_until_it_fits_or_fails()
     let (story, went) = decide(DecisionForm::Plain).await;
 
     ends_as_it_may(&story, &went);
+}
+
+/// A server that nobody has started, and behind it the small model.
+fn with_a_dead_server_before_it(folder: &std::path::Path) -> DevCache<Fallback> {
+    let config = |url: String, provider: &str| {
+        OpenAiConfig::builder().base_url(format!("{url}/v1")).model("smollm2").provider(provider).build()
+    };
+    let server = address::address("POSITRONIC_SMALL_MODEL", ".ci/small-model");
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let dead = OpenAiChat::new(config(format!("http://127.0.0.1:{port}"), "dead")).unwrap();
+    let alive = OpenAiChat::new(config(server, "llama-server")).unwrap();
+    let alive = Concurrency::new(RateLimit::new(alive, RateLimits::builder().requests(10).tokens(5000).build()), 1);
+    DevCache::new(Fallback::new(dead).then(alive), folder).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_stepped_in_for_and_the_same_is_not_asked_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let brain = || {
+        brain("Asker").r#loop("Ask", |cx| {
+            cx.system("You are a helpful assistant.")
+                .input("Name a colour.")
+                .settings(Settings::builder().temperature(0.0).max_output_tokens(20).build())
+        })
+    };
+    let mut stories = Vec::new();
+    for _ in 0..2 {
+        let runner = Runner::builder().model(with_a_dead_server_before_it(folder.path())).ids(CountedIds::default());
+        stories.push(Test::with(runner.build()).run(brain(), ()).await);
+    }
+
+    let [first, second] = [0, 1].map(|run| every_answer(&stories[run]).remove(0));
+    println!("{:?}\n{:?}", first.via, second.via);
+    let down = |hop: &Hop| matches!(hop, Hop::Failed { kind: ModelErrorKind::Connection, model, .. } if model == "dead/smollm2");
+    assert!(first.via.len() == 1 && down(&first.via[0]), "{:?}", first.via);
+    assert_eq!(first.provider, "llama-server");
+    assert!(matches!(&second.via[..], [Hop::Cached { usage, .. }] if *usage == first.usage), "{:?}", second.via);
+    assert_eq!(stories[0].transcript(), stories[1].transcript());
 }

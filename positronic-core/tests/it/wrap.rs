@@ -23,6 +23,7 @@ pub(crate) struct Speaker {
     name: String,
     script: ScriptedModel,
     form: DecisionForm,
+    babble: Vec<String>,
     asked: Arc<Mutex<Vec<ModelRequest>>>,
 }
 
@@ -32,7 +33,13 @@ impl Speaker {
     }
 
     pub(crate) fn of(name: &str, script: ScriptedModel) -> Self {
-        Self { name: name.to_owned(), script, form: DecisionForm::default(), asked: Arc::default() }
+        let babble = ["I ", "was ", name].map(str::to_owned).into();
+        Self { name: name.to_owned(), script, form: DecisionForm::default(), babble, asked: Arc::default() }
+    }
+
+    /// Streams these before it fails.
+    pub(crate) fn babbling(self, pieces: &[&str]) -> Self {
+        Self { babble: pieces.iter().map(|piece| (*piece).to_owned()).collect(), ..self }
     }
 
     pub(crate) fn deciding(self, form: DecisionForm) -> Self {
@@ -64,9 +71,9 @@ impl Model for Speaker {
                     (response.facts.provider, response.facts.model) = (provider.to_owned(), model.to_owned());
                 }
                 Err(_) => {
-                    for text in ["I ", "was ", &self.name] {
+                    for text in &self.babble {
                         let kind = DeltaKind::Text;
-                        deltas.piece(Piece { part: 0, kind, call: None, tool: None, text: text.to_owned() });
+                        deltas.piece(Piece { part: 0, kind, call: None, tool: None, text: text.clone() });
                     }
                 }
             }
