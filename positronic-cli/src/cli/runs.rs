@@ -8,7 +8,13 @@ use positronic_core::record::Status;
 
 use super::values::{age, most, name, number, over, status};
 
+/// What `runs --help` says.
+const RUNS: &str = "\
+A run whose code has changed since it began is marked by the project's own binary alone, such as `cargo run -- runs`: the \
+`positronic` command does not build the project to look.";
+
 #[derive(Debug, Args)]
+#[command(after_help = RUNS)]
 pub(crate) struct RunsArgs {
     /// Only runs with this status; several can be named
     #[arg(long, value_parser = status(), value_delimiter = ',')]
