@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, BrainStart, Budget, Change, Claim, Event, LoopOutcome, Path, Segment, StageKind};
+use crate::record::{Body, Change, Claim, Event, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
 use super::call::{Call, CallPhase};
 use super::limits::{Allowance, Spending};
 use super::loop_frame::{LoopFrame, LoopPhase};
+use super::shared_budget::budget_of;
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage, owner_of};
 
 /// Says why an event cannot be the next one of its run.
@@ -108,6 +109,7 @@ impl RunState {
                 Ok(())
             }
             Body::BrainStart(start) => {
+                let (budget, before) = budget_of(start);
                 let frame = BrainFrame {
                     path: path.clone(),
                     title: start.title.as_str().into(),
@@ -121,7 +123,8 @@ impl RunState {
                     index: 0,
                     stage: Stage::Ready,
                     usage: crate::record::Usage::default(),
-                    budget: budget_of(start).map(Arc::new),
+                    budget,
+                    before,
                     allowance: Allowance::default(),
                     spent: Spending::default(),
                     rounds: 0,
@@ -352,14 +355,6 @@ pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, even
         brain.changed = event.seq;
     }
     Ok(())
-}
-
-/// What a brain may use: of the run's own brain, what it was started with goes before what its author says.
-fn budget_of(start: &BrainStart) -> Option<Budget> {
-    match (start.start.as_ref().and_then(|start| start.budget.as_ref()), &start.budget) {
-        (Some(given), Some(own)) => Some(given.or(own)),
-        (given, own) => given.or(own.as_ref()).cloned(),
-    }
 }
 
 /// Marks what was in flight as doubtful: its worker is gone.

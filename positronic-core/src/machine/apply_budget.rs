@@ -138,8 +138,12 @@ impl RunState {
                 format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs")
             }
             (_, Bound::Brain(brain, _)) => {
-                let (title, what, limit) = (&brain.title, kind.noun(), kind.amount(limit));
-                format!("the brain `{title}` used up its budget of {what} in the loop `{path}`: {limit}")
+                let (what, limit) = (kind.noun(), kind.amount(limit));
+                let whose = match brain.before(kind) {
+                    Some(_) => bound.name(kind),
+                    None => format!("the brain `{}`", brain.title),
+                };
+                format!("{whose} used up its budget of {what} in the loop `{path}`: {limit}")
             }
             (_, Bound::Loop(_)) => {
                 let what = match kind {

@@ -111,9 +111,18 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// Names it in a sentence.
-    fn name(self) -> String {
+    /// Returns what the prompts before have used, where the limit is one of the conversation.
+    fn shared(self, kind: LimitKind) -> Option<u64> {
         match self {
+            Self::Loop(_) => None,
+            Self::Brain(frame, _) => frame.before(kind),
+        }
+    }
+
+    /// Names whose limit of this kind it is, in a sentence.
+    pub(super) fn name(self, kind: LimitKind) -> String {
+        match self {
+            _ if self.shared(kind).is_some() => "the conversation".to_owned(),
             Self::Loop(frame) => format!("the loop `{}`", frame.path),
             Self::Brain(frame, _) if frame.path.is_root() => format!("the brain `{}`", frame.title),
             Self::Brain(frame, _) => format!("the brain `{}`", frame.path),
@@ -142,7 +151,8 @@ impl<'a> Bound<'a> {
             }
             (Self::Brain(..), LimitKind::Failures) => return None,
         };
-        Some((limit?.saturating_add(self.allowance().more.of(kind)), used))
+        let before = self.shared(kind).unwrap_or(0);
+        Some((limit?.saturating_add(self.allowance().more.of(kind)), used.saturating_add(before)))
     }
 
     fn unpriced(self) -> Option<&'a Arc<str>> {
@@ -258,8 +268,8 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
     let Reached { kind, limit, used, unpriced } = reached;
     let mut drafts = Vec::new();
     let why = match &unpriced {
-        Some(model) => format!("{} has a limit of money, and what `{model}` costs is not known", bound.name()),
-        None => format!("{} reached its limit of {}", bound.name(), kind.noun()),
+        Some(model) => format!("{} has a limit of money, and what `{model}` costs is not known", bound.name(kind)),
+        None => format!("{} reached its limit of {}", bound.name(kind), kind.noun()),
     };
     close::calls(frame, &why, &mut drafts);
     let body = match bound {
@@ -302,7 +312,10 @@ pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
         return Verdict::Held;
     }
     let what = first.kind.noun();
-    Verdict::Refused(format!("the model is not asked any more: {} has used up its budget of {what}", bound.name()))
+    Verdict::Refused(format!(
+        "the model is not asked any more: {} has used up its budget of {what}",
+        bound.name(first.kind)
+    ))
 }
 
 /// Says whether a limit of money binds a loop, apart from its own.

@@ -14,6 +14,7 @@ use crate::record::{
 use super::call::{Call, CallPhase};
 use super::limits::{Allowance, Spending, is_default};
 use super::loop_frame::LoopFrame;
+use super::shared_budget::SpentBefore;
 
 /// Everything a run's log says about now. It is the fold of the log's events and never the only copy of anything.
 ///
@@ -75,6 +76,9 @@ pub struct BrainFrame {
     /// What the brain and all below it may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<Budget>>,
+    /// What the conversation has used before, of what it limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Arc<SpentBefore>>,
     /// What people have said about the budget.
     #[serde(default, skip_serializing_if = "is_default")]
     pub allowance: Allowance,

@@ -218,6 +218,52 @@ impl Budget {
     }
 }
 
+/// A budget over all prompts of a conversation, as it is when one of them begins: with what those before have used.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SharedBudget {
+    /// What all prompts may use together.
+    pub budget: Budget,
+    /// What those before have used.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub used: More,
+    /// What people have granted on top of the budget.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub granted: More,
+    /// The currency in which costs count, once one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// The first model whose answer had no known cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unpriced: Option<String>,
+}
+
+fn is_nothing(more: &More) -> bool {
+    *more == More::default()
+}
+
+impl SharedBudget {
+    /// Returns the limit of one kind with what was granted, in the units of [`More::of`]; `None` where there is none.
+    #[must_use]
+    pub fn limit(&self, kind: LimitKind) -> Option<u64> {
+        let limit = match kind {
+            LimitKind::Rounds => self.budget.max_rounds,
+            LimitKind::Tokens => self.budget.max_tokens,
+            LimitKind::Money => self.budget.max_money.map(Money::nanos),
+            LimitKind::Time => self.budget.max_time,
+            LimitKind::Failures => None,
+        };
+        Some(limit?.saturating_add(self.granted.of(kind)))
+    }
+
+    /// Returns the first kind of which nothing is left.
+    #[must_use]
+    pub fn spent(&self) -> Option<LimitKind> {
+        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Rounds];
+        kinds.into_iter().find(|kind| self.limit(*kind).is_some_and(|limit| self.used.of(*kind) >= limit))
+    }
+}
+
 pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

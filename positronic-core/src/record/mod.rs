@@ -27,7 +27,7 @@ mod trigger;
 mod usage;
 
 pub(crate) use budget::micros;
-pub use budget::{AskMore, Budget, More};
+pub use budget::{AskMore, Budget, More, SharedBudget};
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, canonical, check_depth, hash_json, hash_text, sha256};
 pub use decision::{DecisionForm, Decisions};

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::budget::{Budget, More};
+use super::budget::{Budget, More, SharedBudget};
 use super::ids::{RunId, SignalId};
 use super::path::Path;
 use super::trigger::Fired;
@@ -54,6 +54,10 @@ pub struct Start {
     /// What the run may use, whatever its brain's author says: each limit that is set here takes the place of the author's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// What the prompts of its conversation may use together. Of this and what the run alone may use, the tighter limit
+    /// of each kind counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_budget: Option<SharedBudget>,
     /// The run and the event number it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, super::ids::Seq)>,

@@ -17,9 +17,11 @@ use super::open::ResumeError;
 use super::signals::SignalError;
 use super::{Runner, StartError};
 use crate::dsl::Runnable;
+use crate::machine::{RunState, add_up};
 use crate::plan::{Plan, encode};
 use crate::record::{
-    Actor, Budget, Busy, Fired, Opening, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind, Start,
+    Actor, Budget, Busy, Fired, LimitKind, Opening, PluginStates, Prompt, RunId, RunSummary, SharedBudget, Signal,
+    SignalId, SignalKind, Start,
 };
 use crate::store::StoreError;
 
@@ -46,6 +48,29 @@ pub enum ConversationError {
     Open {
         /// The run.
         run: RunId,
+    },
+    /// The conversation has used up its budget.
+    #[error(
+        "the conversation `{conversation}` has used up its budget of {}: {} of {}; give it a larger one",
+        kind.noun(), kind.amount(*used), kind.amount(*limit)
+    )]
+    Spent {
+        /// The conversation.
+        conversation: String,
+        /// What is used up.
+        kind: LimitKind,
+        /// How much it may use: rounds, tokens, billionths of money, microseconds.
+        limit: u64,
+        /// How much it has used, in the same unit.
+        used: u64,
+    },
+    /// The conversation has a budget of money, and what it has cost cannot be told.
+    #[error("the conversation `{conversation}` has a budget of money: {what}")]
+    Prices {
+        /// The conversation.
+        conversation: String,
+        /// What is wrong.
+        what: String,
     },
     /// The run did not start.
     #[error(transparent)]
@@ -85,12 +110,14 @@ pub struct Conversation {
     user: Option<String>,
     actor: Actor,
     busy: Busy,
+    budget: Option<Budget>,
 }
 
 impl Runner {
     /// Returns the conversation with this id, which need not have begun.
     pub fn conversation(&self, id: impl Into<String>) -> Conversation {
-        Conversation { runner: self.clone(), id: id.into(), user: None, actor: Actor::default(), busy: Busy::default() }
+        let (actor, busy) = (Actor::default(), Busy::default());
+        Conversation { runner: self.clone(), id: id.into(), user: None, actor, busy, budget: None }
     }
 }
 
@@ -113,6 +140,32 @@ impl Conversation {
     #[must_use]
     pub const fn busy(mut self, busy: Busy) -> Self {
         self.busy = busy;
+        self
+    }
+
+    /// Sets what all its prompts may use together, from the next one on: it is recorded with each, and goes on in every
+    /// process until another one is set. What earlier prompts have used counts, whenever it is set; but for active time,
+    /// which is counted where it is limited.
+    ///
+    /// Of this and what a prompt's brain may use, the tighter limit of each kind counts. Once it is used up, the prompt
+    /// ends as by any budget, and the next one does not begin ([`ConversationError::Spent`]); with
+    /// [`Budget::ask_for_more`], it begins and a person is asked. What is granted and not used is there for later
+    /// prompts. Prompts whose runs were pruned do not count.
+    ///
+    /// ```no_run
+    /// # use positronic_core::prelude::*;
+    /// # async fn example(runner: positronic_core::runner::Runner) -> Result<(), Box<dyn std::error::Error>> {
+    /// use positronic_core::record::Budget;
+    ///
+    /// let helper = brain("Helper").r#loop("Chat", |cx| cx.system("You are helpful."));
+    /// let chat = runner.conversation("ann-1").budget(Budget::default().max_tokens(200_000));
+    /// chat.send(&helper, (), "Plan my holidays.").await?.result().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
         self
     }
 
@@ -299,10 +352,12 @@ impl Conversation {
             Because::Fired(fired) => (None, Some(fired)),
             Because::Nothing => (None, None),
         };
-        let plugins = match last {
-            Some(last) => load::state(&*self.runner.store, &last.run).await?.root.map(|root| root.plugins.clone()),
-            None => None,
+        let before = match last {
+            Some(last) => load::state(&*self.runner.store, &last.run).await?,
+            None => RunState::default(),
         };
+        let shared_budget = self.shared_budget(runs, &before).await?;
+        let plugins = before.root.map(|root| root.plugins.clone());
         let start = Start {
             id: Some(SignalId::from(format!("{}-{}", self.id, runs.len()))),
             user: self.user.clone(),
@@ -312,10 +367,56 @@ impl Conversation {
             message,
             fired,
             budget,
+            shared_budget,
             ..Start::default()
         };
         let plugins: PluginStates = plugins.unwrap_or_default();
         Ok(self.runner.start_keeping(Arc::clone(plan), options.clone(), start, plugins).await?)
+    }
+
+    /// Returns the budget of its prompts with what they have used, and refuses to begin one where nothing is left and nobody
+    /// is to be asked.
+    async fn shared_budget(
+        &self,
+        runs: &[RunSummary],
+        last: &RunState,
+    ) -> Result<Option<SharedBudget>, ConversationError> {
+        let known = last.start.shared_budget.clone();
+        let Some(budget) = self.budget.clone().or_else(|| known.as_ref().map(|known| known.budget.clone())) else {
+            return Ok(None);
+        };
+        let mut shared = known.clone().unwrap_or_default();
+        shared.budget = budget;
+        if known.is_none() {
+            // The first prompt with a budget counts all before it.
+            for row in runs.iter().skip(1) {
+                add_up(&mut shared, &load::state(&*self.runner.store, &row.run).await?);
+            }
+        }
+        add_up(&mut shared, last);
+        let conversation = || self.id.clone();
+        if shared.budget.max_money.is_some() {
+            let own = self.runner.prices.as_ref().map(|prices| prices.currency.as_str());
+            let what = match (&shared.unpriced, shared.currency.as_deref(), own) {
+                (Some(model), _, _) => Some(format!("nobody knows what `{model}` has cost in it")),
+                (None, Some(counted), Some(own)) if counted != own => {
+                    Some(format!("it counts in {counted}, and this runner's prices are in {own}"))
+                }
+                _ => None,
+            };
+            if let Some(what) = what {
+                return Err(ConversationError::Prices { conversation: conversation(), what });
+            }
+        }
+        match shared.spent().filter(|_| shared.budget.ask.is_none()) {
+            Some(kind) => Err(ConversationError::Spent {
+                conversation: conversation(),
+                kind,
+                limit: shared.limit(kind).unwrap_or_default(),
+                used: shared.used.of(kind),
+            }),
+            None => Ok(Some(shared)),
+        }
     }
 
     fn signal(&self, kind: SignalKind) -> Signal {

@@ -130,9 +130,12 @@ fn passes(error: &FireError) -> bool {
             ConversationError::Start(
                 StartError::Options { .. } | StartError::Started { .. } | StartError::Action(_),
             )
-            | ConversationError::NotYours { .. } => false,
+            | ConversationError::NotYours { .. }
+            | ConversationError::Prices { .. } => false,
             ConversationError::Start(StartError::Store(_))
             | ConversationError::Busy { .. }
+            // Its budget may be raised.
+            | ConversationError::Spent { .. }
             | ConversationError::Open { .. }
             | ConversationError::Resume(_)
             | ConversationError::Signal(_)

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::machine::RunState;
 use crate::plan::{Plan, UnknownAction};
-use crate::record::{RunId, Start};
+use crate::record::{Budget, RunId, Start};
 use crate::store::StoreError;
 
 /// Says why a run did not start.
@@ -85,6 +85,11 @@ fn listed(differs: &[Difference]) -> String {
     differs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// The budget that prompts share; what those before have used follows from the place in the conversation.
+fn shared(start: &Start) -> Option<&Budget> {
+    start.shared_budget.as_ref().map(|shared| &shared.budget)
+}
+
 /// Compares a run with a start of its id, in the order in which people are told; nothing where the start is the one that has
 /// begun it.
 pub(super) fn differences(begun: &RunState, plan: &Plan, options: &Value, given: &Start) -> Vec<Difference> {
@@ -98,7 +103,7 @@ pub(super) fn differences(begun: &RunState, plan: &Plan, options: &Value, given:
         (Difference::Conversation, (&start.conversation, &start.after) == (&given.conversation, &given.after)),
         (Difference::Message, start.message == given.message),
         (Difference::Trigger, start.fired == given.fired),
-        (Difference::Budget, start.budget == given.budget),
+        (Difference::Budget, start.budget == given.budget && shared(start) == shared(given)),
         (Difference::Overrides, start.overrides == given.overrides),
     ];
     same.into_iter().filter(|(_, same)| !same).map(|(differs, _)| differs).collect()

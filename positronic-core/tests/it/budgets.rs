@@ -1,6 +1,7 @@
 //! Limits whose end is a person's decision, and budgets of whole brains: rounds, tokens, money and time, at any depth.
 
 mod around;
+mod conversation;
 mod decisions;
 mod money;
 mod questions;

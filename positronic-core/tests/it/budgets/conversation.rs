@@ -1,0 +1,187 @@
+//! Budgets over the prompts of a conversation.
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Budget, LimitKind, Message, Money, More, Path, PriceTable, Seq, Start};
+use positronic_core::runner::{Conversation, ConversationError, Run, Runner, Settled};
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::{CountedIds, TestClock};
+use serde_json::{Value, json};
+
+use super::{asked, tokens};
+use crate::support::{done, waits};
+
+/// What the model looks twice for.
+const LOOK: &str = "Look twice.";
+
+/// A model each of whose answers uses ten tokens and costs ten millionths.
+fn model() -> ScriptedModel {
+    ScriptedModel::from_fn(|request| {
+        let messages = request.messages.messages();
+        let said = messages.iter().rev().find_map(|message| match message {
+            Message::User { text } => Some(text.as_str()),
+            Message::Assistant { .. } | Message::Tool { .. } => None,
+        });
+        let looks = if said == Some(LOOK) { 2 } else { 0 };
+        let round: u32 = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();
+        let reply = if round < looks { Reply::call("look", json!({})) } else { done() };
+        reply.usage(tokens(10))
+    })
+}
+
+fn helper() -> Brain<(), ()> {
+    brain("Helper").r#loop("Chat", |cx| {
+        cx.system("Help.").tool("look", |t| t.read_only().execute(async |_: NoArgs, _| Ok("seen")))
+    })
+}
+
+fn table(currency: &str, prices: &Value) -> PriceTable {
+    serde_json::from_value(json!({"as_of": "2026-01-01", "currency": currency, "prices": prices})).unwrap()
+}
+
+fn process(store: &MemoryStore, prices: Option<PriceTable>) -> Runner {
+    let runner = Runner::builder().model(model()).store(store.clone()).clock(TestClock::default());
+    runner.ids(CountedIds::default()).lockstep(true).prices(prices).build().brain(helper())
+}
+
+async fn says(chat: &Conversation, text: &str) -> Run<()> {
+    chat.send(&helper(), (), text).await.unwrap()
+}
+
+async fn refused(chat: &Conversation) -> ConversationError {
+    chat.send(&helper(), (), "more").await.map(|_| ()).unwrap_err()
+}
+
+fn budget() -> Budget {
+    Budget::default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_use_one_budget_and_none_begins_once_it_is_used_up() {
+    let store = MemoryStore::new();
+    let chat = process(&store, None).conversation("c").budget(budget().max_tokens(25));
+    says(&chat, "one").await.result().await.unwrap();
+    says(&chat, "two").await.result().await.unwrap();
+
+    // It may ask once more, and is then beyond the budget.
+    let Settled::Failed(failure) = says(&chat, LOOK).await.settled().await else { panic!() };
+
+    assert_eq!(failure.message, "the conversation used up its budget of tokens in the loop `Chat`: 25 tokens");
+    let refused = refused(&chat).await;
+    assert!(matches!(refused, ConversationError::Spent { kind: LimitKind::Tokens, limit: 25, used: 30, .. }));
+    assert_eq!(
+        refused.to_string(),
+        "the conversation `c` has used up its budget of tokens: 30 tokens of 25 tokens; give it a larger one"
+    );
+    assert_eq!(chat.runs().await.unwrap().len(), 3, "nothing has begun");
+    let more = chat.clone().budget(budget().max_tokens(45));
+    says(&more, "three").await.result().await.unwrap();
+    assert_eq!(says(&more, "four").await.state().start.shared_budget.as_ref().unwrap().used, spent(4));
+}
+
+/// What so many rounds have used, without prices.
+fn spent(rounds: u64) -> More {
+    More { rounds, tokens: 10 * rounds, ..More::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_goes_on_in_every_process_and_counts_what_was_before_it() {
+    let store = MemoryStore::new();
+    let before = process(&store, None).conversation("c");
+    says(&before, "one").await.result().await.unwrap();
+    says(&before, "two").await.result().await.unwrap();
+    says(&before.clone().budget(budget().max_rounds(4)), "three").await.result().await.unwrap();
+
+    // Another process knows nothing of it but what the log says.
+    let other = process(&store, None).conversation("c");
+    let run = says(&other, "four").await;
+    run.result().await.unwrap();
+
+    let refused = refused(&other).await;
+    assert!(
+        matches!(refused, ConversationError::Spent { kind: LimitKind::Rounds, limit: 4, used: 4, .. }),
+        "{refused}"
+    );
+    let log = store_log(&store, &run).await;
+    let replayed = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
+    assert_eq!(serde_json::to_value(&replayed).unwrap(), serde_json::to_value(run.state()).unwrap());
+    let started = log[0].body.to_value()["start"]["shared_budget"].clone();
+    let used = json!({"rounds": 3, "tokens": 30});
+    assert_eq!(started, json!({"budget": {"max_rounds": 4}, "used": used, "unpriced": "scripted/scripted"}));
+    let elsewhere = process(&store, None).conversation("d");
+    says(&elsewhere, "one").await.result().await.unwrap();
+}
+
+async fn store_log<R>(store: &MemoryStore, run: &Run<R>) -> Vec<std::sync::Arc<positronic_core::record::Event>> {
+    use positronic_core::store::EventStore as _;
+    store.read(run.id(), Seq(0), usize::MAX).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_is_asked_for_more_and_what_is_left_of_it_is_there_for_later_prompts() {
+    let store = MemoryStore::new();
+    let runner = process(&store, None);
+    let chat = runner.conversation("c").budget(budget().max_tokens(10).ask_for_more());
+    says(&chat, "one").await.result().await.unwrap();
+
+    let run = says(&chat, "two").await;
+    assert_eq!(waits(&run).await, [""]);
+    assert_eq!(asked(&run.pending()), (String::new(), LimitKind::Tokens, 10, 10), "of the whole conversation");
+    run.grant(&Path::root(), More::tokens(20), "ann").await.unwrap();
+    run.result().await.unwrap();
+
+    let next = says(&chat, "three").await;
+    next.result().await.unwrap();
+    assert_eq!(next.state().start.shared_budget.as_ref().unwrap().granted, More::tokens(20));
+    let last = says(&chat, "four").await;
+    assert_eq!(waits(&last).await, [""]);
+    assert_eq!(asked(&last.pending()), (String::new(), LimitKind::Tokens, 30, 30));
+    last.reject(&Path::root(), "enough", "ann").await.unwrap();
+    assert!(matches!(last.settled().await, Settled::Failed(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tighter_of_a_prompts_own_limit_and_the_conversations_counts() {
+    let store = MemoryStore::new();
+    let runner = process(&store, None);
+    let careful = || helper().budget(|budget| budget.max_tokens(15).max_rounds(9));
+    let chat = runner.conversation("c").budget(budget().max_tokens(35));
+    let failed = async |chat: &Conversation| {
+        let run = chat.send(&careful(), (), LOOK).await.unwrap();
+        let Settled::Failed(failure) = run.settled().await else { panic!() };
+        failure.message
+    };
+
+    assert_eq!(failed(&chat).await, "the brain `Helper` used up its budget of tokens in the loop `Chat`: 15 tokens");
+    let wide = chat.clone().budget(budget().max_tokens(30));
+    assert_eq!(failed(&wide).await, "the conversation used up its budget of tokens in the loop `Chat`: 30 tokens");
+    let own = Start { budget: Some(budget().max_tokens(1)), ..Start::default() };
+    runner.start_with(careful(), (), own).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
+    let (store, free) = (MemoryStore::new(), MemoryStore::new());
+    let prices = json!({"scripted/*": {"input": 1, "output": 1}});
+    let money = || budget().max_money(Money::of_nanos(25_000));
+    let euros = process(&store, Some(table("EUR", &prices))).conversation("c").budget(money());
+    for text in ["one", "two", "three"] {
+        says(&euros, text).await.result().await.unwrap();
+    }
+    let refused_euros = refused(&euros).await;
+    assert!(
+        matches!(refused_euros, ConversationError::Spent { kind: LimitKind::Money, used: 30_000, .. }),
+        "{refused_euros}"
+    );
+    let dollars = process(&store, Some(table("USD", &prices))).conversation("c");
+    assert_eq!(
+        refused(&dollars).await.to_string(),
+        "the conversation `c` has a budget of money: it counts in EUR, and this runner's prices are in USD"
+    );
+    let unknown = process(&free, None).conversation("c");
+    says(&unknown, "one").await.result().await.unwrap();
+    assert_eq!(
+        refused(&unknown.budget(money())).await.to_string(),
+        "the conversation `c` has a budget of money: nobody knows what `scripted/scripted` has cost in it"
+    );
+}
