@@ -15,6 +15,7 @@ use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, ServiceError}
 use rmcp::{ClientHandler, RoleClient};
 
 use super::error::McpError;
+use super::names::plain;
 use super::options::McpOptions;
 use super::plugin::McpSeen;
 use super::transport::{Connected, McpTransport};
@@ -28,7 +29,7 @@ const MOST_PAGES: usize = 100;
 /// How long a server that has let a call run out of time may take to show that it is there.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-/// How much of a server's progress message is shown.
+/// How much of what a server says about itself and its progress is shown.
 const SHOWN: usize = 200;
 
 /// Is told how far a call is.
@@ -73,7 +74,7 @@ fn progress(said: &ProgressNotificationParam) -> String {
         None => said.progress.to_string(),
     };
     match &said.message {
-        Some(message) => message.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect(),
+        Some(message) => plain(message, SHOWN),
         None => share,
     }
 }
@@ -120,8 +121,8 @@ impl Connection {
         let info = self.connected.service.peer_info();
         let program = info.as_ref().and_then(|info| info.server_info.as_ref());
         McpSeen {
-            program: program.map(|program| short(&program.name)).unwrap_or_default(),
-            version: program.map(|program| short(&program.version)).unwrap_or_default(),
+            program: program.map(|program| plain(&program.name, SHOWN)).unwrap_or_default(),
+            version: program.map(|program| plain(&program.version, SHOWN)).unwrap_or_default(),
             protocol: info.map(|info| info.protocol_version.to_string()).unwrap_or_default(),
         }
     }
@@ -325,8 +326,4 @@ impl Drop for Open {
             _ = tokio::time::timeout(SIGN_OF_LIFE, told).await;
         });
     }
-}
-
-fn short(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect()
 }

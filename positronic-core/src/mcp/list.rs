@@ -7,7 +7,7 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::error::McpError;
-use super::names::{renamed, tool_name};
+use super::names::{NAME, plain, renamed, tool_name};
 use super::options::McpOptions;
 use super::plugin::McpSeen;
 use super::policy::Policy;
@@ -53,7 +53,7 @@ pub(super) fn checked(
     for tool in tools.into_iter().filter(|tool| is_used(&tool.name, options)) {
         let tool = read(server, tool, options)?;
         if let Some(one) = taken.insert(tool.name.clone(), tool.tool.clone()) {
-            let (other, name) = (tool.tool, tool.name);
+            let (one, other, name) = (plain(&one, NAME), plain(&tool.tool, NAME), tool.name);
             return Err(McpError::SameName { server: server.to_owned(), one, other, name });
         }
         listed.push(Arc::new(tool));
@@ -79,7 +79,7 @@ fn names_exist(server: &str, tools: &[Tool], options: &McpOptions) -> Result<(),
     ];
     for (option, names) in lists {
         if let Some(missing) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
-            let known: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+            let known: Vec<_> = tools.iter().map(|tool| format!("`{}`", plain(&tool.name, NAME))).collect();
             let known = if known.is_empty() { "no tools".to_owned() } else { known.join(", ") };
             return Err(McpError::NoSuchTool { server: server.to_owned(), option, tool: missing.clone(), known });
         }
@@ -98,10 +98,11 @@ fn read(server: &str, tool: Tool, options: &McpOptions) -> Result<Listed, McpErr
         schema.compile()?;
         Ok(Arc::new(schema))
     });
-    let schema = schema.map_err(|what| McpError::Schema { server: server.to_owned(), tool: own.clone(), what })?;
+    let schema =
+        schema.map_err(|what| McpError::Schema { server: server.to_owned(), tool: plain(&own, NAME), what })?;
     let annotations = tool.annotations.as_ref();
     let policy = Policy::of(server, &own, options, annotations);
-    let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone()));
+    let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone())).map(|title| plain(&title, NAME));
     let description = tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default();
     let description = description.chars().take(DESCRIPTION).collect();
     Ok(Listed { tool: own, name, title, description, schema, policy })

@@ -12,6 +12,9 @@ const LONGEST: usize = 64;
 /// How much of a hash tells names apart that were mended.
 const HASH: usize = 8;
 
+/// How much of a server's own name for a tool is shown; the protocol allows 128.
+pub(super) const NAME: usize = 128;
+
 /// Checks the author's name for a server.
 pub(super) fn server_name(name: &str) -> Result<(), McpError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -35,6 +38,17 @@ pub(super) fn tool_name(server: &str, tool: &str) -> String {
     let mended: String = mended.take(room.saturating_sub(HASH + 1)).collect();
     let hash: String = hash_text(tool).as_str().chars().take(HASH).collect();
     format!("{server}{BETWEEN}{mended}-{hash}")
+}
+
+/// Returns a text of a server's as it is shown to people: without what moves a cursor or turns text around, and not too long.
+pub(super) fn plain(text: &str, most: usize) -> String {
+    let turns =
+        |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut plain: String = text.chars().filter(|letter| !letter.is_control() && !turns(*letter)).take(most).collect();
+    if text.chars().nth(most).is_some() {
+        plain.push('…');
+    }
+    plain
 }
 
 /// Checks the author's other name for a tool.
@@ -74,6 +88,12 @@ mod tests {
         for name in ["a", "a_b", "a-b", "A1", &"x".repeat(24)] {
             assert!(server_name(name).is_ok(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_servers_text_moves_no_cursor_and_turns_nothing_around() {
+        assert_eq!(plain("\u{1b}[2Jde\u{202e}lete\nall", 99), "[2Jdeleteall");
+        assert_eq!(plain("ääääää", 3), "äää…");
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::McpError;
+use super::names::{NAME, plain};
 use super::server::McpServer;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::error::Result;
@@ -92,7 +93,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
                 let name = tool.decl().id.to_string();
                 cx.brain_tools([&tool]).map_err(|_| McpError::Taken {
                     server: server.name().to_owned(),
-                    tool: own.to_owned(),
+                    tool: plain(own, NAME),
                     name,
                 })?;
             }

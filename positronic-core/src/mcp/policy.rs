@@ -2,6 +2,7 @@
 
 use rmcp::model::ToolAnnotations;
 
+use super::names::{NAME, plain};
 use super::options::McpOptions;
 
 /// What is known about a tool.
@@ -27,6 +28,7 @@ impl Policy {
         // What says nothing of itself may destroy something, as the protocol has it.
         let destructive = !(read_only || (trusts && claims_to_add));
         let asks = (options.ask && !read_only && !names(&options.unattended)).then(|| {
+            let tool = plain(tool, NAME);
             let whose = format!("`{tool}` of the MCP server `{server}`");
             match (claims_to_read, trusts) {
                 (true, _) => format!(

@@ -93,3 +93,15 @@ async fn the_author_says_by_name_what_runs_unattended() {
     let story = play.story(&run).await;
     assert_eq!(results(&story, "Work")[2], success("burn"));
 }
+
+#[tokio::test]
+async fn a_question_shows_nothing_that_a_terminal_obeys() {
+    let fake = Fake::new([tool("read\u{1b}[2K\u{202e}etirw")], |_, _| text("ok"));
+    let server = fake.server(McpOptions::default());
+    let name = server.tools::<(), Value, ()>().await.unwrap()[0].decl().id.to_string();
+    let play = Play::new([Reply::call(&name, json!({}))]);
+    let run = play.start(desk(&[&server]), ()).await;
+
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    assert_eq!(reasons(&run), ["`read[2Ketirw` of the MCP server `desk` may change or destroy something"]);
+}

@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 
+use crate::mcp::names::plain;
 use crate::mcp::options::McpOptions;
 
 /// How often a request may be sent on. A server moves its own address at most, such as one without a slash at its end.
@@ -167,13 +168,7 @@ fn denied(host: &str, status: u16) -> String {
     )
 }
 
+/// Shortens a text; what came without a body ends in a colon, which is dropped.
 fn short(text: &str) -> String {
-    let mut short: String =
-        text.chars().take(SHOWN).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    // What came without a body ends so.
-    short.truncate(short.trim_end_matches([':', ' ']).len());
-    if text.chars().nth(SHOWN).is_some() {
-        short.push('…');
-    }
-    short
+    plain(text, SHOWN).trim_end_matches([':', ' ']).to_owned()
 }
