@@ -1,7 +1,8 @@
 //! Calls that a server answers: what the model reads, and what people see.
 
-use positronic_core::mcp::McpOptions;
+use positronic_core::mcp::{Mcp, McpOptions};
 use positronic_core::model::scripted::Reply;
+use positronic_core::prelude::*;
 use positronic_core::record::ToolResult;
 use positronic_core::runner::Runner;
 use positronic_core::sink::Recorder;
@@ -164,4 +165,38 @@ async fn the_log_says_which_program_has_answered() {
     let play = Play::new([Reply::text("Nothing to do.")]);
     play.run(&desk(&[&fake.server(options)]), ()).await;
     assert!(play.model_read("Knock first."));
+}
+
+#[tokio::test]
+async fn a_loop_of_decisions_chooses_a_servers_tool_by_its_name() {
+    let fake = Fake::new([tool("echo")], |_, arguments| text(arguments["text"].as_str().unwrap()));
+    let mcp = Mcp::of([&fake.server(trusting())]);
+    let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| {
+        cx.system("Work.")
+            .plugin(mcp.clone())
+            .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
+            .decisions()
+    });
+    let play = Play::new([
+        Reply::decision("Text first.", "desk__echo", json!({"text": 7})),
+        Reply::decision("Text first.", "desk__echo", json!({"text": "tea"})),
+        Reply::decision("That is all.", "finish", json!({})),
+    ]);
+
+    let story = play.run(desk, ()).await;
+
+    assert_eq!(results(&story, "Work"), [success("tea"), success("done")]);
+    assert_eq!(fake.seen("tools/call").len(), 1, "the input that does not fit the server's schema is asked for again");
+}
+
+#[tokio::test]
+async fn the_tools_of_a_server_can_be_had_as_values() {
+    let fake = Fake::new([tool("echo")], |_, _| text("ok"));
+    let tools = fake.server(trusting()).tools().await.unwrap();
+    let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").tools(tools.clone()));
+    let play = Play::new([Reply::call("desk__echo", json!({})), done()]);
+
+    let story = play.run(desk, ()).await;
+
+    assert_eq!(results(&story, "Work"), [success("ok")]);
 }
