@@ -15,8 +15,8 @@ const TRIES: u32 = 50;
 const STATEMENTS: usize = 128;
 /// How large the file that holds the last commits may stay after a burst.
 const JOURNAL_BYTES: i64 = 16 << 20;
-/// After how many pages in it SQLite copies them by itself, within a commit. Mostly the thread that writes was faster.
-const JOURNAL_PAGES: i64 = 8000;
+/// After how many pages in it SQLite copies them by itself, within a commit. Mostly the thread that copies was faster.
+const JOURNAL_PAGES: i64 = 16_000;
 
 /// Opens the file to write, makes it or brings it to the newest format.
 pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connection, Trouble> {
@@ -34,21 +34,32 @@ pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connect
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
     write_ahead(&db, place)?;
-    db.pragma_update(
-        None,
-        "synchronous",
-        match options.durability {
-            Durability::ProcessCrash => "NORMAL",
-            Durability::PowerLoss => "FULL",
-        },
-    )?;
-    // Only where the system has a sync that stops short of the disk does this change anything.
-    db.pragma_update(None, "fullfsync", options.durability == Durability::PowerLoss)?;
-    db.pragma_update(None, "checkpoint_fullfsync", true)?;
+    sync(&db, options)?;
     db.pragma_update(None, "journal_size_limit", JOURNAL_BYTES)?;
     db.pragma_update(None, "wal_autocheckpoint", JOURNAL_PAGES)?;
     schema::migrate(&mut db, place)?;
     Ok(db)
+}
+
+/// Opens the file, which another connection has made ready, to copy its log of commits into it.
+pub(super) fn to_copy(options: &SqliteOptions, place: &Place) -> Result<Connection, Trouble> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(&place.path, flags)?;
+    prepare(&db, place)?;
+    sync(&db, options)?;
+    Ok(db)
+}
+
+/// Says when the system is told to bring to the disk what was written.
+fn sync(db: &Connection, options: &SqliteOptions) -> Result<(), Trouble> {
+    let synchronous = match options.durability {
+        Durability::ProcessCrash => "NORMAL",
+        Durability::PowerLoss => "FULL",
+    };
+    db.pragma_update(None, "synchronous", synchronous)?;
+    // Only where the system has a sync that stops short of the disk does this change anything.
+    db.pragma_update(None, "fullfsync", options.durability == Durability::PowerLoss)?;
+    Ok(db.pragma_update(None, "checkpoint_fullfsync", true)?)
 }
 
 /// Opens the file to read.

@@ -1,5 +1,6 @@
 //! What went wrong with the file, in sentences that say what to do.
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -144,6 +145,20 @@ impl Place {
             ),
         }
     }
+}
+
+/// Runs the store's own work, and turns a panic into an error: whoever asked for it is told, and the thread and the
+/// transaction are there for the others.
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Trouble> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text =
+            text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("for an unknown reason");
+        let message = format!(
+            "the store panicked: {text}; nothing was written. This is a mistake of the store, please report it"
+        );
+        Err(StoreError::Failed { message }.into())
+    })
 }
 
 /// Says that a file beside the store's cannot be used.

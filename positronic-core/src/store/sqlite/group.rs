@@ -12,7 +12,8 @@ use futures::channel::oneshot;
 use rusqlite::Connection;
 
 use super::append::Row;
-use super::failure::{Place, Trouble, ended};
+use super::copier::Copies;
+use super::failure::{Place, Trouble, caught, ended};
 use super::gone::Opened;
 use super::rows::seq;
 use crate::record::{RunId, Seq};
@@ -20,7 +21,7 @@ use crate::store::StoreError;
 use crate::store::watchers::Watchers;
 
 /// After how many jobs the log of commits is copied into the file: some 4,000 pages where events are small. SQLite does
-/// it by itself where they are large.
+/// it by itself, within a commit, where they are very large.
 const COPY_EVERY: usize = 1024;
 
 /// How many rows about runs are known at most.
@@ -123,8 +124,9 @@ pub(super) struct Committer {
     seen: i64,
     /// Tells whether another connection has written since.
     version: i64,
-    /// How many jobs were written since the log of commits was copied into the file.
+    /// How many jobs were written since a copy of the log of commits into the file was asked for, and the way to ask.
     uncopied: usize,
+    copies: Option<Copies>,
     /// The run that was written to last.
     last: Option<RunId>,
     rows: Rows,
@@ -157,12 +159,28 @@ impl Answers {
 
 impl Committer {
     /// Makes a committer of the connection that writes.
-    pub(super) fn new(db: Connection, place: Place, watchers: Arc<Mutex<Watchers>>) -> Result<Self, Trouble> {
+    pub(super) fn new(
+        db: Connection,
+        place: Place,
+        watchers: Arc<Mutex<Watchers>>,
+        copies: Copies,
+    ) -> Result<Self, Trouble> {
         // In this order: what is written in between is then found later.
         let version = data_version(&db)?;
         let seen = last_change(&db)?;
         let opened = Opened::at(&place.path);
-        Ok(Self { db, place, watchers, seen, version, uncopied: 0, last: None, rows: Rows::new(), opened })
+        Ok(Self {
+            db,
+            place,
+            watchers,
+            seen,
+            version,
+            uncopied: 0,
+            copies: Some(copies),
+            last: None,
+            rows: Rows::new(),
+            opened,
+        })
     }
 
     /// Commits a group.
@@ -178,10 +196,10 @@ impl Committer {
     }
 
     /// Commits a job of a run that is alone, or gives it back: where another run was written to last, or where it would
-    /// have to wait, for another process or since the log of commits is due to be copied.
+    /// have to wait for another process.
     pub(super) fn commit_alone(&mut self, run: &RunId, job: Box<dyn Job>) -> Result<Answers, Box<dyn Job>> {
         let is_alone = self.last.as_ref() == Some(run);
-        if !is_alone || self.is_copy_due() || self.db.busy_timeout(Duration::ZERO).is_err() {
+        if !is_alone || self.db.busy_timeout(Duration::ZERO).is_err() {
             return Err(job);
         }
         let mut group = [job];
@@ -195,9 +213,18 @@ impl Committer {
         }
     }
 
-    /// Says whether the log of commits is due to be copied into the file.
-    pub(super) const fn is_copy_due(&self) -> bool {
-        self.uncopied >= COPY_EVERY
+    /// Asks for no copy any more, so that the thread that makes them ends.
+    pub(super) fn ends_copies(&mut self) {
+        self.copies = None;
+    }
+
+    fn ask_for_copy(&mut self) {
+        if self.uncopied >= COPY_EVERY {
+            self.uncopied = 0;
+            if let Some(copies) = &self.copies {
+                copies.ask();
+            }
+        }
     }
 
     /// Copies the log of commits into the file, as far as nobody reads it.
@@ -212,7 +239,8 @@ impl Committer {
     fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), StoreError>>, Trouble> {
         self.opened.check(&self.place, group.len())?;
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let done = self.fill(group).and_then(|done| {
+        let done = caught(|| {
+            let done = self.fill(group)?;
             self.db.prepare_cached("COMMIT")?.execute([])?;
             Ok(done)
         });
@@ -224,6 +252,7 @@ impl Committer {
                     // The end of the file goes when the log of commits is copied into it.
                     self.copy();
                 }
+                self.ask_for_copy();
                 self.tell(&told);
                 if let Some((run, _)) = told.into_iter().next_back() {
                     self.last = Some(run);
@@ -300,7 +329,8 @@ impl Committer {
         for (run, next) in grown {
             let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).of(run);
             for watcher in watchers {
-                watcher.appended(run, *next);
+                // One that panics must not take those with it who write.
+                _ = caught(|| Ok(watcher.appended(run, *next)));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use futures::channel::oneshot;
 use rusqlite::{Connection, InterruptHandle};
 
-use super::failure::{Place, Trouble, ended};
+use super::failure::{Place, Trouble, caught, ended};
 use crate::store::StoreError;
 
 type Question = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -52,8 +52,7 @@ impl Readers {
         let (reply, answer) = oneshot::channel();
         let question: Question = Box::new(move |db: &mut Connection| {
             if !reply.is_canceled() {
-                let state = db.transaction().map_err(Trouble::from);
-                _ = reply.send(state.and_then(|state| question(&state)));
+                _ = reply.send(caught(|| question(&*db.transaction()?)));
             }
         });
         self.questions.send(question).map_err(|_| ended())?;

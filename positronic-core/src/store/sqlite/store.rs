@@ -100,14 +100,18 @@ impl SqliteStore {
     }
 
     fn start(options: &SqliteOptions, place: &Place) -> Result<Self, Trouble> {
-        let db = if options.read_only { connection::to_read(place)? } else { connection::to_write(options, place)? };
+        let (db, copies) = if options.read_only {
+            (connection::to_read(place)?, connection::to_read(place)?)
+        } else {
+            (connection::to_write(options, place)?, connection::to_copy(options, place)?)
+        };
         // Whoever opens the file by another name finds the same workers.
         let real = std::fs::canonicalize(&place.path).unwrap_or_else(|_| place.path.clone());
         let connections = |count| (0..count).map(|_| connection::to_read(place)).collect::<Result<Vec<_>, _>>();
         let (readers, mut reading) = Readers::start(place.clone(), connections(READERS)?)?;
         let (searches, more) = Readers::start(place.clone(), connections(1)?)?;
         reading.extend(more);
-        let (writer, thread) = Writer::start(db, place.clone())?;
+        let (writer, thread) = Writer::start(db, copies, place.clone())?;
         Ok(Self {
             shared: Arc::new(Shared {
                 place: place.clone(),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use futures::channel::oneshot;
 use rusqlite::Connection;
 
+use super::copier::{self, Copies};
 use super::failure::{Place, Trouble, ended};
 use super::group::{Answers, Committer, Job, Task, Unit};
 use crate::record::RunId;
@@ -42,27 +43,29 @@ pub(super) struct Writer {
     watchers: Arc<Mutex<Watchers>>,
 }
 
-/// What the thread and its callers share.
-struct Desk {
+/// What the threads and their callers share.
+pub(super) struct Desk {
     committer: Mutex<Committer>,
     /// How many jobs the thread has yet to take. While there are any, nobody overtakes them.
     waiting: AtomicUsize,
 }
 
 impl Desk {
-    fn committer(&self) -> MutexGuard<'_, Committer> {
+    pub(super) fn committer(&self) -> MutexGuard<'_, Committer> {
         self.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Writer {
-    /// Starts the thread.
-    pub(super) fn start(db: Connection, place: Place) -> Result<(Self, JoinHandle<()>), Trouble> {
+    /// Starts the thread that writes, with a connection to write by, and the one that copies, with one of its own.
+    pub(super) fn start(db: Connection, copies: Connection, place: Place) -> Result<(Self, JoinHandle<()>), Trouble> {
         let (jobs, receiver) = channel();
         let watchers = Arc::new(Mutex::new(Watchers::default()));
-        let committer = Mutex::new(Committer::new(db, place, Arc::clone(&watchers))?);
+        let (asks, asked) = Copies::new();
+        let committer = Mutex::new(Committer::new(db, place, Arc::clone(&watchers), asks)?);
         let desk = Arc::new(Desk { committer, waiting: AtomicUsize::new(0) });
-        let thread = Thread { desk: Arc::clone(&desk), jobs: receiver, watchers: Arc::clone(&watchers) };
+        let copier = copier::start(copies, asked, Arc::downgrade(&desk))?;
+        let thread = Thread { desk: Arc::clone(&desk), jobs: receiver, watchers: Arc::clone(&watchers), copier };
         let thread = std::thread::Builder::new().name("positronic-writer".to_owned()).spawn(move || thread.work());
         let thread = thread.map_err(|error| StoreError::Failed { message: error.to_string() })?;
         Ok((Self { desk, jobs, watchers }, thread))
@@ -116,6 +119,7 @@ struct Thread {
     desk: Arc<Desk>,
     jobs: Receiver<Message>,
     watchers: Arc<Mutex<Watchers>>,
+    copier: JoinHandle<()>,
 }
 
 impl Thread {
@@ -131,13 +135,12 @@ impl Thread {
                 }
             }
             self.desk.waiting.fetch_sub(group.len(), Ordering::AcqRel);
-            let (answers, is_copy_due) = (committer.commit(group), committer.is_copy_due());
+            let answers = committer.commit(group);
             drop(committer);
             answers.send();
-            if is_copy_due {
-                self.desk.committer().copy();
-            }
         }
+        self.desk.committer().ends_copies();
+        _ = self.copier.join();
         // Closing the last connection to the file checkpoints it; another one may be open elsewhere.
         self.desk.committer().copy();
     }

@@ -1,17 +1,18 @@
 //! Groups: what one job does to the others.
 
-use super::super::options::SqliteOptions;
+use super::super::options::{Durability, SqliteOptions};
 use super::super::{connection, remove};
 use super::*;
 use crate::record::Seq;
 
 fn writer(path: &std::path::Path) -> (Writer, JoinHandle<()>, Connection) {
-    let options = SqliteOptions::builder().path(path).build();
+    let options = SqliteOptions::builder().path(path).durability(Durability::ProcessCrash).build();
     let place = Place { path: path.to_owned(), patience: options.patience };
     let db = connection::to_write(&options, &place).unwrap();
     db.execute_batch("CREATE TABLE things (thing TEXT NOT NULL UNIQUE)").unwrap();
     db.pragma_update_and_check(None, "max_page_count", 40, |_| Ok(())).unwrap();
-    let (writer, thread) = Writer::start(db, place).unwrap();
+    let copies = connection::to_copy(&options, &place).unwrap();
+    let (writer, thread) = Writer::start(db, copies, place).unwrap();
     (writer, thread, Connection::open(path).unwrap())
 }
 
@@ -147,11 +148,121 @@ fn what_would_have_to_wait_is_written_by_the_thread() {
         db.execute_batch("ROLLBACK").unwrap();
         waits.join().unwrap()
     });
-    let on_the_thread = (0..3000).filter(|_| !here("one")).count();
 
     assert!(!behind_another_process);
-    // The log of commits was copied twice, and what came meanwhile was written by the thread, too.
-    assert!((2..10).contains(&on_the_thread), "{on_the_thread}");
+    drop(writer);
+    thread.join().unwrap();
+}
+
+/// How often is written until four copies of the log of commits were asked for.
+const MANY: usize = 4 * 1024 + 10;
+
+#[test]
+fn nobody_waits_while_the_log_of_commits_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, thread, _db) = writer(&folder.path().join("runs.db"));
+
+    let on_the_thread = (0..MANY).filter(|_| !futures::executor::block_on(is_here(&writer, "one"))).count();
+
+    // The first, which made the run the last that was written to.
+    assert_eq!(on_the_thread, 1);
+    drop(writer);
+    thread.join().unwrap();
+}
+
+#[test]
+fn the_log_of_commits_is_copied_and_begins_anew_while_its_writer_is_busy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let (writer, thread, db) = writer(&path);
+    db.execute_batch("CREATE TABLE busy (id INTEGER PRIMARY KEY, text TEXT); INSERT INTO busy VALUES (1, '')").unwrap();
+    let (run, text) = (RunId::from("one"), "x".repeat(20_000));
+    let write = |n: usize| {
+        let (run, text) = (run.clone(), format!("{n}{text}"));
+        let work = move |unit: &mut Unit<'_>| {
+            unit.changes(&run, Seq(1));
+            unit.db().pragma_update_and_check(None, "max_page_count", 1000, |_| Ok(()))?;
+            // SQLite's own copies would hide that there are none.
+            unit.db().pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+            Ok(unit.db().prepare_cached("UPDATE busy SET text = ?1")?.execute([&text])?)
+        };
+        futures::executor::block_on(writer.write_here(&RunId::from("one"), work)).unwrap();
+    };
+
+    let mut longest = 0;
+    for n in 0..2 * MANY {
+        write(n);
+        longest = longest.max(std::fs::metadata(path.with_extension("db-wal")).unwrap().len());
+    }
+
+    // Some eleven pages each: 185 MB where nobody copies it.
+    assert!(longest < 100_000_000, "{longest}");
+    drop((writer, db));
+    thread.join().unwrap();
+    assert!(!path.with_extension("db-wal").exists());
+}
+
+/// Has something written that panics, alone or in company, and says what came of it.
+fn panics(writer: &Writer, others: &[String]) -> (Result<(), StoreError>, Vec<Result<(), StoreError>>) {
+    let ((begun, begins), (free, ends)) = (channel(), channel::<()>());
+    let mut ends = Some(ends);
+    futures::executor::block_on(async {
+        let first = writer.write(move |_| {
+            begun.send(()).unwrap();
+            Ok(ends.take().map(|ends| ends.recv()))
+        });
+        let rest = async {
+            begins.recv().unwrap();
+            let broken = writer.write(|unit| -> Result<(), Trouble> {
+                unit.db().execute("INSERT INTO things VALUES ('half')", [])?;
+                panic!("on purpose")
+            });
+            let others = futures::future::join_all(others.iter().map(|thing| put(writer, thing.clone())));
+            let mut all = Box::pin(futures::future::join(broken, others));
+            assert!(futures::poll!(all.as_mut()).is_pending());
+            free.send(()).unwrap();
+            all.await
+        };
+        futures::join!(first, rest).1
+    })
+}
+
+#[test]
+fn what_panics_is_undone_and_told_and_the_others_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, thread, db) = writer(&folder.path().join("runs.db"));
+
+    let (broken, others) = panics(&writer, &["a".to_owned(), "bb".to_owned()]);
+    let (alone, _) = panics(&writer, &[]);
+
+    for broken in [broken, alone] {
+        let message = broken.unwrap_err().to_string();
+        assert!(message.contains("the store panicked: on purpose; nothing was written"), "{message}");
+    }
+    assert_eq!(others, [Ok(()), Ok(())]);
+    assert_eq!(things(&db), [1, 2]);
+    drop(writer);
+    thread.join().unwrap();
+}
+
+#[test]
+fn what_panics_on_its_callers_thread_is_undone_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, thread, db) = writer(&folder.path().join("runs.db"));
+    let here = || futures::executor::block_on(is_here(&writer, "one"));
+    assert_eq!([here(), here()], [false, true]);
+
+    let run = RunId::from("one");
+    let broken = writer.write_here(&run, |unit| -> Result<(), Trouble> {
+        unit.db().execute("INSERT INTO things VALUES ('half')", [])?;
+        panic!("on purpose")
+    });
+    let broken = futures::executor::block_on(broken).unwrap_err().to_string();
+
+    assert!(broken.contains("the store panicked: on purpose"), "{broken}");
+    assert!(here());
+    assert_eq!(futures::executor::block_on(put(&writer, "a".to_owned())), Ok(()));
+    assert_eq!(things(&db), [1]);
     drop(writer);
     thread.join().unwrap();
 }
