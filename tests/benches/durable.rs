@@ -1,10 +1,11 @@
 //! What a run costs that outlives its process: SQLite on the disk of the machine.
 //!
 //! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- rounds`, `-- disk` or `-- resume` for one of
-//! the tables; `-- profile` plays one run, for a profiler.
+//! the tables; `-- profile` plays runs for a profiler, `BENCH_RUNS` of them (1) with `BENCH_ROUNDS` rounds each (300).
 //!
 //! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each writes what
-//! one append of the run wrote. Set `BENCH_FOLDER` to measure another disk.
+//! one append of the run wrote. They are measured against the run that was played right before, since what the machine
+//! does beside them changes within seconds. Set `BENCH_FOLDER` to measure another disk.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
 #![allow(
     clippy::cast_precision_loss,
@@ -97,28 +98,50 @@ fn main() {
         }
         if only.iter().any(|only| only == "profile") {
             let folder = folder();
-            played(&store(&folder.path().join("one.db"), Durability::ProcessCrash), 300).await;
+            let store = store(&folder.path().join("one.db"), Durability::ProcessCrash);
+            for _ in 0..number("BENCH_RUNS", 1) {
+                played(&store, number("BENCH_ROUNDS", 300)).await;
+            }
         }
     });
 }
 
-/// What a run writes beside the lines of its events.
-#[derive(Clone, Copy)]
-enum Beside<'a> {
-    Nothing,
-    /// The row about the run, which every append replaces, with its indexes.
-    Row(&'a str),
+/// A number from the environment.
+fn number(name: &str, default: u32) -> u32 {
+    std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(default)
 }
 
-/// Microseconds a commit of the bare library on one thread, into a file with the store's tables: each inserts the lines
-/// of one append.
-fn bare(durability: Durability, appends: &[Vec<String>], beside: Beside<'_>) -> f64 {
+/// What the bare library writes with each commit.
+#[derive(Debug, Clone, Copy)]
+enum Bare<'a> {
+    /// The lines of an append and the row about the run, which every append replaces, into a file with the store's tables,
+    /// indexes and pages: the commits of a run.
+    Commits(&'a str),
+    /// The same into two tables without a further index, in a file as SQLite makes it: what does not know the store.
+    Plain(&'a str),
+    /// The lines alone, into a file with the store's tables.
+    Lines,
+}
+
+/// Microseconds a commit of the bare library on one thread. Nothing is copied out of its log of commits meanwhile, which
+/// SQLite would do by itself within some commits, with two waits for the disk each.
+fn bare(durability: Durability, appends: &[Vec<String>], what: Bare<'_>) -> f64 {
     let folder = folder();
     let path = folder.path().join("bare.db");
-    drop(store(&path, durability));
+    if !matches!(what, Bare::Plain(_)) {
+        drop(store(&path, durability));
+    }
     let db = Connection::open(path).unwrap();
+    db.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+    db.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
     let level = if durability == Durability::PowerLoss { "FULL" } else { "NORMAL" };
     db.pragma_update(None, "synchronous", level).unwrap();
+    if matches!(what, Bare::Plain(_)) {
+        let sql = "CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT;
+                   CREATE TABLE runs (key INTEGER PRIMARY KEY, run TEXT, next INTEGER, epoch INTEGER, change INTEGER, status TEXT,
+                       brain TEXT, converses INTEGER, started INTEGER, at INTEGER, summary TEXT) STRICT";
+        db.execute_batch(sql).unwrap();
+    }
     let sql = "INSERT INTO runs (key, run, next, epoch, change, status, brain, converses, started, at, summary)
                VALUES (1, 'run', 0, 1, 0, 'running', 'Worker', 0, 0, 0, '')";
     db.execute(sql, []).unwrap();
@@ -131,7 +154,7 @@ fn bare(durability: Durability, appends: &[Vec<String>], beside: Beside<'_>) -> 
     let mut next = 1_i64 << 32;
     for lines in appends {
         begin.execute([]).unwrap();
-        if let Beside::Row(summary) = beside {
+        if let Bare::Commits(summary) | Bare::Plain(summary) = what {
             update.execute((next, summary)).unwrap();
         }
         for line in lines {
@@ -160,32 +183,36 @@ async fn played(store: &(impl EventStore + Clone), rounds: u32) -> (Duration, Ve
     (took, run.events(Seq(0)).await.unwrap(), row)
 }
 
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 async fn rounds(durability: Durability) {
     const ROUNDS: u32 = 300;
-    println!("\n{durability:?}");
+    println!("\n{durability:?}: us an append; a run, the run in memory; its commits, plain commits, the lines alone");
     let folder = folder();
     let one = store(&folder.path().join("one.db"), durability);
-    let mut ratios = [Vec::new(), Vec::new()];
-    for _ in 0..5 {
+    let (mut seen, mut ratios) = (vec![Vec::new(); 5], vec![Vec::new(); 3]);
+    for _ in 0..number("BENCH_PAIRS", 11) {
         let (took, events, row) = played(&one, ROUNDS).await;
         let appends = appends(&events);
         let each = |took: Duration| took.as_secs_f64() * 1e6 / appends.len() as f64;
         let (own, memory) = (each(took), each(played(&MemoryStore::default(), ROUNDS).await.0));
-        let bare = [Beside::Row(&row), Beside::Nothing].map(|beside| bare(durability, &appends, beside));
+        let bare = [Bare::Commits(&row), Bare::Plain(&row), Bare::Lines].map(|what| bare(durability, &appends, what));
         for (ratios, bare) in ratios.iter_mut().zip(bare) {
             ratios.push(own / bare);
         }
-        let rate = f64::from(ROUNDS) / took.as_secs_f64();
-        let [whole, lines] = bare;
-        println!(
-            "one run: {rate:.0} rounds a second; {:.1} appends a round; an append {own:.0} us; in memory {memory:.0} us; bare, {whole:.0} us with \
-             the row, {lines:.0} us without",
-            appends.len() as f64 / f64::from(ROUNDS)
-        );
+        let figures = [[own, memory].as_slice(), &bare].concat();
+        for (seen, figure) in seen.iter_mut().zip(&figures) {
+            seen.push(*figure);
+        }
+        println!("{figures:4.0?} {:.1} appends a round", appends.len() as f64 / f64::from(ROUNDS));
     }
-    for (ratios, what) in ratios.iter_mut().zip(["its commits", "commits without the row"]) {
+    println!("{:4.0?} in the middle", seen.into_iter().map(median).collect::<Vec<_>>());
+    for (ratios, what) in ratios.iter_mut().zip(["its commits", "plain commits", "the lines alone"]) {
         ratios.sort_by(f64::total_cmp);
-        println!("one run, times the cost of {what}: {ratios:.2?}");
+        println!("one run, times {what}: {:.2} in the middle of {ratios:.2?}", ratios[ratios.len() / 2]);
     }
     for runs in [1_u32, 8, 64] {
         let runner = runner(&one, 30);
