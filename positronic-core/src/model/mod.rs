@@ -80,6 +80,11 @@ pub trait DeltaSink: Send + Sync {
     /// Voids all pieces so far: the model that gave them failed in the midst of its answer, and another one answers from the
     /// beginning. A sink before another one hands it on.
     fn anew(&self);
+
+    /// Says whether anybody hears the pieces; where nobody does, they need not be made.
+    fn is_heard(&self) -> bool {
+        true
+    }
 }
 
 /// Drops all pieces.
@@ -90,6 +95,10 @@ impl DeltaSink for NoDeltas {
     fn piece(&self, _: Piece) {}
 
     fn anew(&self) {}
+
+    fn is_heard(&self) -> bool {
+        false
+    }
 }
 
 impl fmt::Debug for dyn Model {

@@ -30,6 +30,9 @@ pub(super) fn plain_wire(request: &ModelRequest) -> String {
 
 /// Gives an answer to the sink in pieces: its text word by word, each call as one.
 pub(super) fn give_pieces(response: &ModelResponse, deltas: &dyn DeltaSink) {
+    if !deltas.is_heard() {
+        return;
+    }
     for (part, content) in (0..).zip(&response.parts) {
         let words = |kind, text: &str| {
             for word in text.split_inclusive(' ') {

@@ -182,23 +182,26 @@ pub(crate) fn segments_of(path: &str) -> impl DoubleEndedIterator<Item = Segment
     path.split('/').filter(|part| !part.is_empty()).map(parse_segment)
 }
 
+/// Reads a part in one pass over its bytes, since it is done for every look into a run's tree.
 fn parse_segment(part: &str) -> Segment<'_> {
-    if !part.starts_with(|letter: char| letter.is_ascii_digit()) {
-        return Segment::Stage(part);
+    let (mut before, mut number, mut digits) = (None, 0_u32, 0_u32);
+    for byte in part.bytes() {
+        match byte {
+            b'0'..=b'9' => {
+                let Some(next) = number.checked_mul(10).and_then(|tens| tens.checked_add(u32::from(byte - b'0')))
+                else {
+                    return Segment::Stage(part);
+                };
+                (number, digits) = (next, digits + 1);
+            }
+            b'.' if digits > 0 && before.is_none() => (before, number, digits) = (Some(number), 0, 0),
+            _ => return Segment::Stage(part),
+        }
     }
-    let number = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| text.parse::<u32>().ok()).flatten()
-    };
-    if let Some(round) = number(part) {
-        return Segment::Round(round);
-    }
-    match part.split_once('.') {
-        Some((round, index)) => match (number(round), number(index)) {
-            (Some(round), Some(index)) => Segment::Call(round, index),
-            _ => Segment::Stage(part),
-        },
-        None => Segment::Stage(part),
+    match before {
+        _ if digits == 0 => Segment::Stage(part),
+        Some(round) => Segment::Call(round, number),
+        None => Segment::Round(number),
     }
 }
 

@@ -72,6 +72,10 @@ impl DeltaSink for ReasonAlone<'_> {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = ReasoningStream::default();
         self.show.anew();
     }
+
+    fn is_heard(&self) -> bool {
+        self.show.is_heard()
+    }
 }
 
 impl Worker {

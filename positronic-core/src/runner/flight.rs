@@ -301,7 +301,7 @@ struct Show<'a> {
 
 impl DeltaSink for Show<'_> {
     fn piece(&self, piece: Piece) {
-        let Some(after) = self.after.filter(|_| !self.shared.feeds().is_empty()) else { return };
+        let Some(after) = self.after.filter(|_| self.is_heard()) else { return };
         let delta = Delta {
             path: self.path.clone(),
             attempt: self.attempt,
@@ -322,6 +322,10 @@ impl DeltaSink for Show<'_> {
         if self.n.swap(0, Ordering::Relaxed) > 0 {
             self.take.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn is_heard(&self) -> bool {
+        self.after.is_some() && !self.shared.feeds().is_empty()
     }
 }
 
