@@ -78,11 +78,12 @@ impl Feeds {
                 line.holders.fetch_add(1, Ordering::AcqRel);
                 return Feed(Arc::clone(line));
             }
-            // A run that was removed and begun anew is not where it was.
-            Some(Known::Until { next, over }) => ((*next).min(from), *over),
+            // What begins now has the id of a run that was removed.
+            _ if from == Seq(0) => (from, over),
+            Some(Known::Until { next, over }) => (*next, *over),
             None => (from, over),
         };
-        let next = position.unwrap_or(next);
+        let (next, anew) = (position.unwrap_or(next), position.is_none().then_some(from));
         let (deltas, receiver) = mpsc::channel(DELTAS);
         let (sender, position) = watch::channel(next);
         let bell = Arc::new(Bell(Notify::new()));
@@ -100,6 +101,7 @@ impl Feeds {
             deltas: receiver,
             early: None,
             next,
+            anew: anew.filter(|from| *from < next),
             over,
         };
         tokio::spawn(task.work());
@@ -154,6 +156,9 @@ struct Task {
     /// A delta that came before its place in the log was reached.
     early: Option<(Seq, Delta)>,
     next: Seq,
+    /// Where it begins if the log does not go as far as `next`: then the run was removed and taken in anew. Else whoever
+    /// began this feed has read the log before the last events that were shown.
+    anew: Option<Seq>,
     over: bool,
 }
 
@@ -163,6 +168,12 @@ struct GivenUp;
 impl Task {
     async fn work(mut self) {
         let line = Arc::clone(&self.line);
+        if let Some(from) = self.anew
+            && self.store.run(&self.run).await.is_ok_and(|row| row.next < self.next)
+        {
+            self.next = from;
+            _ = self.position.send_replace(from);
+        }
         while self.deliver().await.is_ok() && !self.leaves() {
             tokio::select! {
                 biased;
@@ -269,3 +280,6 @@ impl Drop for Task {
         self.settle(&mut feeds.runs());
     }
 }
+
+#[cfg(test)]
+mod tests;
