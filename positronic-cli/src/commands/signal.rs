@@ -225,7 +225,7 @@ fn told(
 
 /// Refuses a signal whose id the run has accepted with another content: it would be dropped without a word.
 async fn said_before(control: &Control, run: &RunId, signal: &Signal) -> Result<(), Failure> {
-    let Some(seq) = control.state(run).await?.signals.get(&signal.id).copied() else { return Ok(()) };
+    let Some(seq) = control.store().accepted(run, &signal.id).await? else { return Ok(()) };
     let event = control.store().read(run, seq, 1).await?;
     let same = match (event.first().map(|event| &event.body), &signal.kind) {
         (

@@ -12,7 +12,7 @@ use super::call::{Call, CallPhase};
 use super::limits::{Allowance, Spending};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::shared_budget::budget_of;
-use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage, owner_of};
+use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, RunState, Stage, owner_of};
 
 /// Says why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -132,9 +132,7 @@ impl RunState {
                     began: event.at,
                     end: None,
                 };
-                if let Some(signal) = start.start.as_ref().and_then(|start| start.id.clone()) {
-                    Arc::make_mut(&mut self.signals).insert(signal, event.seq);
-                }
+                self.accept(start.start.as_ref().and_then(|start| start.id.as_ref()), event);
                 if let Some(start) = &start.start {
                     self.start = start.clone();
                 }
@@ -247,7 +245,13 @@ impl RunState {
 
     pub(super) fn accept(&mut self, signal: Option<&crate::record::SignalId>, event: &Event) {
         if let Some(signal) = signal {
-            Arc::make_mut(&mut self.signals).insert(signal.clone(), event.seq);
+            let signals = Arc::make_mut(&mut self.signals);
+            signals.insert(signal.clone(), event.seq);
+            if signals.len() > KNOWN_SIGNALS
+                && let Some(oldest) = signals.values().min().copied()
+            {
+                signals.retain(|_, seq| *seq != oldest);
+            }
         }
     }
 

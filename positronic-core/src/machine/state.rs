@@ -16,6 +16,9 @@ use super::limits::{Allowance, Spending, is_default};
 use super::loop_frame::LoopFrame;
 use super::shared_budget::SpentBefore;
 
+/// How many signals a state knows: whoever sends one asks the store for those before.
+pub const KNOWN_SIGNALS: usize = 256;
+
 /// Everything a run's log says about now. It is the fold of the log's events and never the only copy of anything.
 ///
 /// A clone shares its frames, and a fold copies only those that its event changes: whoever wants to append folds into a
@@ -34,7 +37,8 @@ pub struct RunState {
     pub paused: Option<Seq>,
     /// The brain that the run runs; none before its first `BRAIN_START`.
     pub root: Option<Arc<BrainFrame>>,
-    /// The signals that were accepted, with the event that says so.
+    /// The signals that were accepted last, [`KNOWN_SIGNALS`] at most, with the event that says so. The store knows them
+    /// all.
     pub signals: Arc<BTreeMap<SignalId, Seq>>,
     /// The time that passed before signals since the worker's last event, in microseconds, for each loop that was active
     /// then and has a limit of time; it counts once the worker shows that it was alive.

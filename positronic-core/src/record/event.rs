@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::event_body::Body;
-use super::ids::{Epoch, Seq, Timestamp};
+use super::ids::{Epoch, Seq, SignalId, Timestamp};
 use super::path::Path;
 
 /// The version of the log's format that this crate writes.
@@ -173,6 +173,58 @@ impl Body {
             fields.insert("type".to_owned(), self.name().into());
         }
         fields
+    }
+
+    /// Returns the signal that the event accepts, if it accepts one.
+    #[must_use]
+    pub fn signal(&self) -> Option<&SignalId> {
+        match self {
+            Self::BrainStart(begin) => begin.start.as_ref()?.id.as_ref(),
+            Self::BrainCancelled { signal, .. }
+            | Self::LoopResume { signal, .. }
+            | Self::LoopMessage { signal, .. } => signal.as_ref(),
+            Self::BrainPaused { signal, .. }
+            | Self::BrainResumed { signal, .. }
+            | Self::LoopApprovalDecided { signal, .. }
+            | Self::BudgetDecided { signal, .. } => Some(signal),
+            Self::RunClaimed { .. }
+            | Self::RunReleased { .. }
+            | Self::BrainMigrated { .. }
+            | Self::BrainComplete { .. }
+            | Self::BrainError(_)
+            | Self::StepStart { .. }
+            | Self::StepComplete { .. }
+            | Self::StepRetry { .. }
+            | Self::StepHeld {}
+            | Self::ValueRecorded { .. }
+            | Self::LoopStart { .. }
+            | Self::LoopIteration(_)
+            | Self::LoopModelCall { .. }
+            | Self::LoopModelResult { .. }
+            | Self::LoopModelRetry { .. }
+            | Self::LoopAnswerRefused { .. }
+            | Self::LoopToolCall(_)
+            | Self::LoopToolStart { .. }
+            | Self::LoopToolRetry { .. }
+            | Self::LoopToolResult { .. }
+            | Self::LoopBrainStart { .. }
+            | Self::LoopBrainComplete { .. }
+            | Self::LoopOutput { .. }
+            | Self::LoopTrigger { .. }
+            | Self::LoopApprovalRequested { .. }
+            | Self::LoopApprovalWithdrawn { .. }
+            | Self::LoopApprovalExpired {}
+            | Self::LoopWait { .. }
+            | Self::LoopExit { .. }
+            | Self::LoopMaxIterations { .. }
+            | Self::LoopLimit { .. }
+            | Self::BudgetRequested { .. }
+            | Self::BudgetExpired {}
+            | Self::LoopPluginChanged { .. }
+            | Self::LoopPluginFailed { .. }
+            | Self::LoopCompacted { .. }
+            | Self::LoopComplete { .. } => None,
+        }
     }
 
     /// Returns the event's name, in `SCREAMING_SNAKE_CASE`.

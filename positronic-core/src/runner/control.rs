@@ -228,11 +228,10 @@ impl Control {
     }
 
     async fn kept(&self, id: &SignalId) -> Result<Option<Mail>, StoreError> {
-        let kept = |letter: Letter| match letter.lies {
-            Lies::Here(mail) if mail.id == *id => Some(mail),
-            _ => None,
-        };
-        Ok(self.store.mailbox().await?.into_iter().find_map(kept))
+        Ok(self.store.letter(id).await?.and_then(|letter| match letter.lies {
+            Lies::Here(mail) => Some(mail),
+            Lies::Taken { .. } => None,
+        }))
     }
 
     /// Reads a run's events from a number on.

@@ -1,11 +1,12 @@
 //! Sending signals: each is checked against the run's state, and appended by the one who sends it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Clock;
 use super::commit::{Extras, append_of, follow, stamp};
 use super::load::broken;
-use crate::machine::{Refusal, RunState, decide, decided};
+use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, decide, decided};
 use crate::record::{Draft, RunId, Seq, Signal, SignalId, SignalKind};
 use crate::store::{EventStore, StoreError};
 use crate::tools::JsonSchemas;
@@ -44,7 +45,8 @@ pub(super) async fn send(
 ) -> Result<Sent, SignalError> {
     loop {
         let now = clock.now().max(state.at);
-        let (after, events, accepted) = match fold(&state, signals, now) {
+        let before = long_ago(store, run, &state, signals).await?;
+        let (after, events, accepted) = match fold(&state, signals, &before, now) {
             Ok(folded) => folded,
             // What the sender knows may lag behind the log, and only the log can refuse.
             Err(_) if catch_up(store, run, &mut state).await? => continue,
@@ -71,14 +73,37 @@ pub(super) async fn send(
 
 type Decided = (RunState, Vec<Arc<crate::record::Event>>, Vec<Seq>);
 
+/// Finds the signals that were accepted so long ago that the state does not know them any more.
+async fn long_ago(
+    store: &dyn EventStore,
+    run: &RunId,
+    state: &RunState,
+    signals: &[Signal],
+) -> Result<BTreeMap<SignalId, Seq>, StoreError> {
+    let mut known = BTreeMap::new();
+    // Where it knows fewer than it can, it knows all.
+    if state.signals.len() < KNOWN_SIGNALS {
+        return Ok(known);
+    }
+    for Signal { id, .. } in signals.iter().filter(|signal| !state.signals.contains_key(&signal.id)) {
+        known.extend(store.accepted(run, id).await?.map(|seq| (id.clone(), seq)));
+    }
+    Ok(known)
+}
+
 /// Decides on signals one after the other. A signal that was accepted before is answered as it was then.
 fn fold(
     state: &RunState,
     signals: &[Signal],
+    before: &BTreeMap<SignalId, Seq>,
     now: crate::record::Timestamp,
 ) -> Result<Decided, Box<(Refusal, Signal)>> {
     let (mut after, mut events, mut accepted) = (state.clone(), Vec::new(), Vec::new());
     for signal in signals {
+        if let Some(seq) = before.get(&signal.id) {
+            accepted.push(*seq);
+            continue;
+        }
         let drafts: Vec<Draft> = match decide(&after, signal, now, &JsonSchemas) {
             Ok(drafts) => drafts,
             Err(Refusal::Repeated { seq }) => {

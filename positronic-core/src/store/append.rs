@@ -71,6 +71,11 @@ impl Append {
         })
     }
 
+    /// Returns the signals that the events accept, with the event of each.
+    pub(super) fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
+        self.events.iter().filter_map(|event| Some((event.body.signal()?, event.seq)))
+    }
+
     /// Returns the newest attachment that the events open, if they open one.
     pub(super) fn claims(&self) -> Option<Epoch> {
         let claims = self.events.iter().filter(|event| matches!(event.body, Body::RunClaimed { .. }));

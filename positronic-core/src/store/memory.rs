@@ -72,6 +72,8 @@ struct Kept {
     snapshot: Option<Snapshot>,
     /// The hashes of its files.
     blobs: BTreeSet<String>,
+    /// The signals that it has accepted.
+    signals: BTreeMap<SignalId, Seq>,
 }
 
 impl Kept {
@@ -150,6 +152,7 @@ impl MemoryStore {
                 pending: Vec::new(),
                 snapshot: None,
                 blobs: BTreeSet::new(),
+                signals: BTreeMap::new(),
             });
             kept.take(append, lines);
             let next = kept.next();
@@ -187,6 +190,9 @@ impl Kept {
             self.epoch = self.epoch.max(epoch);
         }
         self.blobs.extend(append.blobs().map(str::to_owned));
+        for (signal, seq) in append.signals() {
+            self.signals.entry(signal.clone()).or_insert(seq);
+        }
         if let Some(pending) = append.index.pending {
             let at = append.index.summary.at;
             let before = std::mem::take(&mut self.pending);
@@ -256,6 +262,10 @@ impl EventStore for MemoryStore {
             hits.map(|(seq, line)| Found { run: run.clone(), seq: Seq(seq), line: line.to_string() })
         });
         ready(Ok(found.take(most).collect()))
+    }
+
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+        ready(self.of(run, |kept| Ok(kept.signals.get(signal).copied())))
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {

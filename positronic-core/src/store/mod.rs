@@ -149,6 +149,19 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only those of the store itself.
     fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>>;
 
+    /// Returns the event by which a run has accepted a signal; none where it has not.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] when there is no such log.
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+        // What a store with an index need not do.
+        Box::pin(async move {
+            let log = self.read(run, Seq(0), usize::MAX).await?;
+            Ok(log.iter().find(|event| event.body.signal() == Some(signal)).map(|event| event.seq))
+        })
+    }
+
     /// Returns the last snapshot of a run, if there is one. A snapshot can always be made again from the log.
     ///
     /// # Errors
@@ -187,6 +200,15 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only those of the store itself.
     fn mailbox(&self) -> Answer<'_, Vec<Letter>>;
+
+    /// Returns what the mailbox knows of one mail; none where it knows nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the store itself.
+    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
+        Box::pin(async move { Ok(self.mailbox().await?.into_iter().find(|letter| letter.id == *mail)) })
+    }
 
     /// Throws a mail away that nobody has taken, since it was refused.
     ///

@@ -105,6 +105,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.inner.search(text, most)
     }
 
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+        self.read_or("accepted", || self.inner.accepted(run, signal))
+    }
+
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
         self.read_or("snapshot", || self.inner.snapshot(run))
     }
@@ -123,6 +127,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
         self.inner.mailbox()
+    }
+
+    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
+        self.read_or("letter", || self.inner.letter(mail))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::machine::Refusal;
+use positronic_core::machine::{KNOWN_SIGNALS, Refusal};
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::{Body, Epoch, Event, RunSummary, SignalKind, ToolResult};
 use positronic_core::runner::{ResumeError, Settled};
@@ -18,6 +18,7 @@ on_both_stores! {
     promise_04_of_two_decisions_at_once_one_wins_and_the_other_is_told
     promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_runs_once
     promise_04_the_same_signal_twice_is_the_same_answer
+    promise_04_a_signal_of_long_ago_is_the_same_answer_and_no_state_grows_with_them
     promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it
     promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more
     promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows
@@ -109,6 +110,29 @@ async fn promise_04_the_same_signal_twice_is_the_same_answer<S: Fresh>() {
         let late = one.send(&id, &[signal("say", message("hello"))]).await.unwrap_err();
         assert_eq!(refusal(late), Refusal::Ended);
     }
+}
+
+async fn promise_04_a_signal_of_long_ago_is_the_same_answer_and_no_state_grows_with_them<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
+    let process = bench.process("work", |place| if place == "Work/0" { batch([("gated", "a")]) } else { done() });
+    let run = bench.start(&process, &workshop(&journal, tools)).await;
+    waits(&run).await;
+    let control = bench.control("people");
+    let message = |n: usize| SignalKind::Message { to: None, text: format!("message {n}"), message_id: None };
+    let said: Vec<_> = (0..2 * KNOWN_SIGNALS).map(|n| signal(&format!("say-{n}"), message(n))).collect();
+    let accepted = control.send(&run_id(), &said).await.unwrap();
+    let log = bench.log().await;
+
+    let again = control.send(&run_id(), &said).await.unwrap();
+    let first = run.send(said[0].clone()).await.unwrap();
+
+    assert_eq!(again, accepted);
+    assert_eq!(first, accepted[0]);
+    assert_eq!(bench.log().await, log);
+    assert_eq!(control.state(&run_id()).await.unwrap().signals.len(), KNOWN_SIGNALS);
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+    assert_eq!(named(&bench.checked().await, "LOOP_MESSAGE").len(), said.len());
 }
 
 async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it<S: Fresh>() {

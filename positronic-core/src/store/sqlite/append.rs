@@ -23,6 +23,7 @@ pub(super) struct Encoded {
     pending: Option<Vec<Entry>>,
     takes: Vec<SignalId>,
     blobs: Vec<String>,
+    signals: Vec<(SignalId, Seq)>,
     timers: Vec<timers::Change>,
     snapshot: Option<Snapshot>,
 }
@@ -49,6 +50,7 @@ impl Encoded {
             epoch: append.epoch,
             claims: append.claims(),
             blobs: append.blobs().map(str::to_owned).collect(),
+            signals: append.signals().map(|(signal, seq)| (signal.clone(), seq)).collect(),
             lines,
             summary: encode(&append.index.summary)?,
             pending: pending.map(|pending| pending.iter().map(Entry::new).collect()).transpose()?,
@@ -166,6 +168,10 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     }
     for name in &append.blobs {
         blobs::refer(db, key, name)?;
+    }
+    for (signal, seq) in &append.signals {
+        let sql = "INSERT OR IGNORE INTO signals (run, signal, seq) VALUES (?1, ?2, ?3)";
+        db.prepare_cached(sql)?.execute(params![key, signal.as_str(), column(seq.0)])?;
     }
     if let Some(snapshot) = &append.snapshot {
         let sql = "INSERT OR REPLACE INTO snapshots (run, next, version, content) VALUES (?1, ?2, ?3, ?4)";

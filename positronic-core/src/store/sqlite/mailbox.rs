@@ -1,6 +1,6 @@
 //! The mailbox.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::Trouble;
 use super::rows::{decode, seq};
@@ -52,31 +52,34 @@ pub(super) fn oldest(
     content.map(|content| decode("a mail", &content)).transpose()
 }
 
+const LETTER: &str = "SELECT id, webhook, identifier, at, expires, taken_by, taken_at, content FROM mail";
+
 /// Lists everything that is known.
 pub(super) fn all(db: &Connection) -> Result<Vec<Letter>, Trouble> {
-    let sql = "SELECT id, webhook, identifier, at, expires, taken_by, taken_at, content FROM mail ORDER BY at, id";
-    let mut statement = db.prepare_cached(sql)?;
+    let mut statement = db.prepare_cached(&format!("{LETTER} ORDER BY at, id"))?;
     let mut rows = statement.query([])?;
     let mut letters = Vec::new();
     while let Some(row) = rows.next()? {
-        let id = SignalId::from(row.get::<_, String>(0)?);
-        let lies = match row.get::<_, Option<String>>(5)? {
-            Some(run) => {
-                Lies::Taken { run: RunId::from(run), seq: seq(row.get::<_, Option<i64>>(6)?.unwrap_or_default()) }
-            }
-            None => Lies::Here(decode(&format!("the mail `{id}`"), &row.get::<_, String>(7)?)?),
-        };
-        let (webhook, identifier) = (row.get(1)?, row.get(2)?);
-        letters.push(Letter {
-            id,
-            webhook,
-            identifier,
-            at: Timestamp(row.get(3)?),
-            expires: Timestamp(row.get(4)?),
-            lies,
-        });
+        letters.push(letter(row)?);
     }
     Ok(letters)
+}
+
+/// Returns what is known of one mail.
+pub(super) fn one(db: &Connection, mail: &SignalId) -> Result<Option<Letter>, Trouble> {
+    let mut statement = db.prepare_cached(&format!("{LETTER} WHERE id = ?1"))?;
+    let mut rows = statement.query([mail.as_str()])?;
+    rows.next()?.map(letter).transpose()
+}
+
+fn letter(row: &Row<'_>) -> Result<Letter, Trouble> {
+    let id = SignalId::from(row.get::<_, String>(0)?);
+    let lies = match row.get::<_, Option<String>>(5)? {
+        Some(run) => Lies::Taken { run: RunId::from(run), seq: seq(row.get::<_, Option<i64>>(6)?.unwrap_or_default()) },
+        None => Lies::Here(decode(&format!("the mail `{id}`"), &row.get::<_, String>(7)?)?),
+    };
+    let (webhook, identifier) = (row.get(1)?, row.get(2)?);
+    Ok(Letter { id, webhook, identifier, at: Timestamp(row.get(3)?), expires: Timestamp(row.get(4)?), lies })
 }
 
 /// Throws mail away that nobody has taken.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
 use super::failure::Trouble;
 use super::rows::{EVENTS, Kind, column, decode, event_id, limit, no_such, seq};
-use crate::record::{Event, Path, Pending, RunId, RunSummary, Seq, Status, Timestamp};
+use crate::record::{Event, Path, Pending, RunId, RunSummary, Seq, SignalId, Status, Timestamp};
 use crate::store::{Found, PendingFilter, RunFilter, Snapshot, Waiter};
 
 /// Reads events of a run.
@@ -51,6 +51,15 @@ pub(super) fn run(db: &Connection, run: &RunId) -> Result<RunSummary, Trouble> {
     let mut statement = db.prepare_cached("SELECT summary FROM runs WHERE run = ?1")?;
     let summary: Option<String> = statement.query_row([run.as_str()], |row| row.get(0)).optional()?;
     decode(&format!("the row about the run `{run}`"), &summary.ok_or_else(|| no_such(run))?)
+}
+
+/// Returns the event by which a run has accepted a signal.
+pub(super) fn accepted(db: &Connection, run: &RunId, signal: &SignalId) -> Result<Option<Seq>, Trouble> {
+    let sql = "SELECT signals.seq FROM runs LEFT JOIN signals ON signals.run = runs.key AND signals.signal = ?2
+               WHERE runs.run = ?1";
+    let mut statement = db.prepare_cached(sql)?;
+    let found = statement.query_row([run.as_str(), signal.as_str()], |row| row.get::<_, Option<i64>>(0)).optional()?;
+    Ok(found.ok_or_else(|| no_such(run))?.map(seq))
 }
 
 /// Lists the rows about runs; one that cannot be read is left out, since the others are still to be seen.

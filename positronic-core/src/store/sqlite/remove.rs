@@ -32,6 +32,7 @@ fn run(unit: &Unit<'_>, run: &RunId) -> Result<bool, Trouble> {
         "DELETE FROM pending WHERE key = ?1",
         "DELETE FROM snapshots WHERE run = ?1",
         "DELETE FROM blob_refs WHERE run = ?1",
+        "DELETE FROM signals WHERE run = ?1",
         "DELETE FROM runs WHERE key = ?1",
     ] {
         db.prepare_cached(sql)?.execute([key])?;

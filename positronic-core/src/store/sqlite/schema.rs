@@ -110,6 +110,21 @@ CREATE TABLE timers (
 CREATE INDEX timers_by_due ON timers (due, id);
 CREATE INDEX timers_of_conversation ON timers (conversation) WHERE conversation IS NOT NULL;
 CREATE INDEX timers_of_user ON timers (user) WHERE conversation IS NULL AND user IS NOT NULL;
+", "
+-- The signals that a run has accepted, by its key, with the number of the event.
+CREATE TABLE signals (
+    run INTEGER NOT NULL,
+    signal TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (run, signal)
+) STRICT, WITHOUT ROWID;
+INSERT OR IGNORE INTO signals
+    SELECT id >> 32, signal, id & 4294967295 FROM (
+        SELECT id, CASE WHEN json_valid(line) THEN
+            coalesce(json_extract(line, '$.signal'), json_extract(line, '$.start.id'))
+        END AS signal
+        FROM events WHERE line LIKE '%\"signal\":\"%' OR line LIKE '%\"start\":{\"id\":\"%'
+    ) WHERE signal IS NOT NULL ORDER BY id;
 "];
 
 /// Finds out whose file this is, and says whether it is new.

@@ -237,6 +237,11 @@ impl EventStore for SqliteStore {
         })
     }
 
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+        let (run, signal) = (run.clone(), signal.clone());
+        Box::pin(self.ask(move |db| query::accepted(db, &run, &signal)))
+    }
+
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
         let run = run.clone();
         Box::pin(self.ask(move |db| query::snapshot(db, &run)))
@@ -270,6 +275,11 @@ impl EventStore for SqliteStore {
 
     fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
         Box::pin(self.ask(mailbox::all))
+    }
+
+    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
+        let mail = mail.clone();
+        Box::pin(self.ask(move |db| mailbox::one(db, &mail)))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::mailbox::mail;
 use super::{Sample, event};
-use crate::record::{Epoch, Event, RunId, Seq, Timestamp};
+use crate::record::{Epoch, Event, RunId, Seq, SignalId, Status, Timestamp};
 use crate::store::{EventStore, PendingFilter, Snapshot, StoreError};
 
 async fn texts(store: &impl EventStore, run: &RunId) -> Vec<String> {
@@ -149,6 +149,21 @@ pub async fn a_range_is_read<S: EventStore>(open: impl Fn() -> S) {
     }
     assert_eq!(store.read(&run, Seq(u64::MAX), usize::MAX).await.unwrap(), []);
     assert_eq!(texts(&store, &other.run).await.len(), 1);
+}
+
+/// The event that accepts a signal is found by the signal's id, as long as the run is there.
+pub async fn a_signal_is_found_by_its_id<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let (id, unknown) = (SignalId::from("s-1"), SignalId::from("s-2"));
+    let run = Sample::new("run-1").says("one").hears(&id).says("two").appended(&store).await;
+    let run = run.hears(&id).row(|row| row.status = Status::Completed).appended(&store).await;
+    _ = Sample::new("run-2").says("one").appended(&store).await;
+
+    assert_eq!(other.accepted(&run.run, &id).await, Ok(Some(Seq(1))), "the first counts");
+    assert_eq!(other.accepted(&run.run, &unknown).await, Ok(None));
+    assert_eq!(other.accepted(&"run-2".into(), &id).await, Ok(None));
+    assert_eq!(store.remove(std::slice::from_ref(&run.run)).await, Ok(1));
+    assert_eq!(other.accepted(&run.run, &id).await, Err(StoreError::NoSuchRun { run: run.run }));
 }
 
 /// A snapshot replaces the one before, and goes with its run.

@@ -138,6 +138,10 @@ pub async fn mail_is_listed<S: EventStore>(open: impl Fn() -> S) {
     };
     let both = [letter(&taken, Lies::Taken { run: run.run, seq: Seq(0) }), letter(&kept, Lies::Here(kept.clone()))];
     assert_eq!(other.mailbox().await, Ok(both.to_vec()));
+    for letter in &both {
+        assert_eq!(other.letter(&letter.id).await, Ok(Some(letter.clone())));
+    }
+    assert_eq!(other.letter(&SignalId::from("none")).await, Ok(None));
     store.discard(&kept.id).await.unwrap();
     assert_eq!(other.mailbox().await, Ok(both[..1].to_vec()));
 }

@@ -53,6 +53,7 @@ macro_rules! store_suite {
             of_two_that_race_for_a_number_one_wins,
             a_range_is_read,
             a_snapshot_is_replaced,
+            a_signal_is_found_by_its_id,
             many_tasks_append_to_many_runs,
             a_row_follows_the_appends,
             runs_are_listed_by_any_filter,

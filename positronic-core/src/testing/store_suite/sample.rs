@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::record::{
-    Body, Epoch, Event, FileOutput, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status, Timestamp,
-    Usage, sha256,
+    Actor, Body, Epoch, Event, FileOutput, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status,
+    Timestamp, Usage, sha256,
 };
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
 
@@ -86,6 +86,16 @@ impl Sample {
         let file = FileOutput::kept(name, "text/plain", bytes.len() as u64, sha256(bytes));
         let body = Body::LoopOutput { id: path.public_id(), output: SideOutput::File(file) };
         self.append.events.push(Arc::new(Event { path, body, ..(*event).clone() }));
+        self
+    }
+
+    /// Adds an event that accepts a signal.
+    #[must_use]
+    pub fn hears(mut self, signal: &SignalId) -> Self {
+        self = self.says("");
+        let event = self.append.events.pop().unwrap();
+        let body = Body::BrainPaused { signal: signal.clone(), actor: Actor::default() };
+        self.append.events.push(Arc::new(Event { body, ..(*event).clone() }));
         self
     }
 

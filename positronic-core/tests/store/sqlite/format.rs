@@ -18,6 +18,8 @@ const FORMAT_1: &str = include_str!("format_1.sql");
 const FORMAT_2: &str = include_str!("format_2.sql");
 /// The same with format 3, and a timer in it.
 const FORMAT_3: &str = include_str!("format_3.sql");
+/// The same with format 4, and a signal that the first run has accepted.
+const FORMAT_4: &str = include_str!("format_4.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -34,7 +36,7 @@ fn a_new_file_says_what_it_is() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(3)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(4)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
@@ -65,6 +67,42 @@ async fn a_file_of_format_3_is_read() {
     let store = opened(FORMAT_3, folder.path()).await;
 
     assert_eq!(store.timers(&TimerFilter::default()).await.unwrap(), [timer()]);
+    assert_eq!(store.accepted(&"run-1".into(), &"s-1".into()).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_file_of_format_4_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(FORMAT_4, folder.path()).await;
+
+    assert_eq!(store.accepted(&"run-1".into(), &"s-1".into()).await, Ok(Some(Seq(0))));
+}
+
+#[tokio::test]
+async fn the_signals_in_the_logs_of_an_older_file_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let file = Connection::open(&path).unwrap();
+    file.execute_batch(FORMAT_3).unwrap();
+    let key: i64 = file.query_row("SELECT key FROM runs WHERE run = 'run-2'", [], |row| row.get(0)).unwrap();
+    let lines = [
+        r#"{"seq":1,"at":1,"type":"BRAIN_START","title":"Sample","fingerprint":"f","start":{"id":"started"}}"#,
+        r#"{"seq":2,"at":1,"path":"Loop","type":"LOOP_MESSAGE","text":"the \"signal\":\"none\"","signal":"said"}"#,
+        r#"{"seq":3,"at":1,"type":"BRAIN_PAUSED","signal":"said"}"#,
+        r#"{"seq":4,"at":1,"path":"Loop/0.0","type":"LOOP_TOOL_RESULT","result":{"signal":"of a tool"}}"#,
+        r#"a "signal":"that" no json holds"#,
+    ];
+    for (number, line) in (1..).zip(lines) {
+        let sql = "INSERT INTO events (id, line) VALUES (?1 * 4294967296 + ?2, ?3)";
+        file.execute(sql, (key, number, line)).unwrap();
+    }
+    drop(file);
+
+    let store = quick(&path);
+
+    for (id, known) in [("started", Some(1)), ("said", Some(2)), ("none", None), ("of a tool", None), ("that", None)] {
+        assert_eq!(store.accepted(&"run-2".into(), &id.into()).await, Ok(known.map(Seq)), "{id}");
+    }
 }
 
 /// Opens a store of some format, and finds what each of them holds.
@@ -108,7 +146,7 @@ fn a_new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_3).unwrap();
+    fixture.execute_batch(FORMAT_4).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
@@ -124,7 +162,7 @@ async fn print_the_fixture() {
     fixture(&store).await;
     drop(store);
     let dump = std::process::Command::new("sqlite3").arg(&path).arg(".dump").output().unwrap();
-    println!("PRAGMA application_id = {};\nPRAGMA user_version = 3;", i32::from_be_bytes(*b"Posi"));
+    println!("PRAGMA application_id = {};\nPRAGMA user_version = 4;", i32::from_be_bytes(*b"Posi"));
     println!("{}", String::from_utf8(dump.stdout).unwrap());
 }
 

@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use positronic_core::record::Actor;
+use positronic_core::runner::{Control, Delivered};
 use positronic_core::store::{EventStore as _, RunFilter, SqliteOptions, SqliteStore, StoreError};
 use positronic_core::testing::store_suite::Sample;
 use rusqlite::Connection;
+use serde_json::json;
 
 use super::{beside, lines, quick};
 
@@ -88,7 +91,7 @@ fn a_newer_format() {
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     assert_eq!(
         refused(&path),
-        "the event store `DIR/runs.db` has format 99, and this release reads up to 3: use a newer release of positronic"
+        "the event store `DIR/runs.db` has format 99, and this release reads up to 4: use a newer release of positronic"
     );
 }
 
@@ -258,6 +261,24 @@ async fn a_row_that_cannot_be_read() {
     assert_eq!(run.as_str(), "run-1");
     assert!(message.starts_with("the row about the run `run-1` in `"), "{message}");
     assert!(message.ends_with(". Restore the file from a backup"), "{message}");
+}
+
+/// A webhook that comes once more is read on its own, so one that cannot be read does not stand in the way of the others.
+#[tokio::test]
+async fn a_mail_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let control = Control::new(store.clone());
+    let deliver = |id: &'static str| control.deliver(id.into(), "slack", id, json!("payload"), Actor::default());
+    for id in ["mail-1", "mail-2"] {
+        assert_eq!(deliver(id).await.unwrap(), Delivered::Kept);
+    }
+    Connection::open(&path).unwrap().execute("UPDATE mail SET content = '{' WHERE id = 'mail-1'", []).unwrap();
+
+    assert_eq!(deliver("mail-2").await.unwrap(), Delivered::Kept);
+    let broken = deliver("mail-1").await.unwrap_err().to_string();
+    assert!(broken.contains("the mail `mail-1` in `"), "{broken}");
 }
 
 /// Whoever appends to it is told so at once, and does not wait for events that never come.
