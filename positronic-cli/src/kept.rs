@@ -74,8 +74,14 @@ impl Kept {
 
     fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
         let options = SqliteOptions::builder().path(path).read_only(read_only).build();
-        let store = Store::File(SqliteStore::with(options)?);
-        Ok(Self { store, place: shown(path, here), path: Some(path.to_owned()) })
+        let opened = SqliteStore::with(options.clone()).or_else(|error| {
+            // A file of an older format is made one of this format by whoever opens it to write. What cannot be opened to
+            // write either is told as it was.
+            let holds_something = || fs::metadata(path).is_ok_and(|file| file.len() > 0);
+            let is_renewed = read_only && holds_something() && SqliteStore::open(path).is_ok();
+            if is_renewed { SqliteStore::with(options) } else { Err(error) }
+        });
+        Ok(Self { store: Store::File(opened?), place: shown(path, here), path: Some(path.to_owned()) })
     }
 
     /// Says whether runs outlive this process.
@@ -136,6 +142,25 @@ fn shown(path: &Path, here: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_of_an_older_format_is_looked_at_and_what_is_none_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let look = |name: &str| Kept::file(&folder.path().join(name), folder.path(), true);
+        let sqlite = |name: &str| rusqlite::Connection::open(folder.path().join(name)).unwrap();
+        drop(SqliteStore::open(folder.path().join("older.db")).unwrap());
+        sqlite("older.db").execute_batch("DROP TABLE signals; PRAGMA user_version = 3").unwrap();
+        sqlite("other.db").execute_batch("CREATE TABLE things (thing TEXT)").unwrap();
+        fs::write(folder.path().join("empty.db"), "").unwrap();
+
+        assert!(look("older.db").is_ok());
+
+        for name in ["other.db", "empty.db"] {
+            let before = fs::read(folder.path().join(name)).unwrap();
+            assert!(look(name).is_err());
+            assert_eq!(fs::read(folder.path().join(name)).unwrap(), before, "{name}");
+        }
+    }
 
     #[test]
     fn runs_are_kept_beside_the_manifest_and_hidden_from_git() {
