@@ -160,8 +160,10 @@ fn whole(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
     Ok(Seq(at.0 + together.count() as u64))
 }
 
-/// Says whether an event can only have been appended together with the one before it. Two appends that look like one
-/// are taken for one: the fork is then made a little later.
+/// Says whether an event cannot be missing after the one before it, with which it was appended: a call after its answer, a
+/// result after what led to it. The log does not say which events one append held, and that would not help: an append
+/// also holds what only begins in it, which a fork leaves out. Two appends that look like one, by the same worker within a
+/// microsecond, are taken for one; the fork is then made a little later, which is no harm.
 fn follows_at_once(before: &Event, event: &Event) -> bool {
     if (before.at, before.epoch) != (event.at, event.epoch) {
         return false;
@@ -188,7 +190,34 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         }
         Body::RunClaimed { .. } => matches!(before.body, Body::BrainStart(_)),
         Body::BrainMigrated { .. } => true,
-        _ => false,
+        Body::RunReleased { .. }
+        | Body::BrainComplete { .. }
+        | Body::BrainError(_)
+        | Body::BrainPaused { .. }
+        | Body::BrainResumed { .. }
+        | Body::StepStart { .. }
+        | Body::StepComplete { .. }
+        | Body::StepRetry { .. }
+        | Body::StepHeld {}
+        | Body::ValueRecorded { .. }
+        | Body::LoopStart { .. }
+        | Body::LoopModelCall { .. }
+        | Body::LoopModelRetry { .. }
+        | Body::LoopToolStart { .. }
+        | Body::LoopToolRetry { .. }
+        | Body::LoopBrainStart { .. }
+        | Body::LoopBrainComplete { .. }
+        | Body::LoopOutput { .. }
+        | Body::LoopApprovalRequested { .. }
+        | Body::LoopApprovalDecided { .. }
+        | Body::LoopApprovalExpired {}
+        | Body::LoopResume { .. }
+        | Body::LoopMessage { .. }
+        | Body::LoopMaxIterations { .. }
+        | Body::BudgetRequested { .. }
+        | Body::BudgetDecided { .. }
+        | Body::BudgetExpired {}
+        | Body::LoopCompacted { .. } => false,
     }
 }
 
