@@ -15,7 +15,7 @@ use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
     Actor, Event, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Status, Timestamp, check_depth,
 };
-use crate::store::{EventStore, Letter, Lies, Mail, PendingFilter, Posted, StoreError, Waiter, swept_before};
+use crate::store::{EventStore, Lies, Mail, PendingFilter, Posted, StoreError, Waiter, swept_before};
 
 /// Decides, delivers and looks, in any run of a store.
 ///
