@@ -246,7 +246,7 @@ async fn nobody_there_fails_the_loop_at_first_and_only_the_call_later() {
             _ => well(asked, "s1"),
         }
     });
-    let options = McpOptions::builder().ask(false).call_timeout(std::time::Duration::from_secs(1)).build();
+    let options = McpOptions::builder().ask(false).call_timeout(std::time::Duration::from_secs(20)).build();
     let server = McpServer::new("web", McpHttp::new(site.url()), options).unwrap();
 
     let story = Play::new(echo(3)).run(desk(&[&server]), ()).await;

@@ -114,7 +114,7 @@ async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
     assert_eq!(tools[0].decl().parameters["type"], "object");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_list_that_changes_is_new_in_the_next_round_and_a_bad_one_changes_nothing() {
     let fake = quiet([tool("lesson")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
@@ -127,7 +127,7 @@ async fn a_list_that_changes_is_new_in_the_next_round_and_a_bad_one_changes_noth
                 async move {
                     let lists = teacher.seen("tools/list").len();
                     teacher.relist(tools);
-                    // Until the news is there; the next round lists anew only then.
+                    // Time passes only when nobody has anything to do, so the news is there then.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     Ok(lists)
                 }

@@ -16,6 +16,7 @@ mod failures;
 mod fake;
 mod http;
 mod lists;
+#[cfg(target_os = "linux")]
 mod process;
 #[allow(dead_code, reason = "other binaries use the rest")]
 #[path = "../support/mod.rs"]
