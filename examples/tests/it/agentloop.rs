@@ -187,6 +187,8 @@ fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
     let noted = |line: &&str| !line.contains("not enforced on this machine") && !line.contains("a person was asked");
     insta::assert_snapshot!("report", report.lines().filter(noted).collect::<Vec<_>>().join("\n"));
     desk.expect(&["report", "heights", "--out", "run.md"], 2);
+    let early = desk.json(&["state", "heights", "--at", "20"]);
+    assert_eq!(early["state"]["steps"].as_array().unwrap().len(), 2, "as it was then: {}", early["state"]);
     let document = desk.json(&["report", "heights"]);
     assert_eq!(document["report"]["parts"][1]["rounds"][4]["calls"][0]["tool"], "write_file");
 }

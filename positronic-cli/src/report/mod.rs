@@ -64,6 +64,9 @@ fn head(text: &mut String, report: &RunReport, row: &RunSummary) {
     if let Some(user) = &report.user {
         _ = writeln!(text, "- For: {}", escaped(user));
     }
+    if let Some((origin, at)) = &row.forked_from {
+        _ = writeln!(text, "- Forked from: {} after event {at}", code(origin.as_str()));
+    }
     let took = duration(report.last.since(report.began));
     _ = writeln!(text, "- Began: {}; {took} to its last event", report.began);
     _ = writeln!(text, "- Decisions: {}", counted(report));

@@ -61,6 +61,20 @@ fn office(journal: &Journal) -> Brain<(), Board> {
         .bind(journal.clone())
 }
 
+#[test]
+fn the_table_of_the_report_knows_every_event() {
+    let names = include_str!("../../src/record/event_body.rs").lines().filter_map(|line| line.strip_prefix("/// | `"));
+    let names: Vec<_> = names.filter_map(|rest| rest.split(" | ").next()).flat_map(|cell| cell.split(", ")).collect();
+    assert!(names.len() > 40, "{names:?}");
+    let table = include_str!("../../src/projection/report/mod.rs");
+    let groups: Vec<_> = table.split('`').filter_map(|name| name.strip_suffix('*')).collect();
+
+    for name in names.iter().map(|name| name.trim_matches('`')) {
+        let known = table.contains(&format!("`{name}`")) || groups.iter().any(|group| name.starts_with(group));
+        assert!(known, "{name}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_report_tells_every_step_with_its_reason_and_what_came_of_it() {
     let journal = Journal::default();

@@ -6,8 +6,8 @@
 //! | what the report has | events that it is made of |
 //! |---|---|
 //! | the head: title, options, times, ending | `BRAIN_START`, `BRAIN_COMPLETE`, `BRAIN_ERROR`, `BRAIN_CANCELLED` at the root; the first and the last event |
-//! | a part for each step, loop and nested brain | `STEP_START`, `LOOP_START`, `BRAIN_START` |
-//! | a round: a decision, its reason, what was said | `LOOP_ITERATION`, `LOOP_MODEL_CALL`, `LOOP_MODEL_RESULT` |
+//! | a part for each step, loop and nested brain, and how it ended | `STEP_START`, `STEP_COMPLETE`, `LOOP_START`, `LOOP_COMPLETE`, `BRAIN_*` |
+//! | a round: a decision, its reason, what was said | `LOOP_ITERATION`, `LOOP_MODEL_CALL`, `LOOP_MODEL_RESULT`, `LOOP_MODEL_RETRY` |
 //! | an answer that was refused | `LOOP_ANSWER_REFUSED` |
 //! | a call with its input and its result | `LOOP_TOOL_CALL`, `LOOP_APPROVAL_DECIDED` (edited arguments), `LOOP_TOOL_RESULT` |
 //! | notes on a call: retries, approvals, waits, what it showed, brains that it ran | `LOOP_TOOL_RETRY`, `LOOP_APPROVAL_*`, `LOOP_WAIT`, `LOOP_RESUME`, `LOOP_OUTPUT`, `LOOP_TRIGGER`, `LOOP_BRAIN_*` |
