@@ -330,7 +330,10 @@ impl Committer {
             let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).of(run);
             for watcher in watchers {
                 // One that panics must not take those with it who write.
-                _ = caught(|| Ok(watcher.appended(run, *next)));
+                _ = caught(|| {
+                    watcher.appended(run, *next);
+                    Ok(())
+                });
             }
         }
     }
