@@ -1,6 +1,6 @@
 //! A fixed space of actions as an enum: what is not in it cannot be done, and what is in it is done somewhere.
 //!
-//! A rover collects samples. The model answers in decisions, `{reasoning, action, input}`; each variant of [`Act`] is an action,
+//! A rover collects samples. The model answers in decisions, `{reasoning, action, input}`; each variant of `Act` is an action,
 //! its fields are the input. The match is exhaustive, so an action that is added later does not compile until something is
 //! done about it. The system prompt follows from the state, so the model always reads where the rover is.
 
