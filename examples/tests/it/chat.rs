@@ -272,6 +272,23 @@ fn what_is_said_elsewhere_comes_in() {
 }
 
 #[test]
+fn an_answer_of_a_process_that_has_died_goes_on_in_the_other_chat() {
+    let desk = Desk::new();
+    let (mut seat, mut other) = (seat(&desk), asked(&desk));
+    seat.sees("nothing is chosen");
+    seat.types(INTERRUPT);
+    seat.sees("order is left for later");
+
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    desk.expect(&["approve", "c-1", "--by", "bob"], 0);
+
+    seat.sees("That is settled.");
+    seat.types(LEAVE);
+    assert_eq!(seat.end().0, Some(0));
+}
+
+#[test]
 fn a_recording_goes_on_behind_what_another_process_has_played() {
     let desk = Desk::new();
     let mut seat = seat(&desk);

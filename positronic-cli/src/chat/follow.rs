@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::Stream;
-use positronic_core::record::{Body, Event, Opening, RunId, Seq, SideOutput};
+use positronic_core::record::{Body, Event, Opening, RunId, Seq, SideOutput, Status};
 use positronic_core::runner::{Ids as _, Run, Settled, UuidIds};
 use positronic_core::sink::Live as Shown;
 use serde_json::Value;
@@ -82,8 +82,11 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
 
     /// Finds the next run of the conversation that was begun elsewhere, or was not over when the chat began.
     pub(super) async fn look_around(&mut self) -> Result<(), Failure> {
-        if self.open || self.sending.is_some() {
+        if self.sending.is_some() {
             return Ok(());
+        }
+        if self.open {
+            return self.take_over().await;
         }
         let runs = self.desk.control().conversation(&self.desk.id).await?;
         let known = self.known.as_ref();
@@ -94,6 +97,19 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
             self.adopt(run).await?;
         }
         Ok(())
+    }
+
+    /// Goes on with the run that is shown where the process that has worked on it has died.
+    async fn take_over(&mut self) -> Result<(), Failure> {
+        let Some(run) = self.run.as_ref().filter(|_| self.elsewhere).map(|run| run.id().clone()) else { return Ok(()) };
+        let control = self.desk.control();
+        let row = control.store().run(&run).await?;
+        if row.status != Status::Running || control.worker(&row).await?.is_some() {
+            return Ok(());
+        }
+        self.desk.wind(&self.runner).await?;
+        let run = self.desk.take_up(&self.runner, &run).await?;
+        self.adopt(run).await
     }
 
     pub(super) async fn show(&mut self, live: Shown) -> Result<(), Failure> {
