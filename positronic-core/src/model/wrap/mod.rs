@@ -10,7 +10,7 @@
 //! minute when it is sent, not when it begins to wait for a place. Another order works, and costs what this one saves.
 //!
 //! **What a wrapper did is in the log**, with the answer ([`ModelFacts::via`](crate::record::ModelFacts)) or the failure
-//! ([`ModelError::via`](crate::record::ModelError)), in the order in which it happened: see [`Hop`](crate::record::Hop). The
+//! ([`ModelError::via`](crate::record::ModelError)), in the order in which it happened: see [`Hop`]. The
 //! answer's provider and model are those that really answered, so it is priced by theirs. `LOOP_MODEL_CALL` names the model
 //! that was meant: a fallback's first, a router's default.
 //!
