@@ -1,12 +1,12 @@
 //! Exit tools: what stands before and behind one, and what comes of it where it fails or is rejected.
 
 use positronic_core::model::scripted::Reply;
-use positronic_core::record::{LoopOutcome, ToolResult};
+use positronic_core::record::{Actor, LoopOutcome, SignalKind, ToolResult};
 use serde_json::json;
 
 use crate::support::{
-    Journal, Play, ShopBuilder, batch, events_named, path, prompt, results, slow_batch, success, tools, waits, worker,
-    workshop,
+    Job, Journal, Play, ShopBuilder, batch, done, events_named, path, prompt, results, slow_batch, success, tools,
+    waits, work, worker, workshop,
 };
 
 fn with_exit(flags: fn(ShopBuilder) -> ShopBuilder) -> impl Fn(crate::support::ShopLoop) -> crate::support::ShopLoop {
@@ -97,4 +97,28 @@ async fn an_exit_tool_that_is_rejected_leaves_the_calls_before_it_alone() {
     assert_eq!(results[1], success("b done"));
     assert_eq!(results[4], success("d done"));
     assert!(matches!(results[3], ToolResult::Skipped { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whether_a_call_ends_its_loop_is_as_the_model_proposed_it_and_not_as_a_person_edits_it() {
+    for (proposed, edited, ends) in [("end", "go on", true), ("go on", "end", false)] {
+        let journal = Journal::default();
+        let leave = || {
+            positronic_core::dsl::Tool::new("leave", |t: ShopBuilder| {
+                t.requires_approval("really?").exit_if(|job: &Job| job.id == "end").execute(work)
+            })
+        };
+        let after = (!ends).then(done);
+        let play = Play::new([batch([("leave", proposed)])].into_iter().chain(after));
+        let run = play.start(&workshop(&journal, move |config| config.tools([leave()])), ()).await;
+        assert_eq!(waits(&run).await, ["Work/0.0"]);
+        let kind = SignalKind::Approve { call: path("Work/0.0"), arguments: Some(json!({"id": edited})) };
+        run.signal(kind, Actor::default()).await.unwrap();
+
+        let story = play.story(&run).await;
+
+        assert_eq!(journal.take(), [edited], "what was edited is what runs");
+        let exited = prompt(&story, "Work").outcome == Some(LoopOutcome::Exited { tool: "leave".to_owned() });
+        assert_eq!(exited, ends, "{proposed}");
+    }
 }
