@@ -37,7 +37,7 @@ pub enum FolderError {
         kind: &'static str,
     },
     /// There is no such file.
-    #[error("there is no `{path}` in the output folder; `list_files` says what there is")]
+    #[error("there is no `{path}` in the output folder; name one that is there")]
     Missing {
         /// The path.
         path: String,
