@@ -5,7 +5,8 @@
 //! each gave is folded into [`Work`], so that `positronic state RUN --at N` shows what was known at any step. A person
 //! is asked before a program runs, unless its language is named in [`Task::unattended`].
 //!
-//! Files and programs live in a folder of the run's own; what was written is kept with the run, too. `positronic report RUN`
+//! Files and programs live in a folder of the run's own, which a fork shares with its origin, since its past has written there;
+//! what was written is kept with the run, too. `positronic report RUN`
 //! writes the whole run down: every step with its reason, what came of it, files, tokens and cost.
 //!
 //! Without a key the cassette decides, for the bundled goal alone, and the searches are answered by [`PAGES`], which are

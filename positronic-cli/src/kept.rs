@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use positronic_core::runner::Control;
-use positronic_core::store::{MemoryStore, SqliteOptions, SqliteStore};
+use positronic_core::store::{MemoryStore, SqliteOptions, SqliteStore, StoreError};
 
 use crate::failure::Failure;
 use crate::place::folder;
@@ -74,13 +74,12 @@ impl Kept {
 
     fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
         let options = SqliteOptions::builder().path(path).read_only(read_only).build();
-        let opened = SqliteStore::with(options.clone()).or_else(|error| {
-            // A file of an older format is made one of this format by whoever opens it to write. What cannot be opened to
-            // write either is told as it was.
-            let holds_something = || fs::metadata(path).is_ok_and(|file| file.len() > 0);
-            let is_renewed = read_only && holds_something() && SqliteStore::open(path).is_ok();
-            if is_renewed { SqliteStore::with(options) } else { Err(error) }
-        });
+        let mut opened = SqliteStore::with(options.clone());
+        // A file of an older format becomes one of this format where it is opened to write.
+        let holds_something = || fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        if matches!(opened, Err(StoreError::Older { .. })) && holds_something() && SqliteStore::open(path).is_ok() {
+            opened = SqliteStore::with(options);
+        }
         Ok(Self { store: Store::File(opened?), place: shown(path, here), path: Some(path.to_owned()) })
     }
 

@@ -60,6 +60,12 @@ pub enum StoreError {
         /// The hash that they have.
         found: String,
     },
+    /// The store has an older format, or nothing in it yet, and was opened to read alone.
+    #[error("the event store `{store}` is empty or of an older format: open it to write once")]
+    Older {
+        /// The store.
+        store: String,
+    },
     /// The store cannot be used at all, until somebody does something about it.
     #[error("{message}")]
     Unusable {

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Ending, RunReport};
 use positronic_core::record::{Actor, EndReason, PriceTable, SignalKind, ToolResult, Usage};
 use positronic_core::testing::Story;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::support::{Board, Job, Journal, Play, ShopBuilder, ShopLoop, ShopTool, path, worker, workshop};
@@ -154,4 +157,62 @@ async fn limits_and_failures_of_a_model_are_noted_where_they_happened() {
     assert_eq!(report.parts[0].notes, ["its limit of 1 rounds was reached"]);
     assert_eq!(report.parts[0].rounds[0].notes, ["try 1 of the model failed: busy"]);
     assert_eq!(report.parts[0].rounds[0].duration, Some(2_000_000));
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Rounds(u32);
+
+impl PluginState for Rounds {
+    const NAME: &'static str = "rounds";
+}
+
+/// Asks a model before the second round.
+#[derive(Debug, Clone, Copy)]
+struct Curious;
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Curious {
+    type State = Rounds;
+
+    fn initial(&self) -> Rounds {
+        Rounds(0)
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Rounds>) -> Result<()> {
+        if cx.state.0 == 1 {
+            cx.model().ask("Anything else?").await?;
+        }
+        cx.state.0 += 1;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn plugins_that_ask_at_once_are_noted_each_in_its_own_round() {
+    let looks = || {
+        brain("Clerk").r#loop("Look", |cx| {
+            cx.system("Look.")
+                .input("Is it there?")
+                .plugin(Curious)
+                .tool("look", |t| t.description("Looks").execute(async |_: NoArgs, _| Ok("there it is")))
+        })
+    };
+    let office = brain("Office").r#loop("Work", move |cx| {
+        let config = cx.system("Work.").input("Look twice.");
+        config.brain("one", looks(), |b| b.description("Looks")).brain("other", looks(), |b| b.description("Looks"))
+    });
+    let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
+        _ if request.tools.tools().is_empty() => Reply::text("Nothing else."),
+        "Work/0" => Reply::calls([("one", json!({})), ("other", json!({}))]),
+        look if look.ends_with("Look/0") => Reply::call("look", json!({})),
+        _ => Reply::text("It is there."),
+    });
+
+    let story = Play::of(model, true).run(&office, ()).await;
+
+    let report = report(&story);
+    for looked in ["Work/0.0/Look", "Work/0.1/Look"] {
+        let part = report.parts.iter().find(|part| part.path.as_str() == looked).unwrap();
+        assert_eq!(part.rounds[1].said, "It is there.");
+        assert_eq!(part.rounds[1].notes, ["a plugin asked the model, which answered: Nothing else."]);
+    }
 }

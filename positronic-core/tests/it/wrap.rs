@@ -4,6 +4,7 @@ mod deltas;
 mod dev_cache;
 mod fallback;
 mod limits;
+mod rests;
 mod router;
 
 use std::sync::{Arc, Mutex};

@@ -59,6 +59,7 @@ struct Member {
 
 #[derive(Debug, Clone, Copy)]
 struct Rest {
+    since: Instant,
     until: Instant,
     kind: ModelErrorKind,
 }
@@ -84,9 +85,9 @@ impl Fallback {
         Self { rest, ..self }
     }
 
-    /// Sets how often a request is tried with the same model before the next one is asked; 1. The tries between are the
+    /// Sets how often a request is tried with the first model before the next one is asked; 1. The tries between are the
     /// runner's retries, each an event, with its pauses and as many as its policy allows. A failure that cannot pass is not
-    /// tried again.
+    /// tried again. In a loop of decisions, an answer that was refused is a try, too.
     #[must_use]
     pub fn tries(self, tries: u32) -> Self {
         Self { tries, ..self }
@@ -128,9 +129,10 @@ impl Fallback {
             }
             let name = member.model.name();
             let whom = if index == 0 { For::First } else { For::Other(&name) };
+            let began = Instant::now();
             let mut error = match member.model.call(&sent(request, whom), deltas).await {
                 Ok(mut response) => {
-                    *lock(&member.rest) = None;
+                    member.is_well(began);
                     mark(&mut response, whom);
                     return after(hops, Ok(response));
                 }
@@ -157,6 +159,14 @@ impl Member {
         lock(&self.rest).filter(|rest| rest.until > now)
     }
 
+    /// Ends a rest, as a request shows that was sent within it; one that was sent before knows nothing of it.
+    fn is_well(&self, sent: Instant) {
+        let mut rest = lock(&self.rest);
+        if rest.is_some_and(|rest| rest.since <= sent) {
+            *rest = None;
+        }
+    }
+
     fn rest_after(&self, error: &ModelError, rest: Duration) {
         let rest = match error.kind {
             ModelErrorKind::RateLimited
@@ -173,8 +183,13 @@ impl Member {
             | ModelErrorKind::Filtered
             | ModelErrorKind::Unscripted => return,
         };
-        let until = Instant::now().checked_add(rest);
-        *lock(&self.rest) = until.map(|until| Rest { until, kind: error.kind });
+        let since = Instant::now();
+        let Some(until) = since.checked_add(rest) else { return };
+        let mut now = lock(&self.rest);
+        // Who asked for a longer rest gets it, whatever else fails meanwhile.
+        if now.is_none_or(|now| now.until < until) {
+            *now = Some(Rest { since, until, kind: error.kind });
+        }
     }
 }
 

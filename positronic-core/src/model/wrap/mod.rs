@@ -19,7 +19,8 @@
 //! which reads the answers from the log.
 //!
 //! The request is the same, whatever is around the model: it is made from the log, with the projection of the model that is meant.
-//! Only what one model gave for itself alone (sealed thoughts, signatures) is kept from the others. In which form decisions are
+//! Only what one model gave for itself alone (sealed thoughts, signatures) is kept from the others, so what a model was sent that
+//! stepped in is the logged request without these, and [`Model::wire`](super::Model::wire) tells that of the first. In which form decisions are
 //! asked for has to be known before a model is chosen, so models that differ in it are all asked in words
 //! ([`DecisionForm::Plain`]).
 //!

@@ -35,8 +35,9 @@ use crate::record::{
 /// **What a provider asks for** (`Retry-After`, with too many requests or an overloaded server) holds back the requests of all runs, not only
 /// the one that was refused.
 ///
-/// **A wait that would be too long** ([`RateLimits::patience`]) fails at once, as too many requests: a [`Fallback`](super::Fallback)
-/// around it asks the next model, and without one the runner tries again or the loop fails, rather than to stand still for hours.
+/// **A wait that is too long** ([`RateLimits::patience`]) fails, as too many requests: a [`Fallback`](super::Fallback)
+/// around it asks the next model, and without one the runner tries again or the loop fails, rather than to stand still for hours. The
+/// request whose turn is next knows how long it has to wait, and fails at once; those behind it fail when their patience ends.
 ///
 /// The minute is a sliding one, so no 60 seconds see more than the limits. It is this process's: divide by the number of processes.
 pub struct RateLimit<M> {

@@ -1,5 +1,6 @@
 //! From events to a report, event by event.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -32,7 +33,7 @@ pub(super) fn folded<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &P
                     files: Vec::new(),
                     costs,
                 };
-                fold = Some(Fold { report, prices, parts: IndexMap::new(), asking: false });
+                fold = Some(Fold { report, prices, parts: IndexMap::new(), asking: HashSet::new() });
             }
             // A run's first worker comes with its first event, in whatever order.
             (None, _) => {}
@@ -45,8 +46,8 @@ struct Fold<'p> {
     report: RunReport,
     prices: &'p PriceTable,
     parts: IndexMap<Path, Building>,
-    /// Whether a plugin's question is open, whose answer is no part of the conversation.
-    asking: bool,
+    /// The rounds for which a plugin's question is open, whose answer is no part of the conversation.
+    asking: HashSet<Path>,
 }
 
 /// A part with its rounds and their calls by their paths.
@@ -184,7 +185,7 @@ impl Fold<'_> {
             Body::StepHeld {} => self.note(path, "it was held at a limit, to run again once there is more"),
             Body::LoopStart { input, .. } => self.part(path, StageKind::Loop).part.input.clone_from(input),
             Body::LoopIteration(_) => {
-                self.asking = false;
+                self.asking.remove(path);
                 self.round(path);
             }
             Body::LoopModelCall { question, .. } => {
@@ -192,14 +193,16 @@ impl Fold<'_> {
                     .parts
                     .get(&path.parent().unwrap_or_default())
                     .is_some_and(|building| building.part.kind == StageKind::Step);
-                self.asking = question.is_some() && !is_step;
+                if question.is_some() && !is_step {
+                    self.asking.insert(path.clone());
+                }
                 let round = &mut self.round(path).0;
                 if let Some(question) = question.as_ref().filter(|_| is_step) {
                     round.question = Some(question.text.clone());
                 }
             }
             Body::LoopModelResult { parts, duration, .. } => {
-                if std::mem::take(&mut self.asking) {
+                if self.asking.remove(path) {
                     self.note(path, format!("a plugin asked the model, which answered: {}", said(parts)));
                 } else {
                     let round = &mut self.round(path).0;

@@ -76,9 +76,7 @@ pub(super) fn to_read(place: &Place) -> Result<Connection, Trouble> {
         Err(trouble) => return Err(trouble),
     };
     if !is_of_use {
-        let file = place.path.display();
-        let message = format!("the event store `{file}` is empty or of an older format: open it to write once");
-        return Err(StoreError::Unusable { message }.into());
+        return Err(StoreError::Older { store: place.path.display().to_string() }.into());
     }
     Ok(db)
 }

@@ -84,7 +84,7 @@ impl Model for Busy {
     }
 }
 
-fn request(who: &str, answer: u32) -> ModelRequest {
+pub(super) fn request(who: &str, answer: u32) -> ModelRequest {
     ModelRequest {
         path: Path::root().stage(who),
         attempt: 0,
