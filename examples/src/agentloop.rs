@@ -253,12 +253,27 @@ fn finish(folder: Option<&OutputFolder>) -> Action {
     toolbox::finish_with(folder, |work: &mut Work, finished| work.finished = Some(finished))
 }
 
+/// Opens the run's folder. One that somebody has taken away, or has put a link in the place of, is not made anew.
+fn folder(place: &str) -> Result<OutputFolder, String> {
+    match std::fs::canonicalize(place) {
+        Ok(found) if found == std::path::Path::new(place) => {
+            OutputFolder::open(place).map_err(|error| error.to_string())
+        }
+        Ok(found) => Err(format!("`{place}` leads to `{}` now", found.display())),
+        Err(error) => Err(format!("the folder `{place}` is not there any more: {error}")),
+    }
+}
+
 /// Makes the brain.
 pub fn agentloop() -> Brain<Task, Work, (), Report> {
     brain(TITLE)
         .description("Works towards a goal: searches, computes, writes a report, and decides each step itself")
         .options::<Task>()
         .step("Open", async |cx| {
+            let known = ["python3", "sh"];
+            if let Some(other) = cx.options.unattended.iter().find(|name| !known.contains(&name.as_str())) {
+                return Err(Error::new(format!("there is no language `{other}`; `unattended` takes python3 and sh")));
+            }
             let base = OutputFolder::open(&cx.options.folder);
             let own = base.and_then(|base| base.folder(cx.run_id().as_str()));
             let own = own.map_err(|error| Error::new(format!("the folder for its files cannot be made: {error}")))?;
@@ -286,7 +301,7 @@ pub fn agentloop() -> Brain<Task, Work, (), Report> {
                     };
                     work.unfinished = why.map(str::to_owned);
                 });
-            match OutputFolder::open(&cx.state.folder) {
+            match folder(&cx.state.folder) {
                 Ok(folder) => decides.tools([
                     search(&cx.options),
                     run(&cx.options, &folder),
@@ -294,7 +309,7 @@ pub fn agentloop() -> Brain<Task, Work, (), Report> {
                     finish(Some(&folder)),
                 ]),
                 // Somebody has taken it away: the agent says what it has.
-                Err(error) => decides.context("folder", error.to_string()).tools([finish(None)]),
+                Err(error) => decides.context("folder", error).tools([finish(None)]),
             }
         })
         .result(Work::report)

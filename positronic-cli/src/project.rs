@@ -119,7 +119,8 @@ impl Project {
         Ok(())
     }
 
-    /// Sets the model that answers for a tier, instead of the one that the environment and `--model` name.
+    /// Sets the model that answers for a tier, in the place of the one that the environment names. Where `--model` names one, that
+    /// answers for all tiers.
     pub fn model(mut self, tier: Tier, model: Arc<dyn Model>) -> Self {
         self.models.push((tier, model));
         self

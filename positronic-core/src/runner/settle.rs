@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before};
 use crate::plan::{Document, PlannedWait, ToolReply};
 use crate::record::{
-    Body, CallFlags, Change, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part,
-    Path, Segment, ToolCall, ToolResult, WaitSpec,
+    Body, CallFlags, Change, DecisionForm, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelFacts,
+    ModelResponse, Part, Path, Segment, ToolCall, ToolResult, WaitSpec,
 };
 
 /// How often a step is tried again that failed transiently.
@@ -99,10 +99,28 @@ impl Worker {
                 let looped = path.parent().unwrap_or_default();
                 let tries = failed + 1;
                 let times = if tries == 1 { String::new() } else { format!(" {tries} times") };
-                let message = format!("the model of the loop `{looped}` failed{times}: {error}");
+                let hint = self.hint(path, &error);
+                let message = format!("the model of the loop `{looped}` failed{times}: {error}{hint}");
                 let retryable = error.is_retryable();
                 self.failed_loop(&looped, Failure { code: EndReason::Model, message, retryable })
             }
+        }
+    }
+
+    /// Says what to do about a model's failure, where that is known.
+    fn hint(&self, path: &Path, error: &ModelError) -> String {
+        let state = self.shared.state();
+        let form = state.looped(path).and_then(|frame| frame.prepared.settings.decisions.as_ref()?.form);
+        match (error.kind, error.wait(), form) {
+            (_, Some(wait), _) if error.is_retryable() => {
+                format!("; it asks to wait {} s before it is asked again", wait.as_secs_f64().ceil())
+            }
+            (ModelErrorKind::BadRequest, _, Some(form)) if form != DecisionForm::Plain => {
+                "; where an endpoint knows no schema for its answers, ask for decisions in words: `DecisionForm::Plain`, on the \
+                 command line `--decisions plain`"
+                    .to_owned()
+            }
+            _ => String::new(),
         }
     }
 

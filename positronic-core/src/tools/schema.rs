@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -85,11 +87,41 @@ impl Schema {
         let problems: Vec<_> = validator
             .iter_errors(value)
             .map(|error| match error.instance_path().as_str() {
-                "" => error.to_string(),
-                place => format!("at `{place}`: {error}"),
+                "" => problem(&error),
+                place => format!("at `{place}`: {}", problem(&error)),
             })
             .collect();
         Err(problems.join("; "))
+    }
+}
+
+/// How many values a sentence names, of those that would fit.
+const NAMED: usize = 30;
+
+/// Says what is wrong. Where one of several values is asked for, it names them: whoever reads it has to choose one.
+fn problem(error: &ValidationError<'_>) -> String {
+    let Some(values) = choices(error).filter(|values| values.len() > 1) else { return error.to_string() };
+    let mut named: Vec<_> = values.iter().take(NAMED).map(ToString::to_string).collect();
+    let last = match values.len().saturating_sub(NAMED) {
+        0 => named.pop().unwrap_or_default(),
+        more => format!("{more} more"),
+    };
+    format!("{} is not one of {} or {last}", error.instance(), named.join(", "))
+}
+
+/// Lists the values that would fit, where these are known one by one.
+fn choices(error: &ValidationError<'_>) -> Option<Vec<Value>> {
+    match error.kind() {
+        ValidationErrorKind::Enum { options } => options.as_array().cloned(),
+        ValidationErrorKind::Constant { expected_value } => Some(vec![Value::clone(expected_value)]),
+        ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+            let branches = context.iter().map(|branch| match branch.as_slice() {
+                [only] if only.instance_path() == error.instance_path() => choices(only),
+                _ => None,
+            });
+            branches.collect::<Option<Vec<_>>>().map(|values| values.concat())
+        }
+        _ => None,
     }
 }
 
@@ -130,6 +162,20 @@ mod tests {
 
         assert!(Arc::ptr_eq(&schema, &Schema::of::<Refund>()));
         assert_eq!(schema.json()["properties"]["order"]["description"], "The order to refund.");
+    }
+
+    #[test]
+    fn names_all_values_of_which_one_would_fit() {
+        let plain = Schema::new(json!({"properties": {"way": {"enum": ["north", "east", "south", "west"]}}}));
+        let told = Schema::new(json!({"properties": {"way": {"oneOf": [{"const": "up"}, {"const": "down"}]}}}));
+        let mixed = Schema::new(json!({"properties": {"way": {"anyOf": [{"const": "up"}, {"type": "integer"}]}}}));
+        let left = json!({"way": "left"});
+
+        let sentence = "at `/way`: \"left\" is not one of \"north\", \"east\", \"south\" or \"west\"";
+        assert_eq!(plain.check(&left).unwrap_err(), sentence);
+        assert_eq!(told.check(&left).unwrap_err(), "at `/way`: \"left\" is not one of \"up\" or \"down\"");
+        let sentence = "at `/way`: \"left\" is not valid under any of the schemas listed in the 'anyOf' keyword";
+        assert_eq!(mixed.check(&left).unwrap_err(), sentence);
     }
 
     #[test]

@@ -139,6 +139,16 @@ impl Fold<'_> {
         }
     }
 
+    /// Says of the stages that are open that the run's end is theirs.
+    fn close(&mut self, sentence: &str) {
+        for Building { part, .. } in self.parts.values_mut() {
+            if !part.over && part.outcome.is_none() {
+                part.notes.push(sentence.to_owned());
+                part.over = true;
+            }
+        }
+    }
+
     fn apply(&mut self, event: &Event) {
         let path = &event.path;
         self.report.last = event.at;
@@ -164,6 +174,7 @@ impl Fold<'_> {
             Body::BrainError(failure) => {
                 if path.is_root() {
                     self.report.ending = Some(Ending::Failed(failure.clone()));
+                    self.close("it failed");
                 } else {
                     self.note(path, format!("the brain failed: {}", failure.message));
                 }
@@ -172,6 +183,7 @@ impl Fold<'_> {
             Body::BrainCancelled { actor, reason, .. } => {
                 if path.is_root() {
                     self.report.ending = Some(Ending::Cancelled { by: actor.by.clone(), reason: reason.clone() });
+                    self.close("it was cancelled with the run");
                 } else {
                     self.note(path, "it was cancelled with the run");
                 }

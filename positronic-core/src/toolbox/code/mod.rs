@@ -239,7 +239,7 @@ pub fn run_code<O: Options, S: State, V: Services>(runner: &CodeRunner) -> Tool<
                     let mut ran = runner.run(&language, &code).await?;
                     let more = ran.files.len().saturating_sub(SHOWN_FILES);
                     if more > 0 {
-                        ran.notes.push(format!("{more} more files are new or changed; `list_files` says which"));
+                        ran.notes.push(format!("{more} more files in the folder are new or changed"));
                         ran.files.truncate(SHOWN_FILES);
                     }
                     let result = ran.to_json();

@@ -88,9 +88,10 @@ impl CodeRunner {
         supervise::missing()
     }
 
-    /// Says why a person is asked about a program in a language, or that nobody has to be.
+    /// Says why a person is asked about a program in a language, or that nobody has to be: also where there is no such
+    /// language, since it can run in no case.
     pub(super) fn asks(&self, language: &str) -> Option<String> {
-        if self.options.unattended.iter().any(|name| name == language) {
+        if self.interpreter(language).is_err() || self.options.unattended.iter().any(|name| name == language) {
             return None;
         }
         let missing: Vec<_> = self.missing_protections().into_iter().map(Protection::missing).collect();

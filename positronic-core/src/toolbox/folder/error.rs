@@ -70,6 +70,14 @@ pub enum FolderError {
         /// Its media type, by its name.
         media_type: String,
     },
+    /// The output folder itself can neither be opened nor made.
+    #[error("the output folder `{path}` cannot be opened: {source}")]
+    Place {
+        /// The folder.
+        path: String,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// The operating system, or the folder's capability, refused.
     #[error("`{path}` in the output folder: {source}")]
     Io {

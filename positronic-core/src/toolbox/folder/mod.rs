@@ -119,10 +119,13 @@ impl OutputFolder {
     ///
     /// # Errors
     ///
-    /// [`FolderError::Io`] when it can neither be opened nor made.
+    /// [`FolderError::Place`] when it can neither be opened nor made.
     pub fn with(place: impl AsRef<Path>, options: FolderOptions) -> Result<Self, FolderError> {
         let place = place.as_ref();
-        let failed = |source| FolderError::Io { path: place.display().to_string(), source };
+        let failed = |source| FolderError::Place { path: place.display().to_string(), source };
+        if place.is_file() {
+            return Err(failed(std::io::ErrorKind::NotADirectory.into()));
+        }
         Dir::create_ambient_dir_all(place, ambient_authority()).map_err(failed)?;
         let place = place.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&place, ambient_authority()).map_err(failed)?;

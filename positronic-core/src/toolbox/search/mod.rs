@@ -193,9 +193,7 @@ pub fn search_web<O: Options, S: State, V: Services>(web: &WebSearch) -> Tool<O,
     let web = web.clone();
     Tool::new("search_web", |t| {
         t.title("Search the web")
-            .description(
-                "Searches the web. Gives the titles, addresses and snippets of pages; their texts are to be fetched.",
-            )
+            .description("Searches the web. Gives the titles, addresses and snippets of pages, and not their texts.")
             .read_only()
             .execute(move |SearchWeb { query }, _| {
                 let web = web.clone();
