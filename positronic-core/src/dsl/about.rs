@@ -72,7 +72,7 @@ impl About<Arc<Value>> {
         };
         let gate = self.approval.into_gate();
         let Self { timeout, retries, .. } = self;
-        Arc::new(ToolPlan { decl, schema, timeout, retries, home: None, gate, exits: None, body })
+        Arc::new(ToolPlan { decl, schema, foreign: false, timeout, retries, home: None, gate, exits: None, body })
     }
 }
 

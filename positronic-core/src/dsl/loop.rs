@@ -45,6 +45,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 tools: IndexMap::new(),
                 limits: Limits::default(),
                 settings: Settings::default(),
+                begun: None,
                 plugins: IndexMap::new(),
                 compaction: None,
                 answer: None,

@@ -238,6 +238,15 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         }
     }
 
+    /// Returns the tools of a round that has begun, and is found again after a restart, which are not there yet; none where a
+    /// round is prepared.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn lacks(&self) -> Option<Vec<ToolDecl>> {
+        let begun = self.plan.begun.as_ref()?;
+        let lacks = begun.tools().iter().filter(|tool| !self.plan.tools.contains_key(&tool.id));
+        Some(lacks.cloned().collect())
+    }
+
     /// Begins a question to a model. It is recorded in the log with its answer, but not a part of the conversation; after a
     /// restart, the recorded answer is taken.
     pub fn model(&self) -> ModelCall {

@@ -350,7 +350,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.made(Arc::new(Schema::new(schema)), execute)
     }
 
-    /// Makes the tool from a schema that is compiled already, and describes an object.
+    /// Makes the tool from the schema of another program, which is compiled already, and describes an object.
     #[cfg(feature = "mcp")]
     pub(crate) fn execute_checked<F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
     where
@@ -359,7 +359,9 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
-        self.made(schema, execute)
+        let mut tool = self.made(schema, execute);
+        Arc::make_mut(&mut tool.plan).foreign = true;
+        tool
     }
 
     fn made<T, F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -86,7 +86,6 @@ pub(super) struct Connection {
     heard: Arc<Heard>,
     // Dropped in this order: the input of a process is closed before it is told to end.
     connected: Connected,
-    in_flight: Arc<AtomicUsize>,
     served: AtomicBool,
     silent: AtomicBool,
 }
@@ -110,7 +109,6 @@ impl Connection {
             transport: transport.clone(),
             heard,
             connected,
-            in_flight: Arc::default(),
             served: AtomicBool::new(false),
             silent: AtomicBool::new(false),
         })
@@ -132,9 +130,9 @@ impl Connection {
         self.connected.service.peer_info()?.instructions.clone()
     }
 
-    /// Says whether the list of tools has changed since this was asked last.
-    pub(super) fn has_changed(&self) -> bool {
-        self.heard.changed.swap(false, Ordering::SeqCst)
+    /// Returns the news that the list of tools has changed, where it has and nobody else has the news.
+    pub(super) fn changed(&self) -> Option<Change<'_>> {
+        self.heard.changed.swap(false, Ordering::SeqCst).then(|| Change(Some(self)))
     }
 
     /// Lets the list be asked for once more.
@@ -151,9 +149,15 @@ impl Connection {
         self.served.load(Ordering::SeqCst)
     }
 
-    /// Says whether the server is there, where there is reason to doubt it.
+    /// Says whether there is reason to doubt that the server is there: nothing was answered since a call ran out of time.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.silent.load(Ordering::SeqCst)
+    }
+
+    /// Says whether the server is there, where there is reason to doubt it. Calls that are on their way say nothing about
+    /// that: they may wait for the same silence.
     pub(super) async fn shows_life(&self) -> bool {
-        if !self.silent.load(Ordering::SeqCst) || self.in_flight.load(Ordering::SeqCst) > 0 {
+        if !self.is_doubted() {
             return true;
         }
         let ping = ClientRequest::PingRequest(PingRequest::default());
@@ -282,11 +286,28 @@ impl fmt::Debug for Connection {
     }
 }
 
+/// The news that the list of tools has changed. Dropped before the new list is known, it is news again.
+pub(super) struct Change<'a>(Option<&'a Connection>);
+
+impl Change<'_> {
+    /// Says that the new list is known.
+    pub(super) fn known(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0 {
+            connection.ask_again();
+        }
+    }
+}
+
 /// A request without an answer. Dropped so, the server is told that nobody waits any more.
 struct Open {
     peer: Peer<RoleClient>,
     heard: Arc<Heard>,
-    in_flight: Arc<AtomicUsize>,
     token: ProgressToken,
     id: Option<RequestId>,
 }
@@ -296,11 +317,9 @@ impl Open {
         if let Some(progress) = progress {
             connection.heard.listeners().insert(token.clone(), progress);
         }
-        connection.in_flight.fetch_add(1, Ordering::SeqCst);
         Self {
             peer: connection.connected.service.peer().clone(),
             heard: Arc::clone(&connection.heard),
-            in_flight: Arc::clone(&connection.in_flight),
             token,
             id: Some(id),
         }
@@ -314,7 +333,6 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.heard.listeners().remove(&self.token);
-        self.in_flight.fetch_sub(1, Ordering::SeqCst);
         let Some(id) = self.id.take() else { return };
         // Without a runtime there is no connection any more, either.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

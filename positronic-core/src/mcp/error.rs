@@ -158,6 +158,14 @@ pub enum McpError {
         /// What it says.
         message: String,
     },
+    /// A call waits for a tool that the server does not list any more.
+    #[error("the MCP server `{server}` does not list the tool `{tool}` any more, for which the call was made")]
+    Gone {
+        /// The server.
+        server: String,
+        /// The tool, as models and people see it.
+        tool: String,
+    },
     /// The server answered something that is no answer to the request.
     #[error("the MCP server `{server}` answered something else: {what}")]
     Answer {
@@ -187,6 +195,30 @@ impl McpError {
             | Self::Resting { .. }
             | Self::Time { .. }
             | Self::Refused { .. }
+            | Self::Gone { .. }
+            | Self::Answer { .. } => false,
+        }
+    }
+
+    /// Says whether time may mend it, as it mends whatever keeps a server from being reached.
+    pub(super) const fn may_pass(&self) -> bool {
+        match self {
+            Self::Died { .. }
+            | Self::Start { .. }
+            | Self::Request { .. }
+            | Self::Resting { .. }
+            | Self::Time { .. } => true,
+            Self::ServerName(_)
+            | Self::SameServer(_)
+            | Self::Config { .. }
+            | Self::NoSuchTool { .. }
+            | Self::SameName { .. }
+            | Self::Taken { .. }
+            | Self::Renamed { .. }
+            | Self::Schema { .. }
+            | Self::TooMany { .. }
+            | Self::Refused { .. }
+            | Self::Gone { .. }
             | Self::Answer { .. } => false,
         }
     }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rmcp::model::Tool;
+use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::error::McpError;
-use super::names::{NAME, plain, renamed, tool_name};
+use super::names::{NAME, plain, renamed, rest_of, tool_name};
 use super::options::McpOptions;
 use super::plugin::McpSeen;
 use super::policy::Policy;
-use crate::record::check_depth;
+use crate::record::{CallFlags, ToolDecl, check_depth};
 use crate::tools::Schema;
 
 /// How much of a server's description of a tool a model reads, in characters: some 2,000 tokens, many times what tools have.
@@ -106,6 +106,24 @@ fn read(server: &str, tool: Tool, options: &McpOptions) -> Result<Listed, McpErr
     let description = tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default();
     let description = description.chars().take(DESCRIPTION).collect();
     Ok(Listed { tool: own, name, title, description, schema, policy })
+}
+
+/// Makes a tool of what a log says of it, in whose round it was; none where it is not the server's. What it promises is as of
+/// then, and what the author says of it as of now.
+pub(super) fn recalled(server: &str, decl: &ToolDecl, options: &McpOptions) -> Option<Listed> {
+    let name = decl.id.to_string();
+    let other = options.renamed.iter().find(|(_, to)| *to == name).map(|(from, _)| from.clone());
+    let tool = other.or_else(|| {
+        let rest = rest_of(server, &name)?;
+        let mut said = options.unattended.iter().chain(&options.read_only).chain(&options.idempotent);
+        // A name that was mended says only to whoever knows it whose it is.
+        Some(said.find(|own| tool_name(server, own) == name).map_or(rest, String::as_str).to_owned())
+    })?;
+    let CallFlags { read_only, idempotent, destructive, .. } = decl.flags;
+    let claims = ToolAnnotations::new().read_only(read_only).idempotent(idempotent).destructive(destructive);
+    let policy = Policy::of(server, &tool, options, options.trust_annotations.then_some(&claims));
+    let schema = Arc::new(Schema::new(Value::clone(&decl.parameters)));
+    Some(Listed { tool, name, title: decl.title.clone(), description: decl.description.clone(), schema, policy })
 }
 
 /// Lets a schema describe an object, as providers demand; one that says nothing about it is meant so.

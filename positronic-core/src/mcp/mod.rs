@@ -36,7 +36,8 @@
 //!
 //! **What can go wrong** is the result of a call: an `error` that says what happened. A server that has died or does not answer any
 //! more is started anew by the next call, and rests in between where that does not help. Only a server that never came up fails the
-//! loop, unless it is [optional](McpOptions::optional).
+//! loop, unless it is [optional](McpOptions::optional); one that the run has worked with before a restart is waited for
+//! ([`McpOptions::patience`]).
 //!
 //! | file | what it does |
 //! |---|---|

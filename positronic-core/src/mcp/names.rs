@@ -40,6 +40,11 @@ pub(super) fn tool_name(server: &str, tool: &str) -> String {
     format!("{server}{BETWEEN}{mended}-{hash}")
 }
 
+/// Returns what follows the server's name in the name of one of its tools.
+pub(super) fn rest_of<'a>(server: &str, name: &'a str) -> Option<&'a str> {
+    name.strip_prefix(server)?.strip_prefix(BETWEEN)
+}
+
 /// Returns a text of a server's as it is shown to people: without what moves a cursor or turns text around, and not too long.
 pub(super) fn plain(text: &str, most: usize) -> String {
     let turns =

@@ -47,6 +47,11 @@ pub struct McpOptions {
     /// nothing is said.
     #[builder(default)]
     pub optional: bool,
+    /// How long a server that a run has worked with is waited for where it cannot be reached after a restart: before a loop
+    /// fails, and before an open call does. 5 minutes where nothing is said; a server that no run knows is tried for a few seconds
+    /// only, and an optional one is not waited for by loops.
+    #[builder(default = Duration::from_secs(5 * 60))]
+    pub patience: Duration,
     /// How long the server may take until it has started and listed its tools; 30 seconds where nothing is said: `npx` and
     /// the like first fetch what they run.
     #[builder(default = Duration::from_secs(30))]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use futures::future::join_all;
 use schemars::JsonSchema;
@@ -20,9 +21,10 @@ const INSTRUCTIONS: usize = 8 << 10;
 /// [module](crate::mcp).
 ///
 /// A server that was listed once need not be there in later rounds: its tools stay, and calls say what is wrong. One that was never
-/// there fails the loop, unless it is [optional](super::McpOptions::optional). After a restart the servers are started anew,
-/// and the calls that were open then go on as those of all tools do: `read_only` and `idempotent` ones are made again, others are
-/// `interrupted`.
+/// there fails the loop, unless it is [optional](super::McpOptions::optional). After a restart the servers are started anew; one
+/// that the run has worked with is waited for with [patience](super::McpOptions::patience). The calls that were open then go on
+/// as those of all tools do: `read_only` and `idempotent` ones are made again, others are `interrupted`. They are made as they
+/// were checked and approved, and whether they still fit is for the server to say.
 #[derive(Debug, Clone)]
 #[must_use = "servers have their effect when they are given to a loop"]
 pub struct Mcp {
@@ -76,7 +78,17 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
         if let Some(name) = self.same_name() {
             return Err(McpError::SameServer(name.to_owned()).into());
         }
-        let listings = join_all(self.servers.iter().map(McpServer::listing)).await;
+        if let Some(round) = cx.lacks() {
+            for server in &self.servers {
+                cx.brain_tools(&server.recalled(&round))?;
+            }
+            return Ok(());
+        }
+        let listings = self.servers.iter().map(|server| {
+            let is_waited_for = cx.state.servers.contains_key(server.name()) && !server.options().optional;
+            server.listing(if is_waited_for { server.options().patience } else { Duration::ZERO })
+        });
+        let listings = join_all(listings.collect::<Vec<_>>()).await;
         let mut away = String::new();
         for (server, listing) in self.servers.iter().zip(listings) {
             let listing = match listing {

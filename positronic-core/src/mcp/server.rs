@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::error::McpError;
-use super::list::Listing;
+use super::list::{Listing, recalled};
 use super::names::server_name;
 use super::options::McpOptions;
 use super::session::Session;
-use super::tools::tool;
+use super::tools::{Known, tool};
 use super::transport::McpTransport;
 use crate::dsl::{Options, Services, State, Tool};
+use crate::record::ToolDecl;
 
 /// An MCP server whose tools are used. A clone is the same server, with the same connection.
 ///
@@ -55,7 +57,7 @@ impl McpServer {
     ///
     /// [`McpError::Start`] when it cannot be reached, and others when its tools cannot be used.
     pub async fn connect(&self) -> Result<(), McpError> {
-        self.listing().await.map(drop)
+        self.listing(Duration::ZERO).await.map(drop)
     }
 
     /// Returns the tools as the server lists them now, for a loop's [`tools`](crate::dsl::Loop::tools). They stay as they are;
@@ -76,7 +78,7 @@ impl McpServer {
     ///
     /// As [`McpServer::connect`].
     pub async fn tools<O: Options, S: State, V: Services>(&self) -> Result<Vec<Tool<O, S, V>>, McpError> {
-        Ok(self.made(&*self.listing().await?).map(|(_, tool)| tool).collect())
+        Ok(self.made(&*self.listing(Duration::ZERO).await?).map(|(_, tool)| tool).collect())
     }
 
     /// Ends the connection, and a process with it. Whoever calls a tool afterwards starts the server anew.
@@ -84,8 +86,8 @@ impl McpServer {
         self.session.close().await;
     }
 
-    pub(super) async fn listing(&self) -> Result<Arc<Listing>, McpError> {
-        self.session.listing().await
+    pub(super) async fn listing(&self, patience: Duration) -> Result<Arc<Listing>, McpError> {
+        self.session.listing(patience).await
     }
 
     /// Makes the tools of a list, each with the server's own name for it.
@@ -93,7 +95,14 @@ impl McpServer {
         &'a self,
         listing: &'a Listing,
     ) -> impl Iterator<Item = (&'a str, Tool<O, S, V>)> {
-        listing.tools.iter().map(|listed| (listed.tool.as_str(), tool(&self.session, listed)))
+        listing.tools.iter().map(|listed| (listed.tool.as_str(), tool(&self.session, listed, Known::Listed)))
+    }
+
+    /// Makes those tools of a round that has begun which are the server's, as the log has them, without asking the server.
+    pub(super) fn recalled<O: Options, S: State, V: Services>(&self, round: &[ToolDecl]) -> Vec<Tool<O, S, V>> {
+        let Session { name, options, .. } = &*self.session;
+        let listed = round.iter().filter_map(|decl| recalled(name, decl, options));
+        listed.map(|listed| tool(&self.session, &Arc::new(listed), Known::Recalled)).collect()
     }
 }
 

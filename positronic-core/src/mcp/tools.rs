@@ -17,11 +17,28 @@ use crate::error::{Error, Result};
 /// How much longer than the server a call may take: to find out whether the server is there, and to keep its files.
 const GRACE: Duration = Duration::from_secs(15);
 
+/// From where a tool is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Known {
+    /// From the server's list.
+    Listed,
+    /// From the log. A call waits until the server lists its tools again, so nobody waits before.
+    Recalled,
+}
+
 /// Makes a tool. It costs nothing but a few pointers and strings, so it is made anew for every round.
-pub(super) fn tool<O: Options, S: State, V: Services>(session: &Arc<Session>, listed: &Arc<Listed>) -> Tool<O, S, V> {
+pub(super) fn tool<O: Options, S: State, V: Services>(
+    session: &Arc<Session>,
+    listed: &Arc<Listed>,
+    known: Known,
+) -> Tool<O, S, V> {
     let options = &session.options;
     Tool::new(&listed.name, |t| {
-        let time = options.connect_timeout.saturating_add(options.call_timeout).saturating_add(GRACE);
+        let wait = match known {
+            Known::Listed => options.connect_timeout,
+            Known::Recalled => options.patience.saturating_add(options.connect_timeout.saturating_mul(2)),
+        };
+        let time = wait.saturating_add(options.call_timeout).saturating_add(GRACE);
         let t = flagged(t.description(&listed.description).timeout(time), listed);
         let (session, listed) = (Arc::clone(session), Arc::clone(listed));
         t.execute_checked(Arc::clone(&listed.schema), move |arguments: Value, cx: ToolContext<O, S, V>| {
@@ -29,7 +46,7 @@ pub(super) fn tool<O: Options, S: State, V: Services>(session: &Arc<Session>, li
             let progress: OnProgress = Box::new(move |text| shown.progress(text));
             // Boxed, since compilers do not see through the types of requests.
             let calling: BoxFuture<'static, Result<Answer, McpError>> =
-                Box::pin(called(Arc::clone(&session), Arc::clone(&listed), arguments, progress));
+                Box::pin(called(Arc::clone(&session), Arc::clone(&listed), known, arguments, progress));
             async move {
                 let mut answer = calling.await.map_err(McpError::into_result)?;
                 for file in std::mem::take(&mut answer.files) {
@@ -53,10 +70,20 @@ fn flagged<O: Options, S: State, V: Services>(t: ToolBuilder<O, S, V>, listed: &
 async fn called(
     session: Arc<Session>,
     listed: Arc<Listed>,
+    known: Known,
     arguments: Value,
     progress: OnProgress,
 ) -> Result<Answer, McpError> {
     let options = &session.options;
+    let listed = match known {
+        Known::Listed => listed,
+        Known::Recalled => {
+            let listing = session.listing(options.patience).await?;
+            let now = listing.tools.iter().find(|now| now.name == listed.name).cloned();
+            let (server, tool) = (&session.name, &listed.name);
+            now.ok_or_else(|| McpError::Gone { server: server.to_string(), tool: tool.clone() })?
+        }
+    };
     let live = session.connection().await?;
     let arguments = match arguments {
         Value::Object(fields) => fields,

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::record::{
     BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, ModelResponse, PluginStates, Settings,
-    Shape, StageKind, StageShape, ToolDecl, ToolId, TriggerChange,
+    Shape, StageKind, StageShape, ToolDecl, ToolId, ToolSet, TriggerChange,
 };
 use crate::tools::Schema;
 
@@ -132,6 +132,8 @@ pub struct LoopPlan {
     pub limits: Limits,
     /// How the model is to answer.
     pub settings: Settings,
+    /// The tools of the round as the log has them, where it has begun and is found again; none where it is prepared.
+    pub begun: Option<Arc<ToolSet>>,
     /// The plugins, by name, in the order of registration.
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
     /// What stands for the older messages from this round on; none changes nothing.
@@ -161,6 +163,9 @@ pub struct ToolPlan {
     pub decl: ToolDecl,
     /// The schema of its arguments.
     pub schema: Arc<Schema>,
+    /// Whether the schema is another program's, as a server lists it, and not the author's code: an open call is made as it was
+    /// checked, then, and that program judges whether it still fits.
+    pub foreign: bool,
     /// How long one try may take.
     pub timeout: Duration,
     /// How often a transient failure is tried again.

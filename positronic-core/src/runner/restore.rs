@@ -10,7 +10,7 @@ use super::link::{Quiet, RunLink};
 use super::plugged::found_again;
 use super::shared::Stop;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
-use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody};
+use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody, ToolPlan};
 use crate::record::{Body, Change, RunId, ToolDecl};
 
 impl Frames {
@@ -68,6 +68,7 @@ impl Frames {
                 if !matches!(looped.phase, LoopPhase::Prepare) {
                     scope.link = Arc::new(Quiet(scope.link));
                     scope.path = looped.path.round(looped.round);
+                    yielded.begun = Some(Arc::clone(&looped.prepared.tools));
                     yielded = found_again(yielded, scope).await;
                 }
                 self.restore_calls(looped, &yielded, &services, link).await?;
@@ -91,7 +92,7 @@ impl Frames {
             let Some((declared, tool)) = declared.and_then(|tool| Some((tool, plan.tools.get(&tool.id)?))) else {
                 continue;
             };
-            if let Some(difference) = tool_difference(declared, &tool.decl) {
+            if let Some(difference) = tool_difference(declared, tool) {
                 return Err(Stop::Changed(format!("the call `{}` is open, and {difference}", call.path)));
             }
             if let (CallPhase::Brain(inner), ToolBody::Brain(NestedPlan { plan, .. })) = (&call.phase, &tool.body) {
@@ -102,8 +103,9 @@ impl Frames {
     }
 }
 
-fn tool_difference(then: &ToolDecl, now: &ToolDecl) -> Option<String> {
-    (then.parameters != now.parameters)
+fn tool_difference(then: &ToolDecl, now: &ToolPlan) -> Option<String> {
+    // What another program takes is not in the author's power, and it says itself what does not fit.
+    (!now.foreign && then.parameters != now.decl.parameters)
         .then(|| format!("its tool `{}` has other parameters now; put the old ones back until it is done", then.id))
 }
 

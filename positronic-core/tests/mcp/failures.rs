@@ -275,3 +275,30 @@ async fn after_a_crash_what_may_run_twice_is_called_again_and_nothing_else() {
     assert!(matches!(&results[0], ToolResult::Interrupted { .. }), "{results:?}");
     assert_eq!(calls, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_shows_no_life_is_given_up_although_another_call_waits_for_it() {
+    let fake = first(|_| None);
+    let server = fake.server(options());
+    server.connect().await.unwrap();
+    fake.be_mute(true);
+    let (one, other) = (Play::new(echo(2)), Play::new(echo(1)));
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        other.run(desk(&[&server]), ()).await
+    };
+    let mended = async {
+        // The first call has run out of time, and the other one still waits.
+        tokio::time::sleep(Duration::from_secs(62)).await;
+        fake.be_mute(false);
+    };
+
+    let (story, waited, ()) = tokio::join!(one.run(desk(&[&server]), ()), later, mended);
+
+    let results_of = |story: &Story| results(story, "Work");
+    assert!(error_of(&results_of(&story)[0]).contains("did not answer within 60s"));
+    assert_eq!(results_of(&story)[1], success("ok"), "on a new connection");
+    // What is open keeps the connection that it was made on.
+    assert!(error_of(&results_of(&waited)[0]).contains("did not answer within 60s"), "{:?}", results_of(&waited));
+    assert_eq!(fake.connections(), 2);
+}

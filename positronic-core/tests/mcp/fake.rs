@@ -86,6 +86,11 @@ impl Fake {
         self.0.refused.store(times, Ordering::SeqCst);
     }
 
+    /// Says how many connections are still to be refused.
+    pub(crate) fn refuses(&self) -> usize {
+        self.0.refused.load(Ordering::SeqCst)
+    }
+
     /// Answers nothing any more, not even a sign of life.
     pub(crate) fn be_mute(&self, is_mute: bool) {
         self.0.is_mute.store(usize::from(is_mute), Ordering::SeqCst);

@@ -1,11 +1,14 @@
 //! What a server lists: names, choices, schemas, and lists that change.
 
+use std::time::Duration;
+
 use positronic_core::mcp::{Mcp, McpError, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::desk::{desk, failure_of};
+use crate::desk::{desk, failure_of, soon};
 use crate::fake::{Fake, text, tool};
 use crate::support::{Play, done, results, success};
 
@@ -202,4 +205,53 @@ fn no_secret_is_shown_in_a_debug_text() {
         McpServer::new("b", http, McpOptions::default()).unwrap(),
     ];
     assert!(!format!("{servers:?}").contains("s3cret"), "{servers:?}");
+}
+
+async fn names_of(server: &McpServer) -> Vec<String> {
+    let tools = server.tools::<(), Value, ()>().await.unwrap();
+    tools.iter().map(|tool| tool.decl().id.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_a_list_outlives_the_one_who_asked_for_it_and_nobody_waits_for_another_ones_answer() {
+    let fake = quiet([tool("a")]);
+    let server = fake.server(McpOptions::default());
+    assert_eq!(names_of(&server).await, ["desk__a"]);
+    fake.relist([tool("a"), tool("b")]);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+
+    // One asks, and has no answer.
+    fake.be_mute(true);
+    let asking = tokio::spawn({
+        let server = server.clone();
+        async move { names_of(&server).await }
+    });
+    soon("the question", || fake.seen("tools/list").len() == 2).await;
+    let began = Instant::now();
+    assert_eq!(names_of(&server).await, ["desk__a"]);
+    assert!(began.elapsed() < Duration::from_millis(1), "it waits for nobody: {:?}", began.elapsed());
+
+    // It is cancelled before there is one.
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    fake.be_mute(false);
+
+    assert_eq!(names_of(&server).await, ["desk__a", "desk__b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_known_is_there_at_once_while_the_server_is_started_anew() {
+    let fake = quiet([tool("a")]);
+    let server = fake.server(McpOptions::builder().ask(false).build());
+    server.connect().await.unwrap();
+    server.close().await;
+    fake.be_mute(true);
+    let play = Play::new([Reply::call("desk__a", json!({})), done()]);
+    let run = play.start(desk(&[&server]), ()).await;
+    soon("the second beginning", || fake.seen("initialize").len() == 2).await;
+
+    let began = Instant::now();
+    assert_eq!(names_of(&server).await, ["desk__a"]);
+    assert!(began.elapsed() < Duration::from_millis(1), "{:?}", began.elapsed());
+    drop(run);
 }

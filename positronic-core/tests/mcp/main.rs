@@ -18,6 +18,7 @@ mod http;
 mod lists;
 #[cfg(target_os = "linux")]
 mod process;
+mod restarts;
 #[allow(dead_code, reason = "other binaries use the rest")]
 #[path = "../support/mod.rs"]
 mod support;

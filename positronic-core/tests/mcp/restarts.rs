@@ -1,0 +1,258 @@
+//! Runs that go on in another process, whose servers are away for a while, or have changed meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::mcp::McpOptions;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, Event, RunId, Seq, ToolResult};
+use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::{CountedIds, Story, TestClock};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::desk::{desk, failure_of, reasons, soon};
+use crate::fake::{Act, Fake, text, tool};
+use crate::support::{done, error_of, path, results, success, waits};
+
+/// How many tries a server is away for nearly two minutes.
+const A_WHILE: usize = 12;
+
+type Log = Vec<Arc<Event>>;
+
+fn office() -> Fake {
+    Fake::new([tool("echo")], |_, _| text("ok"))
+}
+
+fn unasked() -> McpOptions {
+    McpOptions::builder().ask(false).build()
+}
+
+fn runner(replies: impl IntoIterator<Item = Reply>) -> Runner {
+    let runner = Runner::builder().model(ScriptedModel::new(replies)).store(MemoryStore::new());
+    let runner = runner.clock(TestClock::default()).ids(CountedIds::default()).lockstep(true);
+    runner.linger(Duration::MAX).build()
+}
+
+/// Plays a run until something is so, and returns its log.
+async fn log_of(brain: &Brain<(), Value>, replies: Vec<Reply>, is_so: impl Fn(&Run<Value>) -> bool) -> Log {
+    let runner = runner(replies);
+    let run = runner.start(brain, ()).await.unwrap();
+    soon("what is waited for", || is_so(&run)).await;
+    run.events(Seq(0)).await.unwrap()
+}
+
+/// Goes on with a log in another process.
+async fn go_on(log: &[Arc<Event>], brain: Brain<(), Value>, replies: Vec<Reply>) -> Run<Value> {
+    let runner = runner(replies).brain(brain);
+    runner.control().import(&RunId::new("run-1"), log).await.unwrap();
+    let (_, run) = runner.recover().await.unwrap().pop().unwrap();
+    run.unwrap()
+}
+
+fn rounds(log: &Log) -> Vec<usize> {
+    let begins = |event: &Arc<Event>| matches!(event.body, Body::LoopIteration(_));
+    log.iter().enumerate().filter(|(_, event)| begins(event)).map(|(at, _)| at).collect()
+}
+
+/// The log of a run that has called a tool, and whose process ended before the next round began.
+async fn between_rounds(fake: &Fake) -> Log {
+    let replies = vec![Reply::call("desk__echo", json!({})), Reply::text("Never read.")];
+    let brain = desk(&[&fake.server(unasked())]);
+    let log = {
+        let runner = runner(replies);
+        let run = runner.start(&brain, ()).await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        run.events(Seq(0)).await.unwrap()
+    };
+    let second = rounds(&log)[1];
+    log[..second].to_vec()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_round() {
+    let fake = office();
+    let log = between_rounds(&fake).await;
+    fake.refuse(A_WHILE);
+
+    let run = go_on(&log, desk(&[&fake.server(unasked())]), vec![Reply::call("desk__echo", json!({})), done()]).await;
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(results(&Story::of(&run).await, "Work"), [success("ok"), success("ok")]);
+    assert_eq!(fake.connections(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_ends_and_the_author_says_when() {
+    let fake = office();
+    let log = between_rounds(&fake).await;
+    fake.refuse(usize::MAX);
+    for (options, least, most) in [
+        (unasked(), 300, 330),
+        (McpOptions { patience: Duration::from_secs(20), ..unasked() }, 20, 40),
+        (McpOptions { patience: Duration::ZERO, ..unasked() }, 1, 3),
+    ] {
+        let began = Instant::now();
+        let run = go_on(&log, desk(&[&fake.server(options)]), vec![]).await;
+        assert!(matches!(run.settled().await, Settled::Failed(_)));
+        let took = began.elapsed().as_secs();
+        assert!((least..=most).contains(&took), "{took} s");
+        let why = failure_of(&Story::of(&run).await);
+        assert!(why.contains("the MCP server `desk` did not start: nobody is at the desk"), "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_a_server_is_cancelled_at_once() {
+    let fake = office();
+    let log = between_rounds(&fake).await;
+    fake.refuse(1000);
+    let run = go_on(&log, desk(&[&fake.server(unasked())]), vec![]).await;
+    soon("some tries", || fake.refuses() < 997).await;
+
+    let asked = Instant::now();
+    run.cancel("enough").await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Cancelled));
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_call_waits_for_its_server_and_holds_nothing_up_meanwhile() {
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let fake = Fake::new([tool("echo")], move |_, _| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 => Act::Silence,
+        _ => text("ok"),
+    });
+    let options = McpOptions::builder().read_only(["echo"]).build();
+    let brain = || desk(&[&fake.server(options.clone())]);
+    let replies = vec![Reply::call("desk__echo", json!({"text": "hi"}))];
+    let log = log_of(&brain(), replies, |_| !fake.seen("tools/call").is_empty()).await;
+    fake.refuse(A_WHILE);
+
+    let began = Instant::now();
+    let run = go_on(&log, brain(), vec![done()]).await;
+
+    // Whoever takes the run up goes on with others at once.
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(results(&Story::of(&run).await, "Work"), [success("ok")]);
+    let calls = fake.seen("tools/call");
+    assert_eq!((calls.len(), &calls[1]["params"]["arguments"]), (2, &json!({"text": "hi"})));
+    assert!(began.elapsed() > Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+/// The tool `echo`, with arguments that nobody has asked for before.
+fn changed() -> Value {
+    json!({"name": "echo", "inputSchema": {
+        "type": "object", "properties": {"words": {"type": "array"}}, "required": ["words"], "additionalProperties": false,
+    }})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_approved_is_made_as_it_was_although_the_server_has_changed_its_schema() {
+    // The plugin, and the tools as values.
+    for as_values in [false, true] {
+        let fake = office();
+        let brain = async || {
+            let server = fake.server(McpOptions::default());
+            if !as_values {
+                return desk(&[&server]);
+            }
+            let tools = server.tools().await.unwrap();
+            brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").tools(tools.clone()))
+        };
+        let replies = vec![Reply::call("desk__echo", json!({"text": "hi"}))];
+        let log = log_of(&brain().await, replies, |run| !run.pending().is_empty()).await;
+        fake.relist([changed()]);
+
+        let runner = runner([done()]).brain(brain().await);
+        runner.control().import(&RunId::new("run-1"), &log).await.unwrap();
+        let run = runner.resume(&RunId::new("run-1")).await.unwrap();
+        assert_eq!(waits(&run).await, ["Work/0.0"]);
+        run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+        assert!(matches!(run.settled().await, Settled::Completed(_)), "as values: {as_values}");
+        assert_eq!(results(&Story::of(&run).await, "Work"), [success("ok")]);
+        assert_eq!(fake.seen("tools/call")[0]["params"]["arguments"], json!({"text": "hi"}));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_tool_the_server_does_not_list_any_more_is_an_error_that_says_so() {
+    let fake = office();
+    let brain = || desk(&[&fake.server(McpOptions::default())]);
+    let replies = vec![Reply::call("desk__echo", json!({}))];
+    let log = log_of(&brain(), replies, |run| !run.pending().is_empty()).await;
+    fake.relist([tool("other")]);
+
+    let runner = runner([done()]).brain(brain());
+    runner.control().import(&RunId::new("run-1"), &log).await.unwrap();
+    let run = runner.resume(&RunId::new("run-1")).await.unwrap();
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    assert_eq!(
+        error_of(&results(&Story::of(&run).await, "Work")[0]),
+        "the MCP server `desk` does not list the tool `desk__echo` any more, for which the call was made"
+    );
+    assert!(fake.seen("tools/call").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn wherever_a_process_ends_a_person_is_asked_as_before() {
+    let annotated = |name: &str, annotations: Value| {
+        let mut tool = tool(name);
+        tool["annotations"] = annotations;
+        tool
+    };
+    let tools = [
+        annotated("add", json!({"destructiveHint": false})),
+        tool("b u r n"),
+        tool("mail"),
+        tool("s e e"),
+        annotated("look", json!({"readOnlyHint": true})),
+    ];
+    let fake = Fake::new(tools, |name, _| text(name));
+    let options = McpOptions::builder().trust_annotations(true).unattended(["s e e"]).renamed([("mail", "post")]);
+    let options = options.build();
+    let server = fake.server(options.clone());
+    let names: Vec<_> =
+        server.tools::<(), Value, ()>().await.unwrap().iter().map(|t| t.decl().id.to_string()).collect();
+    let all = || Reply::calls(names.iter().map(|name| (name.as_str(), json!({}))));
+    let brain = || desk(&[&fake.server(options.clone())]);
+    let log = log_of(&brain(), vec![all()], |run| run.pending().len() == 3).await;
+    let begun = rounds(&log)[0];
+    let answered = log.iter().position(|event| matches!(event.body, Body::LoopModelResult { .. })).unwrap();
+
+    for end in begun + 1..=log.len() {
+        // An answer and its calls are written at once.
+        if (answered + 1..answered + 6).contains(&end) {
+            continue;
+        }
+        fake.refuse(3);
+        let again = (end <= answered).then(all);
+        let runner = runner(again.into_iter().chain([done()])).brain(brain());
+        runner.control().import(&RunId::new("run-1"), &log[..end]).await.unwrap();
+        let run = runner.resume(&RunId::new("run-1")).await.unwrap();
+        assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1", "Work/0.2"], "after {end} events");
+        let says = reasons(&run);
+        assert_eq!(says[0], "`add` of the MCP server `desk` changes something");
+        assert!(says[1].ends_with("of the MCP server `desk` may change or destroy something"), "{says:?}");
+        assert_eq!(says[2], "`mail` of the MCP server `desk` may change or destroy something");
+        for call in ["Work/0.0", "Work/0.1", "Work/0.2"] {
+            run.approve(&path(call), "ann").await.unwrap();
+        }
+        assert!(matches!(run.settled().await, Settled::Completed(_)));
+        let results = results(&Story::of(&run).await, "Work");
+        let of = |at: usize, name: &str| assert_eq!(results[at], success(name), "after {end} events");
+        of(0, "add");
+        of(1, "b u r n");
+        of(2, "mail");
+        of(3, "s e e");
+        // It was on its way in some of the logs, and may run twice in all of them.
+        assert!(matches!(results[4], ToolResult::Success { .. }), "after {end} events: {results:?}");
+    }
+}
