@@ -118,7 +118,7 @@ fn a_loop_that_a_limit_ended_has_no_check_mark() {
     ✓ completed · 1.5 s · 812 tokens in, 45 out · cost unknown
     "#);
     let limit = |kind, limit| {
-        let reached = Body::LoopLimit { kind, limit, used: limit, of: None, unpriced: None };
+        let reached = Body::LoopLimit { kind, limit, used: limit, of: None, shared: false, unpriced: None };
         let frame = frame(&stories::limited(reached, LoopOutcome::Limit { limit: kind }), 100);
         frame.lines().find(|line| line.contains("Chat")).unwrap().to_owned()
     };

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, Change, Claim, Event, LoopOutcome, Path, Segment, StageKind};
+use crate::record::{Body, Change, Claim, Event, LimitKind, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
 use super::call::{Call, CallPhase};
-use super::limits::{Allowance, Spending};
+use super::limits::{Allowance, Bound, Spending};
 use super::loop_frame::{LoopFrame, LoopPhase};
-use super::shared_budget::budget_of;
+use super::shared_budget::{budget_of, shared_of};
 use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, RunState, Stage, owner_of};
 
 /// Says why an event cannot be the next one of its run.
@@ -109,7 +109,6 @@ impl RunState {
                 Ok(())
             }
             Body::BrainStart(start) => {
-                let (budget, before) = budget_of(start);
                 let frame = BrainFrame {
                     path: path.clone(),
                     title: start.title.as_str().into(),
@@ -123,8 +122,8 @@ impl RunState {
                     index: 0,
                     stage: Stage::Ready,
                     usage: crate::record::Usage::default(),
-                    budget,
-                    before,
+                    budget: budget_of(start),
+                    shared: shared_of(start),
                     allowance: Allowance::default(),
                     spent: Spending::default(),
                     rounds: 0,
@@ -395,7 +394,7 @@ fn doubt(brain: &mut BrainFrame) {
 /// Collects the loops and brains with a limit of time that work, and says whether the brain does. Nothing works that waits
 /// for more.
 fn active_frames(brain: &BrainFrame, waits: bool, active: &mut Vec<Path>) -> bool {
-    let waits = waits || brain.allowance.asked.is_some();
+    let waits = waits || brain.waits_for_more();
     let busy = match &brain.stage {
         _ if brain.end.is_some() => true,
         Stage::Step(step) => !step.held || !waits,
@@ -404,7 +403,7 @@ fn active_frames(brain: &BrainFrame, waits: bool, active: &mut Vec<Path>) -> boo
         Stage::Brain(inner) => active_frames(inner, waits, active),
         Stage::Loop(frame) => active_loop(frame, waits, active),
     };
-    if busy && brain.budget.as_ref().is_some_and(|budget| budget.max_time.is_some()) {
+    if busy && Bound::all_of(brain).any(|bound| bound.limit(LimitKind::Time).is_some()) {
         active.push(brain.path.clone());
     }
     busy

@@ -5,28 +5,31 @@ use std::sync::Arc;
 use crate::record::{Body, Decision, Event, Failure, LimitKind, LoopOutcome, ModelFacts, OnLimit, Path};
 
 use super::apply::Reason;
-use super::limits::{Allowance, AskedMore, Before, Bound, bound_at};
+use super::limits::{Allowance, AskedMore, Before, Bound, asked_at, bound_at};
 use super::loop_frame::LoopFrame;
 use super::state::{RunState, Stage, Visit, owner_of};
+
+const NO_LIMITS: &str = "no open loop or brain with limits is here";
 
 impl RunState {
     /// Folds a question for more, and what becomes of it.
     pub(super) fn apply_budget(&mut self, event: &Event) -> Result<(), Reason> {
         let path = &event.path;
-        let bound = bound_at(self, path).ok_or("no open loop or brain with limits is here")?;
-        match (&event.body, &bound.allowance().asked) {
+        let shared = match (&event.body, asked_at(self, path)) {
             (Body::BudgetRequested { .. }, Some(_)) => return Err("a person is asked already".to_owned()),
-            (Body::BudgetRequested { kind, .. }, None) => {
+            (Body::BudgetRequested { kind, shared, .. }, None) => {
+                let bound = bound_at(self, path, *shared).ok_or(NO_LIMITS)?;
                 if bound.reached(Before::Round).is_none() {
                     return Err(format!("its limit of {} is not reached", kind.noun()));
                 }
+                *shared
             }
             (_, None) => return Err("nobody is asked for more".to_owned()),
-            (_, Some(_)) => {}
-        }
-        let allowance = self.allowance_mut(path).ok_or("no open loop or brain with limits is here")?;
+            (_, Some((bound, _))) => bound.is_shared(),
+        };
+        let allowance = self.allowance_mut(path, shared).ok_or(NO_LIMITS)?;
         match &event.body {
-            Body::BudgetRequested { kind, limit, used, expires } => {
+            Body::BudgetRequested { kind, limit, used, expires, .. } => {
                 let (kind, limit, used, expires) = (*kind, *limit, *used, *expires);
                 allowance.asked = Some(AskedMore { since: event.seq, kind, limit, used, expires });
             }
@@ -43,9 +46,13 @@ impl RunState {
         Ok(())
     }
 
-    fn allowance_mut(&mut self, path: &Path) -> Option<&mut Allowance> {
+    fn allowance_mut(&mut self, path: &Path, shared: bool) -> Option<&mut Allowance> {
         if self.looped(path).is_none_or(|frame| frame.path != *path) {
-            return self.brain_mut(path.as_str(), |_| ()).map(|brain| &mut brain.allowance);
+            let brain = self.brain_mut(path.as_str(), |_| ())?;
+            return match shared {
+                true => brain.shared.as_mut().map(|shared| &mut Arc::make_mut(shared).allowance),
+                false => Some(&mut brain.allowance),
+            };
         }
         match &mut self.brain_mut(owner_of(path)?, |_| ())?.stage {
             Stage::Loop(frame) => Some(&mut Arc::make_mut(frame).allowance),
@@ -123,25 +130,21 @@ impl RunState {
             }
             LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
         };
-        let budget = frame.ended_by.as_ref().and_then(|path| self.brain(path)).and_then(Bound::of);
+        let budget = frame.ended_by.as_ref().and_then(|path| bound_at(self, path, frame.ended_by_shared));
         let bound = budget.unwrap_or(Bound::Loop(frame));
         if bound.on_limit() == OnLimit::Exit {
             return None;
         }
-        let unpriced = match bound {
-            Bound::Loop(frame) => &frame.spent.unpriced,
-            Bound::Brain(brain, _) => &brain.spent.unpriced,
-        };
         let (path, limit) = (&frame.path, bound.limit(kind).map_or(0, |(limit, _)| limit));
-        let message = match (unpriced, bound) {
+        let message = match (bound.unpriced(), bound) {
             (Some(model), _) if kind == LimitKind::Money => {
                 format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs")
             }
-            (_, Bound::Brain(brain, _)) => {
+            (_, Bound::Brain(..) | Bound::Shared(..)) => {
                 let (what, limit) = (kind.noun(), kind.amount(limit));
-                let whose = match brain.before(kind) {
-                    Some(_) => bound.name(kind),
-                    None => format!("the brain `{}`", brain.title),
+                let whose = match bound {
+                    Bound::Brain(brain, _) => format!("the brain `{}`", brain.title),
+                    Bound::Loop(_) | Bound::Shared(..) => bound.name(),
                 };
                 format!("{whose} used up its budget of {what} in the loop `{path}`: {limit}")
             }

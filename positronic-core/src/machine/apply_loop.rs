@@ -109,10 +109,11 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             frame.cut = false;
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
-        EventBody::LoopLimit { kind, of, .. } => {
+        EventBody::LoopLimit { kind, of, shared, .. } => {
             all_done(frame)?;
             frame.cut = !matches!(frame.phase, LoopPhase::Prepare);
             frame.ended_by.clone_from(of);
+            frame.ended_by_shared = *shared;
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
         }
         EventBody::LoopCompacted { .. } => {

@@ -12,7 +12,7 @@ use crate::record::{
 
 use super::call::{Call, CallPhase};
 use super::close;
-use super::limits::{AskedMore, Bound, bound_at};
+use super::limits::{AskedMore, asked_at};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{RunState, Stage};
 use super::status::pending;
@@ -283,12 +283,6 @@ fn reject(
         Draft::new(path.clone(), decided),
         Draft::new(path.clone(), Body::LoopToolResult { result, duration: None, change: None }),
     ])
-}
-
-/// Finds the question for more that a loop or a brain has open.
-fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a>, &'a AskedMore)> {
-    let bound = bound_at(state, path)?;
-    Some((bound, bound.allowance().asked.as_ref()?))
 }
 
 fn grant(state: &RunState, signal: &Signal, to: &Path, more: More, now: Timestamp) -> Result<Vec<Draft>, Refusal> {

@@ -9,6 +9,9 @@
 //! A limit belongs to a loop, or to a brain as its budget, and binds everything below it. A loop ends by its own limits
 //! and by those of the brains around it, as long as no loop stands between: that one would end first. What is further in
 //! waits until whoever the limit belongs to has ended, or has more.
+//!
+//! The brain of a conversation's prompt has the conversation's budget beside its own. Where both are reached, one of which
+//! nobody is asked about ends the loop: more of the other would not help.
 
 use std::sync::Arc;
 
@@ -19,6 +22,7 @@ use crate::record::{AskMore, Body, Budget, Draft, LimitKind, Money, More, OnLimi
 use super::close;
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::next::{Effect, Next};
+use super::shared_budget::SharedLimits;
 use super::state::{BrainFrame, RunState, Stage};
 
 /// What the answers of models have cost in a frame and all below it.
@@ -84,23 +88,26 @@ pub(super) struct Reached {
     unpriced: Option<Arc<str>>,
 }
 
-/// A frame whose limits bind everything below it.
+/// A frame whose limits bind everything below it, or the conversation in the brain of its prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bound<'a> {
     Loop(&'a LoopFrame),
     Brain(&'a BrainFrame, &'a Budget),
+    Shared(&'a BrainFrame, &'a SharedLimits),
 }
 
 impl<'a> Bound<'a> {
-    /// Returns a brain's budget, where it has one.
-    pub(super) fn of(brain: &'a BrainFrame) -> Option<Self> {
-        brain.budget.as_deref().map(|budget| Self::Brain(brain, budget))
+    /// Returns a brain's budgets, from the outside in.
+    pub(super) fn all_of(brain: &'a BrainFrame) -> impl Iterator<Item = Self> {
+        let shared = brain.shared.as_deref().map(|shared| Self::Shared(brain, shared));
+        let own = brain.budget.as_deref().map(|budget| Self::Brain(brain, budget));
+        shared.into_iter().chain(own)
     }
 
     pub(super) const fn path(self) -> &'a Path {
         match self {
             Self::Loop(frame) => &frame.path,
-            Self::Brain(frame, _) => &frame.path,
+            Self::Brain(frame, _) | Self::Shared(frame, _) => &frame.path,
         }
     }
 
@@ -108,57 +115,47 @@ impl<'a> Bound<'a> {
         match self {
             Self::Loop(frame) => &frame.allowance,
             Self::Brain(frame, _) => &frame.allowance,
+            Self::Shared(_, shared) => &shared.allowance,
         }
     }
 
-    /// Returns what the prompts before have used, where the limit is one of the conversation.
-    fn shared(self, kind: LimitKind) -> Option<u64> {
-        match self {
-            Self::Loop(_) => None,
-            Self::Brain(frame, _) => frame.before(kind),
-        }
+    pub(super) const fn is_shared(self) -> bool {
+        matches!(self, Self::Shared(..))
     }
 
-    /// Names whose limit of this kind it is, in a sentence.
-    pub(super) fn name(self, kind: LimitKind) -> String {
+    /// Names whose limit it is, in a sentence.
+    pub(super) fn name(self) -> String {
         match self {
-            _ if self.shared(kind).is_some() => "the conversation".to_owned(),
             Self::Loop(frame) => format!("the loop `{}`", frame.path),
             Self::Brain(frame, _) if frame.path.is_root() => format!("the brain `{}`", frame.title),
             Self::Brain(frame, _) => format!("the brain `{}`", frame.path),
+            Self::Shared(..) => "the conversation".to_owned(),
         }
     }
 
     /// Returns a limit of one kind, with what was granted, and what was used of it.
     pub(super) fn limit(self, kind: LimitKind) -> Option<(u64, u64)> {
-        let (limit, used) = match (self, kind) {
-            (Self::Loop(frame), LimitKind::Tokens) => (frame.limits.max_tokens, frame.usage.total()),
-            (Self::Brain(frame, budget), LimitKind::Tokens) => (budget.max_tokens, frame.usage.total()),
-            (Self::Loop(frame), LimitKind::Money) => {
-                (frame.limits.max_money.map(Money::nanos), frame.spent.known.nanos())
+        let (limit, used) = match self {
+            Self::Loop(frame) => match kind {
+                LimitKind::Tokens => (frame.limits.max_tokens, frame.usage.total()),
+                LimitKind::Money => (frame.limits.max_money.map(Money::nanos), frame.spent.known.nanos()),
+                LimitKind::Time => (frame.limits.max_time, frame.active),
+                LimitKind::Rounds => (frame.limits.max_iterations.map(u64::from), u64::from(frame.round)),
+                LimitKind::Failures => (frame.limits.max_failures.map(u64::from), u64::from(frame.failures)),
+            },
+            Self::Brain(frame, budget) => (budget.limit(kind), frame.used(kind)),
+            Self::Shared(frame, shared) => {
+                let before = shared.budget.used.of(kind);
+                (shared.budget.limit(kind), frame.used(kind).saturating_add(before))
             }
-            (Self::Brain(frame, budget), LimitKind::Money) => {
-                (budget.max_money.map(Money::nanos), frame.spent.known.nanos())
-            }
-            (Self::Loop(frame), LimitKind::Time) => (frame.limits.max_time, frame.active),
-            (Self::Brain(frame, budget), LimitKind::Time) => (budget.max_time, frame.active),
-            (Self::Loop(frame), LimitKind::Rounds) => {
-                (frame.limits.max_iterations.map(u64::from), u64::from(frame.round))
-            }
-            (Self::Brain(frame, budget), LimitKind::Rounds) => (budget.max_rounds, frame.rounds),
-            (Self::Loop(frame), LimitKind::Failures) => {
-                (frame.limits.max_failures.map(u64::from), u64::from(frame.failures))
-            }
-            (Self::Brain(..), LimitKind::Failures) => return None,
         };
-        let before = self.shared(kind).unwrap_or(0);
-        Some((limit?.saturating_add(self.allowance().more.of(kind)), used.saturating_add(before)))
+        Some((limit?.saturating_add(self.allowance().more.of(kind)), used))
     }
 
-    fn unpriced(self) -> Option<&'a Arc<str>> {
+    pub(super) fn unpriced(self) -> Option<&'a Arc<str>> {
         match self {
             Self::Loop(frame) => frame.spent.unpriced.as_ref(),
-            Self::Brain(frame, _) => frame.spent.unpriced.as_ref(),
+            Self::Brain(frame, _) | Self::Shared(frame, _) => frame.spent.unpriced.as_ref(),
         }
     }
 
@@ -166,7 +163,7 @@ impl<'a> Bound<'a> {
     pub(super) fn reached(self, before: Before) -> Option<Reached> {
         let counts_rounds = match self {
             Self::Loop(frame) => matches!(frame.phase, LoopPhase::Prepare),
-            Self::Brain(..) => true,
+            Self::Brain(..) | Self::Shared(..) => true,
         };
         let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Rounds, LimitKind::Failures];
         kinds.into_iter().find_map(|kind| {
@@ -185,6 +182,7 @@ impl<'a> Bound<'a> {
         let ask = match self {
             Self::Loop(frame) => frame.limits.ask,
             Self::Brain(_, budget) => budget.ask,
+            Self::Shared(_, shared) => shared.budget.budget.ask,
         };
         let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
         ask.filter(|_| mends && !self.allowance().refused)
@@ -195,6 +193,20 @@ impl<'a> Bound<'a> {
         match self {
             Self::Loop(frame) => frame.limits.on_limit,
             Self::Brain(_, budget) => budget.on_limit.unwrap_or(OnLimit::Error),
+            Self::Shared(_, shared) => shared.budget.budget.on_limit.unwrap_or(OnLimit::Error),
+        }
+    }
+}
+
+impl BrainFrame {
+    /// Returns what the brain and all below it have used, in the units of [`More::of`].
+    const fn used(&self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Tokens => self.usage.total(),
+            LimitKind::Money => self.spent.known.nanos(),
+            LimitKind::Time => self.active,
+            LimitKind::Rounds => self.rounds,
+            LimitKind::Failures => 0,
         }
     }
 }
@@ -204,10 +216,15 @@ impl<'a> Bound<'a> {
 pub(super) struct Around<'a>(Vec<Bound<'a>>);
 
 impl<'a> Around<'a> {
-    pub(super) fn within<T>(&mut self, bound: Bound<'a>, f: impl FnOnce(&mut Self) -> T) -> T {
-        self.0.push(bound);
+    pub(super) fn within<T>(
+        &mut self,
+        bounds: impl IntoIterator<Item = Bound<'a>>,
+        f: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let around = self.0.len();
+        self.0.extend(bounds);
         let result = f(self);
-        self.0.pop();
+        self.0.truncate(around);
         result
     }
 
@@ -218,10 +235,8 @@ impl<'a> Around<'a> {
         outer.iter().any(|bound| bound.reached(before).is_some())
     }
 
-    /// Returns the first budget that is used up of the brains around, as far as no loop stands between.
     fn governed(&self, before: Before) -> Option<(Bound<'a>, Reached)> {
-        let brains = self.0.iter().rev().take_while(|bound| matches!(bound, Bound::Brain(..)));
-        brains.copied().find_map(|bound| Some((bound, bound.reached(before)?)))
+        governed(&self.0, before)
     }
 
     /// Asks for more where a budget is used up whose author wants that, and says whether nothing may begin until then.
@@ -244,13 +259,30 @@ impl<'a> Around<'a> {
     }
 }
 
+/// Returns the budget that is used up of the innermost brain around, as far as no loop stands between.
+///
+/// Of its own and the conversation's, it is the one which nobody is asked about; then the one whose question is open.
+fn governed<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, Reached)> {
+    let brains = around.iter().rev().take_while(|bound| !matches!(bound, Bound::Loop(_)));
+    let mut reached = brains.filter_map(|bound| Some((*bound, bound.reached(before)?)));
+    let first = reached.next()?;
+    let Some(other) = reached.next().filter(|(other, _)| other.path() == first.0.path()) else { return Some(first) };
+    let rank = |(bound, reached): &(Bound<'_>, Reached)| match bound.asks(reached) {
+        None => 0,
+        Some(_) if bound.allowance().asked.is_some() => 1,
+        Some(_) => 2,
+    };
+    Some(if rank(&other) < rank(&first) { other } else { first })
+}
+
 fn ask_for_more(bound: Bound<'_>, reached: &Reached, now: Timestamp, out: &mut Next) -> bool {
     let Some(ask) = bound.asks(reached) else { return false };
     let body = match &bound.allowance().asked {
         None => {
             let due = |valid| Timestamp(now.0.saturating_add(i64::try_from(valid).unwrap_or(i64::MAX)));
             let Reached { kind, limit, used, .. } = *reached;
-            Body::BudgetRequested { kind, limit, used, expires: ask.valid_for.map(due) }
+            let (shared, expires) = (bound.is_shared(), ask.valid_for.map(due));
+            Body::BudgetRequested { kind, limit, used, shared, expires }
         }
         Some(AskedMore { expires: Some(expires), .. }) if *expires <= now => Body::BudgetExpired {},
         Some(AskedMore { expires, .. }) => {
@@ -268,16 +300,19 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
     let Reached { kind, limit, used, unpriced } = reached;
     let mut drafts = Vec::new();
     let why = match &unpriced {
-        Some(model) => format!("{} has a limit of money, and what `{model}` costs is not known", bound.name(kind)),
-        None => format!("{} reached its limit of {}", bound.name(kind), kind.noun()),
+        Some(model) => format!("{} has a limit of money, and what `{model}` costs is not known", bound.name()),
+        None => format!("{} reached its limit of {}", bound.name(), kind.noun()),
     };
     close::calls(frame, &why, &mut drafts);
     let body = match bound {
         Bound::Loop(_) if kind == LimitKind::Rounds => {
             Body::LoopMaxIterations { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
         }
-        Bound::Loop(_) => Body::LoopLimit { kind, limit, used, of: None, unpriced },
-        Bound::Brain(brain, _) => Body::LoopLimit { kind, limit, used, of: Some(brain.path.clone()), unpriced },
+        Bound::Loop(_) => Body::LoopLimit { kind, limit, used, of: None, shared: false, unpriced },
+        Bound::Brain(brain, _) | Bound::Shared(brain, _) => {
+            let (of, shared) = (Some(brain.path.clone()), bound.is_shared());
+            Body::LoopLimit { kind, limit, used, of, shared, unpriced }
+        }
     };
     drafts.push(Draft::new(frame.path.clone(), body));
     out.effects.push(Effect::Append(drafts));
@@ -299,23 +334,19 @@ pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
     let mut bounds = bounds(state, asker);
     // A loop that sums up has one round more than its own limits allow, with all that the round takes.
     bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));
-    let looped = bounds.iter().any(|bound| matches!(bound, Bound::Loop(_)));
-    let reached: Vec<_> =
-        bounds.into_iter().filter_map(|bound| Some((bound, bound.reached(Before::Request)?))).collect();
-    let Some((bound, first)) = reached.last() else { return Verdict::Allowed };
-    let waits = reached.iter().any(|(bound, reached)| {
-        let ends = looped && matches!(bound, Bound::Loop(_));
-        ends || bound.asks(reached).is_some()
-    });
+    let inside = bounds.iter().rposition(|bound| matches!(bound, Bound::Loop(_))).map_or(0, |last| last + 1);
+    let (outer, brains) = bounds.split_at_checked(inside).unwrap_or_default();
+    let governed = governed(brains, Before::Request);
+    let outer: Vec<_> = outer.iter().filter_map(|bound| Some((*bound, bound.reached(Before::Request)?))).collect();
+    let asks = |(bound, reached): &(Bound<'_>, Reached)| bound.asks(reached).is_some();
     // A loop around that has reached a limit ends, or goes on with more: both are decided elsewhere.
-    if waits {
+    let waits = outer.iter().any(|around| matches!(around.0, Bound::Loop(_)) || asks(around));
+    if waits || governed.as_ref().is_some_and(asks) {
         return Verdict::Held;
     }
+    let Some((bound, first)) = governed.as_ref().or(outer.last()) else { return Verdict::Allowed };
     let what = first.kind.noun();
-    Verdict::Refused(format!(
-        "the model is not asked any more: {} has used up its budget of {what}",
-        bound.name(first.kind)
-    ))
+    Verdict::Refused(format!("the model is not asked any more: {} has used up its budget of {what}", bound.name()))
 }
 
 /// Says whether a limit of money binds a loop, apart from its own.
@@ -328,7 +359,7 @@ pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
     let is_limited = |bound: Bound<'_>| bound.limit(LimitKind::Money).is_some();
     let mut open: Vec<&BrainFrame> = state.root.as_deref().into_iter().collect();
     while let Some(brain) = open.pop() {
-        if Bound::of(brain).into_iter().any(is_limited) {
+        if Bound::all_of(brain).any(is_limited) {
             return true;
         }
         match &brain.stage {
@@ -346,7 +377,7 @@ fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<Bound<'a>> {
     let mut found = Vec::new();
     let mut frame = state.root.as_deref();
     while let Some(brain) = frame {
-        found.extend(Bound::of(brain));
+        found.extend(Bound::all_of(brain));
         frame = match &brain.stage {
             Stage::Brain(inner) if at.is_within(&inner.path) => Some(inner),
             Stage::Loop(inner) if at.is_within(&inner.path) => {
@@ -360,10 +391,18 @@ fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<Bound<'a>> {
     found
 }
 
-/// Finds the open loop or brain with this path, as far as it has limits.
-pub(super) fn bound_at<'a>(state: &'a RunState, path: &Path) -> Option<Bound<'a>> {
-    match state.looped(path).filter(|frame| frame.path == *path) {
-        Some(frame) => Some(Bound::Loop(frame)),
-        None => state.brain(path).filter(|brain| brain.end.is_none()).and_then(Bound::of),
-    }
+/// Finds the limits of the open loop or brain with this path: its own, or the conversation's.
+pub(super) fn bound_at<'a>(state: &'a RunState, path: &Path, shared: bool) -> Option<Bound<'a>> {
+    bounds_at(state, path).find(|bound| bound.is_shared() == shared)
+}
+
+/// Finds whose limits a person is asked about at this path.
+pub(super) fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a>, &'a AskedMore)> {
+    bounds_at(state, path).find_map(|bound| Some((bound, bound.allowance().asked.as_ref()?)))
+}
+
+fn bounds_at<'a>(state: &'a RunState, path: &Path) -> impl Iterator<Item = Bound<'a>> {
+    let looped = state.looped(path).filter(|frame| frame.path == *path);
+    let brain = state.brain(path).filter(|brain| looped.is_none() && brain.end.is_none());
+    looped.map(Bound::Loop).into_iter().chain(brain.into_iter().flat_map(Bound::all_of))
 }

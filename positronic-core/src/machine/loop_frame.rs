@@ -49,6 +49,9 @@ pub struct LoopFrame {
     /// The brain whose budget ended the loop, where it was not a limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<Path>,
+    /// Whether that was the budget of the conversation.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ended_by_shared: bool,
     /// Whether an exit tool is among the tools.
     pub exits: bool,
     /// What the current round sends to the model.
@@ -148,6 +151,7 @@ impl LoopFrame {
             allowance: Allowance::default(),
             spent: Spending::default(),
             ended_by: None,
+            ended_by_shared: false,
             exits: false,
             prepared: Prepared::default(),
             seen,

@@ -117,10 +117,7 @@ pub fn next(state: &RunState, now: Timestamp) -> Next {
 
 /// Walks one brain.
 pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-    match Bound::of(frame) {
-        Some(budget) => around.within(budget, |around| stage(frame, now, around, out)),
-        None => stage(frame, now, around, out),
-    }
+    around.within(Bound::all_of(frame), |around| stage(frame, now, around, out));
 }
 
 fn stage<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
@@ -248,7 +245,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
         }
         LoopPhase::Batch => {
             let before = out.effects.len();
-            around.within(Bound::Loop(frame), |around| batch::next(frame, now, around, out));
+            around.within([Bound::Loop(frame)], |around| batch::next(frame, now, around, out));
             if out.effects.len() == before && batch::is_held_by_limit(frame) {
                 around.at_limit(frame, Before::Round, now, out);
             }

@@ -14,7 +14,7 @@ use crate::record::{
 use super::call::{Call, CallPhase};
 use super::limits::{Allowance, Spending, is_default};
 use super::loop_frame::LoopFrame;
-use super::shared_budget::SpentBefore;
+use super::shared_budget::SharedLimits;
 
 /// How many signals a state knows: whoever sends one asks the store for those before.
 pub const KNOWN_SIGNALS: usize = 256;
@@ -80,9 +80,9 @@ pub struct BrainFrame {
     /// What the brain and all below it may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<Budget>>,
-    /// What the conversation has used before, of what it limits.
+    /// What the prompts of the conversation may use together, where this is the run's brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Arc<SpentBefore>>,
+    pub shared: Option<Arc<SharedLimits>>,
     /// What people have said about the budget.
     #[serde(default, skip_serializing_if = "is_default")]
     pub allowance: Allowance,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
 use super::call::{Call, CallPhase};
-use super::limits::{Allowance, AskedMore};
+use super::limits::{AskedMore, Bound};
 use super::loop_frame::LoopPhase;
 use super::next::{Next, next};
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
@@ -35,12 +35,12 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
 
 /// Says whether the log holds an intent without its outcome, or a try that is put off; `asks` says it of a request.
 fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
-    let asks = asks_below(&brain.allowance, asks);
+    let asks = asks_below(brain.waits_for_more(), asks);
     match &brain.stage {
         Stage::Step(step) => is_busy(step.intent),
         Stage::Brain(inner) => in_flight(inner, asks),
         Stage::Loop(frame) => {
-            let asks = asks_below(&frame.allowance, asks);
+            let asks = asks_below(frame.allowance.asked.is_some(), asks);
             match &frame.phase {
                 LoopPhase::Ask { intent, .. } => asks(*intent),
                 LoopPhase::Batch => frame.batch.iter().any(|call| call_in_flight(call, asks)),
@@ -52,8 +52,8 @@ fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
 }
 
 /// A request that is put off is not sent again before somebody grants more, where that is asked for.
-const fn asks_below(allowance: &Allowance, asks: fn(Intent) -> bool) -> fn(Intent) -> bool {
-    if allowance.asked.is_some() { is_running } else { asks }
+const fn asks_below(waits_for_more: bool, asks: fn(Intent) -> bool) -> fn(Intent) -> bool {
+    if waits_for_more { is_running } else { asks }
 }
 
 const fn is_running(intent: Intent) -> bool {
@@ -119,19 +119,19 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
     out
 }
 
-fn asked(path: &Path, allowance: &Allowance, out: &mut Vec<Pending>) {
-    if let Some(AskedMore { since, kind, limit, used, expires }) = allowance.asked.clone() {
-        let kind = PendingKind::More { kind, limit, used, expires };
-        out.push(Pending { call: path.clone(), tool: String::new(), arguments: Arc::default(), since, kind });
+fn asked(bound: Bound<'_>, out: &mut Vec<Pending>) {
+    if let Some(AskedMore { since, kind, limit, used, expires }) = bound.allowance().asked.clone() {
+        let kind = PendingKind::More { kind, limit, used, shared: bound.is_shared(), expires };
+        out.push(Pending { call: bound.path().clone(), tool: String::new(), arguments: Arc::default(), since, kind });
     }
 }
 
 fn collect(brain: &BrainFrame, out: &mut Vec<Pending>) {
-    asked(&brain.path, &brain.allowance, out);
+    Bound::all_of(brain).for_each(|bound| asked(bound, out));
     match &brain.stage {
         Stage::Brain(inner) => collect(inner, out),
         Stage::Loop(frame) => {
-            asked(&frame.path, &frame.allowance, out);
+            asked(Bound::Loop(frame), out);
             for call in &frame.batch {
                 let (since, kind) = match &call.phase {
                     CallPhase::Pending { since, expires } => {

@@ -86,8 +86,9 @@ fn question(pending: &Pending) -> Reason {
             clause: format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason),
             whom: vec![Whom::Person],
         },
-        PendingKind::More { kind, limit, used, .. } => {
+        PendingKind::More { kind, limit, used, shared, .. } => {
             let place = match call.is_root() {
+                _ if *shared => "the conversation".to_owned(),
                 true => "the run".to_owned(),
                 false => format!("`{call}`"),
             };

@@ -204,6 +204,21 @@ impl Budget {
         self
     }
 
+    /// Returns the limit of one kind, in the units of [`More::of`]; `None` where there is none.
+    #[must_use]
+    pub const fn limit(&self, kind: LimitKind) -> Option<u64> {
+        match kind {
+            LimitKind::Rounds => self.max_rounds,
+            LimitKind::Tokens => self.max_tokens,
+            LimitKind::Money => match self.max_money {
+                Some(money) => Some(money.nanos()),
+                None => None,
+            },
+            LimitKind::Time => self.max_time,
+            LimitKind::Failures => None,
+        }
+    }
+
     /// Returns this budget with what another one leaves open taken from it.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
@@ -246,14 +261,7 @@ impl SharedBudget {
     /// Returns the limit of one kind with what was granted, in the units of [`More::of`]; `None` where there is none.
     #[must_use]
     pub fn limit(&self, kind: LimitKind) -> Option<u64> {
-        let limit = match kind {
-            LimitKind::Rounds => self.budget.max_rounds,
-            LimitKind::Tokens => self.budget.max_tokens,
-            LimitKind::Money => self.budget.max_money.map(Money::nanos),
-            LimitKind::Time => self.budget.max_time,
-            LimitKind::Failures => None,
-        };
-        Some(limit?.saturating_add(self.granted.of(kind)))
+        Some(self.budget.limit(kind)?.saturating_add(self.granted.of(kind)))
     }
 
     /// Returns the first kind of which nothing is left.

@@ -60,8 +60,8 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, message_id, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
-/// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, unpriced` |
-/// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, expires` |
+/// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, shared, unpriced` |
+/// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, shared, expires` |
 /// | `BUDGET_DECIDED` | loop, brain | the person granted more, or refused | `decision, more, reason, signal, actor` |
 /// | `BUDGET_EXPIRED` | loop, brain | nobody decided in time | – |
 /// | `LOOP_PLUGIN_CHANGED` | round, call | a plugin's state changed | `plugin, version, patch` or `state` |
@@ -397,6 +397,9 @@ pub enum Body {
         /// The brain whose budget it is, where it is not the loop's own limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<super::path::Path>,
+        /// Whether it is the budget of the conversation, which the run's brain answers for.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shared: bool,
         /// The model whose answer has no known cost, where that is why a limit of money cannot be kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<Arc<str>>,
@@ -410,6 +413,9 @@ pub enum Body {
         limit: u64,
         /// What was used.
         used: u64,
+        /// Whether it is the budget of the conversation, and not the brain's own.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shared: bool,
         /// When the question becomes void, which refuses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,

@@ -54,8 +54,8 @@ pub struct Start {
     /// What the run may use, whatever its brain's author says: each limit that is set here takes the place of the author's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// What the prompts of its conversation may use together. Of this and what the run alone may use, the tighter limit
-    /// of each kind counts.
+    /// What the prompts of its conversation may use together. It stands beside what the run alone may use: whichever is
+    /// used up first binds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_budget: Option<SharedBudget>,
     /// The run and the event number it was forked from.

@@ -151,6 +151,9 @@ pub enum PendingKind {
         limit: u64,
         /// What was used.
         used: u64,
+        /// Whether it is the budget of the conversation, and not the brain's own.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shared: bool,
         /// When the question becomes void, which refuses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,

@@ -147,10 +147,11 @@ impl Conversation {
     /// process until another one is set. What earlier prompts have used counts, whenever it is set; but for active time,
     /// which is counted where it is limited.
     ///
-    /// Of this and what a prompt's brain may use, the tighter limit of each kind counts. Once it is used up, the prompt
-    /// ends as by any budget, and the next one does not begin ([`ConversationError::Spent`]); with
-    /// [`Budget::ask_for_more`], it begins and a person is asked. What is granted and not used is there for later
-    /// prompts. Prompts whose runs were pruned do not count.
+    /// It stands beside what a prompt's brain may use: whichever is used up first binds, a person's grant lifts that one
+    /// alone, and each has its own [`Budget::on_limit`] and [`Budget::ask_for_more`]. Once this one is used up, the prompt
+    /// ends as by any budget, and the next one does not begin ([`ConversationError::Spent`]); where it asks for more, it
+    /// begins and a person is asked. What is granted to it and not used is there for later prompts. Prompts whose runs were
+    /// pruned do not count. A fork keeps what was left when its prompt began as a limit of its own, and is not counted.
     ///
     /// ```no_run
     /// # use positronic_core::prelude::*;

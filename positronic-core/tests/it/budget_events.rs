@@ -88,7 +88,8 @@ async fn events_that_cannot_come_are_refused() {
     let place = log.iter().position(|event| matches!(event.body, Body::BudgetRequested { .. })).unwrap();
     let begun = RunState::replay(&log[..place - 8]).unwrap();
     let asked = RunState::replay(&log[..=place]).unwrap();
-    let request = || Body::BudgetRequested { kind: LimitKind::Tokens, limit: 20, used: 20, expires: None };
+    let request =
+        || Body::BudgetRequested { kind: LimitKind::Tokens, limit: 20, used: 20, shared: false, expires: None };
     let decided = |decision| {
         let (signal, actor) = (SignalId::new("s"), Actor::default());
         Body::BudgetDecided { decision, more: More::tokens(9), reason: None, signal, actor }

@@ -174,7 +174,9 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
         json!({"type": "LOOP_LIMIT", "kind": "rounds", "limit": 9, "used": 9, "of": "Chat/0.0"}),
         json!({"type": "LOOP_LIMIT", "kind": "money", "limit": 9, "used": 0, "unpriced": "p/m"}),
+        json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10, "of": "", "shared": true}),
         json!({"type": "BUDGET_REQUESTED", "kind": "tokens", "limit": 9, "used": 10}),
+        json!({"type": "BUDGET_REQUESTED", "kind": "tokens", "limit": 9, "used": 10, "shared": true}),
         json!({"type": "BUDGET_REQUESTED", "kind": "time", "limit": 9, "used": 10, "expires": 99}),
         json!({"type": "BUDGET_DECIDED", "decision": "rejected", "signal": "s8"}),
         json!({

@@ -67,6 +67,8 @@ pub(super) enum Kind<'a> {
         kind: LimitKind,
         limit: u64,
         used: u64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shared: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },
@@ -79,8 +81,8 @@ impl<'a> Kind<'a> {
     pub(super) fn of(kind: &'a PendingKind) -> Self {
         match kind {
             PendingKind::Approval { gate, expires } => Self::Approval { gate: Cow::Borrowed(gate), expires: *expires },
-            PendingKind::More { kind, limit, used, expires } => {
-                Self::More { kind: *kind, limit: *limit, used: *used, expires: *expires }
+            PendingKind::More { kind, limit, used, shared, expires } => {
+                Self::More { kind: *kind, limit: *limit, used: *used, shared: *shared, expires: *expires }
             }
             PendingKind::Answer { waits } => Self::Answer { waits: Cow::Borrowed(waits) },
         }
@@ -90,7 +92,9 @@ impl<'a> Kind<'a> {
     pub(super) fn into_kind(self) -> PendingKind {
         match self {
             Self::Approval { gate, expires } => PendingKind::Approval { gate: gate.into_owned(), expires },
-            Self::More { kind, limit, used, expires } => PendingKind::More { kind, limit, used, expires },
+            Self::More { kind, limit, used, shared, expires } => {
+                PendingKind::More { kind, limit, used, shared, expires }
+            }
             Self::Answer { waits } => PendingKind::Answer { waits: waits.into_owned() },
         }
     }

@@ -3,8 +3,8 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Budget, LimitKind, Message, Money, More, Path, PriceTable, Seq, Start};
-use positronic_core::runner::{Conversation, ConversationError, Run, Runner, Settled};
-use positronic_core::store::MemoryStore;
+use positronic_core::runner::{Conversation, ConversationError, Fork, Run, Runner, Settled};
+use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};
 
@@ -113,7 +113,6 @@ async fn a_budget_goes_on_in_every_process_and_counts_what_was_before_it() {
 }
 
 async fn store_log<R>(store: &MemoryStore, run: &Run<R>) -> Vec<std::sync::Arc<positronic_core::record::Event>> {
-    use positronic_core::store::EventStore as _;
     store.read(run.id(), Seq(0), usize::MAX).await.unwrap()
 }
 
@@ -184,4 +183,98 @@ async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
         refused(&unknown.budget(money())).await.to_string(),
         "the conversation `c` has a budget of money: nobody knows what `scripted/scripted` has cost in it"
     );
+}
+
+/// A question's sentence, up to what was used.
+fn question<R>(run: &Run<R>) -> String {
+    let sentence = run.why().unwrap().sentence;
+    sentence.split_once(" for ").unwrap().1.to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_lifts_the_limit_that_was_asked_about_and_not_the_conversations() {
+    let store = MemoryStore::new();
+    let chat = process(&store, None).conversation("c").budget(budget().max_tokens(25));
+    says(&chat, "one").await.result().await.unwrap();
+    let careful = helper().budget(|budget| budget.max_tokens(10).ask_for_more());
+
+    let run = chat.send(careful, (), LOOK).await.unwrap();
+    assert_eq!(waits(&run).await, [""]);
+    assert_eq!(
+        question(&run),
+        "a person's decision about more tokens for the run (10 tokens used, 10 tokens allowed)."
+    );
+    run.grant(&Path::root(), More::tokens(1000), "ann").await.unwrap();
+
+    let Settled::Failed(failure) = run.settled().await else { panic!("15 were left of the conversation's") };
+    assert_eq!(failure.message, "the conversation used up its budget of tokens in the loop `Chat`: 25 tokens");
+    let refused = refused(&chat).await;
+    assert!(matches!(refused, ConversationError::Spent { limit: 25, used: 30, .. }), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_the_two_limits_asks_and_ends_as_whoever_set_it_says() {
+    let store = MemoryStore::new();
+    let runner = process(&store, None);
+    let ends = async |name: &str, conversation: Budget, own: Budget| {
+        let chat = runner.conversation(name).budget(conversation);
+        let run = chat.send(helper().budget(|_| own), (), LOOK).await.unwrap();
+        match run.settled().await {
+            Settled::Failed(failure) => failure.message,
+            Settled::Completed(_) => "completed".to_owned(),
+            Settled::Waiting(_) => question(&run),
+            other => panic!("{other:?}"),
+        }
+    };
+    let conversations = "the conversation used up its budget of tokens in the loop `Chat`: 10 tokens";
+    let own = "the brain `Helper` used up its budget of tokens in the loop `Chat`: 10 tokens";
+    let (hard, wide) = (|| budget().max_tokens(10), || budget().max_tokens(90));
+
+    assert_eq!(ends("asks-wide", hard(), wide().ask_for_more()).await, conversations);
+    assert_eq!(ends("wide-asks", wide().ask_for_more(), hard()).await, own);
+    assert_eq!(ends("goes-on", hard(), wide().on_limit(OnLimit::Exit)).await, conversations);
+    assert_eq!(ends("fails", wide().on_limit(OnLimit::Exit), hard()).await, own);
+    // Both at once: nobody is asked for what would not help.
+    assert_eq!(ends("asks", hard(), hard().ask_for_more()).await, conversations);
+    assert_eq!(ends("asked", hard().ask_for_more(), hard()).await, own);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_both_limits_ask_a_person_is_asked_for_each_of_them() {
+    let store = MemoryStore::new();
+    let chat = process(&store, None).conversation("c").budget(budget().max_tokens(10).ask_for_more());
+    let careful = helper().budget(|budget| budget.max_tokens(10).ask_for_more());
+    let run = chat.send(careful, (), LOOK).await.unwrap();
+
+    assert_eq!(waits(&run).await, [""]);
+    assert!(question(&run).contains("for the run ("), "{}", question(&run));
+    run.grant(&Path::root(), More::tokens(90), "ann").await.unwrap();
+    assert_eq!(waits(&run).await, [""]);
+    assert!(question(&run).contains("for the conversation ("), "{}", question(&run));
+    run.grant(&Path::root(), More::tokens(50), "ann").await.unwrap();
+
+    run.result().await.unwrap();
+    let log = store_log(&store, &run).await;
+    let replayed = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
+    assert_eq!(serde_json::to_value(&replayed).unwrap(), serde_json::to_value(run.state()).unwrap());
+    let next = says(&chat, "two").await;
+    let shared = next.state().start.shared_budget.clone().unwrap();
+    assert_eq!((shared.granted, shared.used), (More::tokens(50), spent(3)), "what is the run's own ends with it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_keeps_what_was_left_as_its_own_and_is_not_counted() {
+    let store = MemoryStore::new();
+    let runner = process(&store, None);
+    let chat = runner.conversation("c").budget(budget().max_tokens(25));
+    says(&chat, "one").await.result().await.unwrap();
+    let run = chat.send(&helper(), (), LOOK).await.unwrap();
+    let Settled::Failed(_) = run.settled().await else { panic!() };
+
+    let fork = runner.fork(run.id(), Seq(0), Fork::default()).await.unwrap();
+
+    let Settled::Failed(failure) = fork.settled().await else { panic!("15 were left when the prompt began") };
+    assert_eq!(failure.message, "the conversation used up its budget of tokens in the loop `Chat`: 25 tokens");
+    let refused = refused(&chat).await;
+    assert!(matches!(refused, ConversationError::Spent { used: 30, .. }), "{refused}");
 }
