@@ -17,11 +17,11 @@ use super::open::ResumeError;
 use super::signals::SignalError;
 use super::{Runner, StartError};
 use crate::dsl::Runnable;
-use crate::machine::{RunState, add_up};
+use crate::machine::RunState;
 use crate::plan::{Plan, encode};
 use crate::record::{
-    Actor, Budget, Busy, Fired, LimitKind, Opening, PluginStates, Prompt, RunId, RunSummary, SharedBudget, Signal,
-    SignalId, SignalKind, Start,
+    Actor, Budget, Busy, Fired, LimitKind, Opening, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId,
+    SignalKind, Start,
 };
 use crate::store::StoreError;
 
@@ -105,12 +105,12 @@ pub enum ConversationError {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Conversation {
-    runner: Runner,
-    id: String,
+    pub(super) runner: Runner,
+    pub(super) id: String,
     user: Option<String>,
     actor: Actor,
     busy: Busy,
-    budget: Option<Budget>,
+    pub(super) budget: Option<Budget>,
 }
 
 impl Runner {
@@ -180,7 +180,8 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// [`ConversationError`]; nothing was said then.
+    /// [`ConversationError`]; nothing was said then, and with [`Busy::Cancel`] nothing is cancelled for a message that the
+    /// budget refuses.
     pub async fn send<B: Runnable>(
         &self,
         brain: B,
@@ -222,7 +223,10 @@ impl Conversation {
                         return Ok(run);
                     }
                 }
-                (Some(last), Busy::Cancel) => self.cancel(last, "another message came").await?,
+                (Some(last), Busy::Cancel) => {
+                    self.may_begin(&runs).await?;
+                    self.cancel(last, "another message came").await?;
+                }
                 (None, _) => match self.next(&runs, &plan, &options, Because::Said(opening.clone()), None).await {
                     // Another process has begun the next one.
                     Err(ConversationError::Start(StartError::Started { .. }))
@@ -260,7 +264,10 @@ impl Conversation {
             let open = runs.first().filter(|last| !last.status.is_over());
             match (open, self.busy) {
                 (Some(_), Busy::Queue) => return Ok(None),
-                (Some(last), Busy::Cancel) => self.cancel(last, "a trigger is due").await?,
+                (Some(last), Busy::Cancel) => {
+                    self.may_begin(&runs).await?;
+                    self.cancel(last, "a trigger is due").await?;
+                }
                 (None, _) => match self.next(&runs, &plan, &options, Because::Fired(fired), budget).await {
                     Err(ConversationError::Start(StartError::Started { .. }))
                         if self.own_runs().await?.len() > runs.len() =>
@@ -373,51 +380,6 @@ impl Conversation {
         };
         let plugins: PluginStates = plugins.unwrap_or_default();
         Ok(self.runner.start_keeping(Arc::clone(plan), options.clone(), start, plugins).await?)
-    }
-
-    /// Returns the budget of its prompts with what they have used, and refuses to begin one where nothing is left and nobody
-    /// is to be asked.
-    async fn shared_budget(
-        &self,
-        runs: &[RunSummary],
-        last: &RunState,
-    ) -> Result<Option<SharedBudget>, ConversationError> {
-        let known = last.start.shared_budget.clone();
-        let Some(budget) = self.budget.clone().or_else(|| known.as_ref().map(|known| known.budget.clone())) else {
-            return Ok(None);
-        };
-        let mut shared = known.clone().unwrap_or_default();
-        shared.budget = budget;
-        if known.is_none() {
-            // The first prompt with a budget counts all before it.
-            for row in runs.iter().skip(1) {
-                add_up(&mut shared, &load::state(&*self.runner.store, &row.run).await?);
-            }
-        }
-        add_up(&mut shared, last);
-        let conversation = || self.id.clone();
-        if shared.budget.max_money.is_some() {
-            let own = self.runner.prices.as_ref().map(|prices| prices.currency.as_str());
-            let what = match (&shared.unpriced, shared.currency.as_deref(), own) {
-                (Some(model), _, _) => Some(format!("nobody knows what `{model}` has cost in it")),
-                (None, Some(counted), Some(own)) if counted != own => {
-                    Some(format!("it counts in {counted}, and this runner's prices are in {own}"))
-                }
-                _ => None,
-            };
-            if let Some(what) = what {
-                return Err(ConversationError::Prices { conversation: conversation(), what });
-            }
-        }
-        match shared.spent().filter(|_| shared.budget.ask.is_none()) {
-            Some(kind) => Err(ConversationError::Spent {
-                conversation: conversation(),
-                kind,
-                limit: shared.limit(kind).unwrap_or_default(),
-                used: shared.used.of(kind),
-            }),
-            None => Ok(Some(shared)),
-        }
     }
 
     fn signal(&self, kind: SignalKind) -> Signal {

@@ -19,6 +19,7 @@ mod clock;
 mod commit;
 mod control;
 mod conversation;
+mod conversation_budget;
 mod conversations;
 mod decide;
 mod due;

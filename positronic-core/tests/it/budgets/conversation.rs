@@ -2,8 +2,11 @@
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Budget, LimitKind, Message, Money, More, Path, PriceTable, Seq, Start};
-use positronic_core::runner::{Conversation, ConversationError, Fork, Run, Runner, Settled};
+use positronic_core::record::{
+    Budget, Busy, LimitKind, Message, Money, More, Path, PriceTable, Seq, Start, Status, Timer, Timestamp, Trigger,
+    TriggerId,
+};
+use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, Run, Runner, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};
@@ -277,4 +280,46 @@ async fn a_fork_keeps_what_was_left_as_its_own_and_is_not_counted() {
     assert_eq!(failure.message, "the conversation used up its budget of tokens in the loop `Chat`: 25 tokens");
     let refused = refused(&chat).await;
     assert!(matches!(refused, ConversationError::Spent { used: 30, .. }), "{refused}");
+}
+
+/// A brain that asks a person before it pays.
+fn payer() -> Brain<(), ()> {
+    brain("Payer").r#loop("Chat", |cx| {
+        cx.system("Help.").tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_begin_cancels_nothing() {
+    let store = MemoryStore::new();
+    let runner = process(&store, None);
+    let chat = runner.conversation("c").budget(budget().max_tokens(10)).busy(Busy::Cancel);
+    let run = chat.send(&payer(), (), LOOK).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+
+    let refused = refused(&chat).await;
+
+    assert!(matches!(refused, ConversationError::Spent { limit: 10, used: 10, .. }), "{refused}");
+    assert_eq!(store.run(run.id()).await.unwrap().status, Status::Waiting, "it was not cancelled");
+    let mut trigger = Trigger::once(TriggerId::from("t"), "look", Timestamp(0));
+    trigger.busy = Busy::Cancel;
+    let timer = Timer {
+        trigger,
+        brain: "Helper".into(),
+        options: Value::Null,
+        user: None,
+        conversation: Some("c".to_owned()),
+        budget: None,
+        origin: run.id().clone(),
+        fired: 0,
+    };
+    let fired = runner.fire(&timer).await.map(|_| ()).unwrap_err();
+    assert!(
+        matches!(&fired, FireError::Start { reason, .. } if matches!(**reason, ConversationError::Spent { .. })),
+        "{fired}"
+    );
+    assert_eq!(store.run(run.id()).await.unwrap().status, Status::Waiting, "it was not cancelled");
+    // With more, it is cancelled, and the next one begins.
+    says(&chat.budget(budget().max_tokens(20)), "one").await.result().await.unwrap();
+    assert_eq!(store.run(run.id()).await.unwrap().status, Status::Cancelled);
 }
