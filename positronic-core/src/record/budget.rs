@@ -248,7 +248,7 @@ pub struct SharedBudget {
     /// The currency in which costs count, once one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The first model whose answer had no known cost.
+    /// The first model whose answer had no known cost, and has not been reckoned since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpriced: Option<String>,
 }

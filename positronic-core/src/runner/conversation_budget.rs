@@ -1,9 +1,12 @@
 //! What the prompts of a conversation may still use, reckoned before the next one begins.
 
+use std::sync::Arc;
+
 use super::conversation::{Conversation, ConversationError};
 use super::load;
 use crate::machine::{RunState, add_up};
-use crate::record::{RunSummary, SharedBudget};
+use crate::projection::{CallCost, Cost, Costs};
+use crate::record::{Body, Charge, Event, Money, PriceTable, RunSummary, Seq, SharedBudget};
 
 impl Conversation {
     /// Refuses what the budget does not let begin, while the last run is not over: it is cancelled only for what may begin.
@@ -36,18 +39,10 @@ impl Conversation {
         }
         add_up(&mut shared, last);
         let conversation = || self.id.clone();
-        if shared.budget.max_money.is_some() {
-            let own = self.runner.prices.as_ref().map(|prices| prices.currency.as_str());
-            let what = match (&shared.unpriced, shared.currency.as_deref(), own) {
-                (Some(model), _, _) => Some(format!("nobody knows what `{model}` has cost in it")),
-                (None, Some(counted), Some(own)) if counted != own => {
-                    Some(format!("it counts in {counted}, and this runner's prices are in {own}"))
-                }
-                _ => None,
-            };
-            if let Some(what) = what {
-                return Err(ConversationError::Prices { conversation: conversation(), what });
-            }
+        if shared.budget.max_money.is_some()
+            && let Some(what) = self.unknown_cost(runs, &mut shared).await?
+        {
+            return Err(ConversationError::Prices { conversation: conversation(), what });
         }
         match shared.spent().filter(|_| shared.budget.ask.is_none()) {
             Some(kind) => Err(ConversationError::Spent {
@@ -59,4 +54,59 @@ impl Conversation {
             None => Ok(Some(shared)),
         }
     }
+
+    /// Reckons, by the prices that the runner has now, the answers that had none when they came, and says what is still
+    /// unknown.
+    async fn unknown_cost(
+        &self,
+        runs: &[RunSummary],
+        shared: &mut SharedBudget,
+    ) -> Result<Option<String>, ConversationError> {
+        let prices = self.runner.prices.as_deref();
+        if let (Some(counted), Some(prices)) = (&shared.currency, prices)
+            && *counted != prices.currency
+        {
+            return Ok(Some(format!("it counts in {counted}, and this runner's prices are in {}", prices.currency)));
+        }
+        let Some(model) = &shared.unpriced else { return Ok(None) };
+        let Some(prices) = prices else {
+            let why = "this runner has no prices; give it a table that has one for it";
+            return Ok(Some(format!("nobody knows what `{model}` has cost in it, and {why}")));
+        };
+        let mut reckoned = Money::default();
+        for row in runs {
+            let log = self.runner.store.read(&row.run, Seq(0), usize::MAX).await?;
+            let costs = Costs::of(log.iter().map(|event| &**event), prices);
+            let currency = costs.counted().map(|counted| counted.currency);
+            let counts = |charge: &Charge| currency.as_ref() == Some(&charge.currency);
+            for call in costs.calls.iter().filter(|call| !call.counted.as_ref().is_some_and(counts)) {
+                match call.cost {
+                    Cost::Known(cost) => reckoned += cost,
+                    Cost::Unknown => return Ok(Some(without_price(call, prices))),
+                }
+            }
+            // What was before a prompt that began with every cost known has been reckoned then.
+            if log.first().and_then(known_before).is_some_and(|known| known.unpriced.is_none()) {
+                break;
+            }
+        }
+        shared.used.money += reckoned;
+        shared.currency.get_or_insert_with(|| prices.currency.clone());
+        shared.unpriced = None;
+        Ok(None)
+    }
+}
+
+/// Returns what a run's first event says of the prompts before.
+fn known_before(first: &Arc<Event>) -> Option<&SharedBudget> {
+    let Body::BrainStart(begun) = &first.body else { return None };
+    begun.start.as_ref()?.shared_budget.as_ref()
+}
+
+fn without_price(call: &CallCost, prices: &PriceTable) -> String {
+    let why = match call.usage.total() {
+        0 => "an answer of it came without its tokens; give it a budget of something else".to_owned(),
+        _ => format!("the prices of {} have none for it; give the runner a table that has one", prices.as_of),
+    };
+    format!("nobody knows what `{}` has cost in it, and {why}", call.model)
 }

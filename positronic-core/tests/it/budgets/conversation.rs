@@ -184,7 +184,8 @@ async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
     says(&unknown, "one").await.result().await.unwrap();
     assert_eq!(
         refused(&unknown.budget(money())).await.to_string(),
-        "the conversation `c` has a budget of money: nobody knows what `scripted/scripted` has cost in it"
+        "the conversation `c` has a budget of money: nobody knows what `scripted/scripted` has cost in it, and this runner \
+         has no prices; give it a table that has one for it"
     );
 }
 
@@ -322,4 +323,32 @@ async fn what_may_not_begin_cancels_nothing() {
     // With more, it is cancelled, and the next one begins.
     says(&chat.budget(budget().max_tokens(20)), "one").await.result().await.unwrap();
     assert_eq!(store.run(run.id()).await.unwrap().status, Status::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_a_price_is_reckoned_again_by_the_prices_there_are_now() {
+    let store = MemoryStore::new();
+    let money = || budget().max_money(Money::of_nanos(90_000));
+    let unpriced = process(&store, None).conversation("c");
+    says(&unpriced, "one").await.result().await.unwrap();
+    let others = process(&store, Some(table("EUR", &json!({"other/*": {"input": 1, "output": 1}})))).conversation("c");
+    assert_eq!(
+        refused(&others.budget(money())).await.to_string(),
+        "the conversation `c` has a budget of money: nobody knows what `scripted/scripted` has cost in it, and the prices \
+         of 2026-01-01 have none for it; give the runner a table that has one"
+    );
+
+    let prices = json!({"scripted/*": {"input": 1, "output": 1}});
+    let priced = process(&store, Some(table("EUR", &prices))).conversation("c");
+    let run = says(&priced.clone().budget(money()), "two").await;
+    run.result().await.unwrap();
+
+    let shared = run.state().start.shared_budget.clone().unwrap();
+    assert_eq!((shared.used.money, shared.unpriced), (Money::of_nanos(10_000), None));
+    assert_eq!(shared.currency.as_deref(), Some("EUR"));
+    // Another answer without one, while nobody counts money; what was reckoned again is not counted twice.
+    says(&unpriced.budget(budget().max_tokens(900)), "three").await.result().await.unwrap();
+    let run = says(&priced.budget(money()), "four").await;
+    assert_eq!(run.state().start.shared_budget.as_ref().unwrap().used.money, Money::of_nanos(30_000));
+    run.result().await.unwrap();
 }
