@@ -152,7 +152,8 @@ impl Conversation {
     /// ends as by any budget, and the next one does not begin ([`ConversationError::Spent`]); where it asks for more, it
     /// begins and a person is asked. What is granted to it and not used is there for later prompts. Prompts whose runs were
     /// pruned do not count. An answer that had no price when it came is reckoned by the prices that the runner has when money
-    /// is limited; while there is none, no prompt begins ([`ConversationError::Prices`]). A fork keeps what was left when its prompt began as a limit of its own, and is not counted.
+    /// is limited; while there is none, no prompt begins ([`ConversationError::Prices`]). A fork keeps what was left when its
+    /// prompt began as a limit of its own, and is not counted.
     ///
     /// ```no_run
     /// # use positronic_core::prelude::*;
