@@ -1,6 +1,5 @@
 //! Asks a person at the terminal.
 
-use std::fmt::Write as _;
 use std::io;
 
 use positronic_core::record::{Gate, LimitKind, SignalKind, WaitSpec};
@@ -8,9 +7,10 @@ use positronic_core::record::{Pending, PendingKind};
 use serde_json::{Map, Value};
 
 use super::delivery;
-use super::terminal::{Asked, Recall, Terminal, Unanswered};
+use super::terminal::{Asked, Recall, Terminal, Unanswered, columns};
 use crate::amounts;
-use crate::display::text::{one_line, sanitise};
+use crate::display::given::Room;
+use crate::display::text::one_line;
 use crate::json::no_json;
 use crate::options::{Entry, entries, read_entry};
 
@@ -28,6 +28,9 @@ pub(crate) enum Answer {
     /// None: the question was taken back.
     Recalled,
 }
+
+/// How many rows of a text of several lines a question shows.
+const MOST_ROWS: usize = 40;
 
 const APPROVE: &str = "Approve";
 const EDIT: &str = "Approve with other arguments";
@@ -76,12 +79,10 @@ fn leave(terminal: &mut Terminal, place: &str) -> Asked<Answer> {
 }
 
 fn approval(terminal: &mut Terminal, pending: &Pending, gate: &Gate, place: &str, lasts: bool) -> Asked<Answer> {
-    let arguments = serde_json::to_string_pretty(&*pending.arguments).unwrap_or_default();
-    let mut shown = format!("{} asks: {}", one_line(place, true), one_line(&gate.reason, true));
-    for line in sanitise(&arguments, true).lines() {
-        _ = write!(shown, "\n  {line}");
-    }
-    terminal.say(&shown)?;
+    // A run in memory has no report to look at.
+    let room = Room { columns: columns(), most: lasts.then_some(MOST_ROWS), unicode: true };
+    let asks = format!("{} asks: {}", one_line(place, true), one_line(&gate.reason, true));
+    terminal.say(&[vec![asks], room.whole(&pending.arguments)].concat().join("\n"))?;
     let edit = gate.editable.then_some(EDIT);
     let later = lasts.then_some(LATER);
     let choices: Vec<_> = [Some(APPROVE), edit, Some(REJECT), later, Some(STOP)].into_iter().flatten().collect();

@@ -190,7 +190,7 @@ pub(crate) fn typed(wait: Duration) -> io::Result<bool> {
 }
 
 /// The last column stays free: some terminals wrap a line that fills it.
-fn columns() -> usize {
+pub(super) fn columns() -> usize {
     size().0.saturating_sub(1).max(2)
 }
 

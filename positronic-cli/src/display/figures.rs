@@ -91,10 +91,23 @@ pub(crate) fn tokens(usage: &Usage) -> String {
 
 /// Writes a size in bytes.
 pub(crate) fn size(bytes: u64) -> String {
+    const KIB: u64 = 1024;
+    const MIB: u64 = 1024 * KIB;
+    // What would round up to 1,024 KiB is a MiB.
     match bytes {
-        0..1024 => many(bytes, "byte"),
-        1024..1_048_576 => format!("{} KiB", bytes / 1024),
-        _ => format!("{} MiB", bytes / 1_048_576),
+        0..KIB => many(bytes, "byte"),
+        _ if bytes < MIB - KIB / 2 => format!("{} KiB", in_units(bytes, KIB)),
+        _ => format!("{} MiB", in_units(bytes, MIB)),
+    }
+}
+
+/// Counts in units, rounded: with a decimal where there are fewer than ten, and it is not zero.
+fn in_units(bytes: u64, unit: u64) -> String {
+    let (bytes, unit) = (u128::from(bytes), u128::from(unit));
+    let tenths = (bytes * 10 + unit / 2) / unit;
+    match (tenths / 10, tenths % 10) {
+        (whole @ 0..10, tenth @ 1..10) => format!("{whole}.{tenth}"),
+        _ => count(u64::try_from((bytes + unit / 2) / unit).unwrap_or(u64::MAX)),
     }
 }
 
@@ -113,6 +126,10 @@ mod tests {
         );
         assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([many(1, "round"), many(2, "round")], ["1 round", "2 rounds"]);
-        assert_eq!([size(12), size(2_048)], ["12 bytes", "2 KiB"]);
+        assert_eq!([size(12), size(2_048), size(3_000_000)], ["12 bytes", "2 KiB", "2.9 MiB"]);
+        assert_eq!([size(1_023), size(1_024), size(1_536)], ["1,023 bytes", "1 KiB", "1.5 KiB"]);
+        assert_eq!([size(10_188), size(10_189), size(20_000)], ["9.9 KiB", "10 KiB", "20 KiB"]);
+        assert_eq!([size(1_048_000), size(1_048_575), size(5_242_880)], ["1,023 KiB", "1 MiB", "5 MiB"]);
+        assert_eq!([size(20_447_232), size(2_000_000_000)], ["20 MiB", "1,907 MiB"]);
     }
 }

@@ -7,6 +7,7 @@
 pub(crate) mod figures;
 mod fold;
 mod frame;
+pub(crate) mod given;
 mod layout;
 mod lines;
 mod live;

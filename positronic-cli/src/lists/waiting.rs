@@ -8,12 +8,16 @@ use positronic_core::store::Waiter;
 use crate::amounts;
 use crate::answers::REPLY;
 use crate::display::figures::age;
-use crate::display::text::{arguments, one_line, shorten};
+use crate::display::given::Room;
+use crate::display::text::{one_line, shorten};
 use crate::options::sample;
 use crate::ui::Ui;
 
 /// How the run's own brain is written where a call could stand.
 pub(crate) const RUN: &str = ".";
+
+/// How many rows of a text of several lines a list shows.
+const MOST_ROWS: usize = 20;
 
 /// Writes one entry: what is asked, with which arguments, and the commands that answer it. `run` is the run's id as it
 /// is to be written.
@@ -35,10 +39,8 @@ pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, 
     });
     text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending))));
     text.push('\n');
-    let given = arguments(&waiter.pending.arguments, unicode);
-    if !given.is_empty() {
-        text.push_str(&fit(&format!("  with {given}")));
-        text.push('\n');
+    for row in (Room { columns, most: Some(MOST_ROWS), unicode }).brief(&waiter.pending.arguments) {
+        _ = writeln!(text, "{row}");
     }
     for command in answers(run, &waiter.pending, ui) {
         // A command that is cut is of no use.
