@@ -18,7 +18,10 @@ pub(crate) fn read(kind: LimitKind, text: &str) -> Result<More, String> {
     if text.contains(',') {
         return Err(expected(", without a comma"));
     }
-    let is_bare = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '_' | '-');
+    if text.starts_with('-') {
+        return Err(expected(", and more than nothing"));
+    }
+    let is_bare = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '_');
     if kind == LimitKind::Money && text.contains(|letter| !is_bare(letter)) {
         return Err(expected(", without a currency: it is that of the prices"));
     }
@@ -30,9 +33,42 @@ pub(crate) fn read(kind: LimitKind, text: &str) -> Result<More, String> {
         LimitKind::Time => time(&text).map(More::time),
         LimitKind::Failures => None,
     };
-    let more = amount.ok_or_else(|| expected(""))?;
+    let more = amount.ok_or_else(|| expected(misfit(kind, &text)))?;
+    if kind == LimitKind::Time && more.of(kind) == u64::MAX {
+        // A time of so many seconds that they cannot be counted in parts of one.
+        return Err(expected(TOO_LARGE));
+    }
     if more.of(kind) == 0 { Err(expected(", and more than nothing")) } else { Ok(more) }
 }
+
+const TOO_LARGE: &str = ", and this one is too large";
+
+/// Says what is wrong with an amount that is a number, though none that can be kept.
+fn misfit(kind: LimitKind, text: &str) -> &'static str {
+    let number = match kind {
+        LimitKind::Tokens => text.trim_end_matches(['k', 'K', 'M']),
+        LimitKind::Time => text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()),
+        LimitKind::Money | LimitKind::Rounds | LimitKind::Failures => text,
+    };
+    let (whole, parts) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(parts) {
+        return "";
+    }
+    if kind == LimitKind::Money && parts.len() > PLACES {
+        ", and this one has too small a part: 9 decimal places are the most"
+    } else if kind == LimitKind::Money || whole.trim_start_matches('0').len() >= LARGE {
+        TOO_LARGE
+    } else {
+        ""
+    }
+}
+
+/// How many decimal places an amount of money has.
+const PLACES: usize = 9;
+
+/// How many digits a number has from which on it is wrong for no other reason than that.
+const LARGE: usize = 14;
 
 /// Reads a number of tokens, also in thousands or millions: `1500`, `1.5k`, `2M`.
 fn tokens(text: &str) -> Option<u64> {
@@ -135,9 +171,7 @@ mod tests {
         for (kind, text) in [
             (LimitKind::Tokens, "2.5"),
             (LimitKind::Tokens, "0.0001k"),
-            (LimitKind::Tokens, "99999999999999999999"),
             (LimitKind::Rounds, "2k"),
-            (LimitKind::Money, "-1"),
             (LimitKind::Time, "soon"),
             (LimitKind::Time, ""),
         ] {
@@ -149,8 +183,24 @@ mod tests {
         for text in ["$2", "2 EUR", "€2"] {
             refused(LimitKind::Money, text, ", without a currency: it is that of the prices");
         }
-        for (kind, text) in [(LimitKind::Rounds, "0"), (LimitKind::Money, "0.00"), (LimitKind::Time, "0m")] {
+        let nothing = [(LimitKind::Rounds, "0"), (LimitKind::Money, "0.00"), (LimitKind::Time, "0m")];
+        let negative = [(LimitKind::Money, "-1"), (LimitKind::Money, "-$2"), (LimitKind::Tokens, "-20k")];
+        for (kind, text) in nothing.into_iter().chain(negative) {
             refused(kind, text, ", and more than nothing");
+        }
+        for text in ["0.0000000001", "1.0000000005"] {
+            refused(LimitKind::Money, text, ", and this one has too small a part: 9 decimal places are the most");
+        }
+        for (kind, text) in [
+            (LimitKind::Money, "99999999999999999999999"),
+            (LimitKind::Money, "18446744074"),
+            (LimitKind::Tokens, "99999999999999999999"),
+            (LimitKind::Tokens, "99999999999999999M"),
+            (LimitKind::Rounds, "99999999999999999999"),
+            (LimitKind::Time, "9999999999999999999h"),
+            (LimitKind::Time, "99999999999999"),
+        ] {
+            refused(kind, text, ", and this one is too large");
         }
     }
 

@@ -119,6 +119,8 @@ pub(crate) enum Failure {
     NoStore { place: String },
     #[error("{} is there already", file.display())]
     Exists { file: PathBuf },
+    #[error("{} is a folder", folder.display())]
+    NoFile { folder: PathBuf },
     #[error("{} {}: {source}", path.display(), doing)]
     File { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("the output could not be written: {0}")]
@@ -179,6 +181,7 @@ impl Failure {
             | Self::NoPackageName { .. }
             | Self::NotEmpty { .. }
             | Self::NoFolder { .. }
+            | Self::NoFile { .. }
             | Self::Exists { .. }
             | Self::NoCheckout { .. }
             | Self::UnknownRun { .. }
@@ -252,6 +255,7 @@ impl Failure {
             Self::NotEmpty { .. } | Self::NoFolder { .. } => {
                 vec!["name a folder that does not exist yet, or an empty one".to_owned()]
             }
+            Self::NoFile { .. } => vec!["name a file, in this folder or elsewhere".to_owned()],
             Self::NoStore { .. } => {
                 vec![
                     "look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none"

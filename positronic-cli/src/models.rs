@@ -335,13 +335,24 @@ fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dyn Model>, F
         Some(name) => (name, true),
         None => (name.strip_prefix("openai/").filter(|_| settings.base_url.is_none()).unwrap_or(name), false),
     };
+    if name.trim().is_empty() {
+        let from = if wanted.model.is_some() { "--model" } else { "OPENAI_MODEL" };
+        return Err(Failure::Misused {
+            message: format!("{from} names no model"),
+            hint: format!(
+                "write its name, such as {DEFAULT_MODEL}, or {RESPONSES}{DEFAULT_MODEL} for the Responses API"
+            ),
+        });
+    }
+    if let Some(url) = &settings.base_url {
+        up_to_the_version(url)?;
+    }
     let decisions = match (wanted.decisions, &settings.decisions) {
         (Some(form), _) => form.into(),
         (None, Some(written)) => DecisionArg::from_str(written, true)
-            .map_err(|_| {
-                let message =
-                    format!("POSITRONIC_DECISIONS is `{written}`, which is neither schema, grammar nor plain");
-                Failure::Model { message }
+            .map_err(|_| Failure::Misused {
+                message: format!("POSITRONIC_DECISIONS is `{written}`, which is neither schema, grammar nor plain"),
+                hint: "set it to one of them, or leave it out".to_owned(),
             })?
             .into(),
         (None, None) => DecisionForm::default(),
@@ -357,6 +368,18 @@ fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dyn Model>, F
         Arc::new(OpenAiResponses::new(config).map_err(refuse)?)
     } else {
         Arc::new(OpenAiChat::new(config).map_err(refuse)?)
+    })
+}
+
+/// Refuses an address that has the end already which is put behind it.
+fn up_to_the_version(url: &str) -> Result<(), Failure> {
+    let bare = url.trim().trim_end_matches('/');
+    let end = ["/chat/completions", "/responses"].into_iter().find_map(|end| Some((bare.strip_suffix(end)?, end)));
+    end.map_or(Ok(()), |(base, end)| {
+        Err(Failure::Misused {
+            message: format!("OPENAI_BASE_URL ends with {end}, which is put behind it for each request"),
+            hint: format!("name the endpoint up to and including the version: {base}"),
+        })
     })
 }
 
@@ -391,13 +414,47 @@ mod tests {
         assert_eq!(form(Some(DecisionArg::Grammar), &local(Some("plain"))), Ok(DecisionForm::Grammar));
         assert_eq!(
             form(None, &local(Some("json"))).unwrap_err(),
-            "error: the model cannot be used: POSITRONIC_DECISIONS is `json`, which is neither schema, grammar nor plain\n"
+            "error: POSITRONIC_DECISIONS is `json`, which is neither schema, grammar nor plain\n  \
+             set it to one of them, or leave it out\n"
         );
         let nobody = form(Some(DecisionArg::Plain), &Settings::default()).unwrap_err();
         assert!(
             nobody.starts_with("error: --decisions says how an endpoint is asked, and there is none\n"),
             "{nobody}"
         );
+    }
+
+    #[test]
+    fn an_endpoint_without_a_model_or_with_an_end_of_its_own_is_refused_as_a_wrong_setting() {
+        let refused = |model: Option<&str>, set: Option<&str>, url: &str| {
+            let (model, set) = (model.map(str::to_owned), set.map(str::to_owned));
+            let settings = Settings { base_url: Some(url.to_owned()), model: set, ..Settings::default() };
+            let failure = endpoint(&ModelArgs { model, ..ModelArgs::default() }, &settings).err().unwrap();
+            assert_eq!(failure.exit(), crate::failure::Exit::Usage);
+            failure.prose()
+        };
+        let local = "http://127.0.0.1:4030/v1";
+
+        for name in ["openai-responses/", "", " "] {
+            assert_eq!(
+                refused(Some(name), Some("smollm2"), local),
+                "error: --model names no model\n  \
+                 write its name, such as gpt-5-mini, or openai-responses/gpt-5-mini for the Responses API\n"
+            );
+        }
+        assert!(refused(None, Some("openai-responses/"), local).starts_with("error: OPENAI_MODEL names no model\n"));
+        for end in ["/chat/completions", "/responses"] {
+            assert_eq!(
+                refused(None, Some("smollm2"), &format!("{local}{end}/")),
+                format!(
+                    "error: OPENAI_BASE_URL ends with {end}, which is put behind it for each request\n  \
+                     name the endpoint up to and including the version: {local}\n"
+                )
+            );
+        }
+        let settings = Settings { base_url: Some(format!("{local}/")), ..Settings::default() };
+        let model = ModelArgs { model: Some("smollm2".to_owned()), ..ModelArgs::default() };
+        assert!(endpoint(&model, &settings).is_ok());
     }
 
     #[tokio::test]

@@ -135,16 +135,16 @@ impl From<DecisionArg> for DecisionForm {
 #[command(next_help_heading = "Budget of the run")]
 pub(crate) struct BudgetArgs {
     /// What the answers of models may cost, such as 2.50, in the currency of the prices that --prices names
-    #[arg(long, value_name = "AMOUNT", value_parser = money)]
+    #[arg(long, value_name = "AMOUNT", value_parser = money, allow_negative_numbers = true)]
     pub(crate) max_money: Option<Money>,
     /// How many tokens it may use, of requests and answers, such as 20000 or 20k
-    #[arg(long, value_name = "NUMBER", value_parser = tokens)]
+    #[arg(long, value_name = "NUMBER", value_parser = tokens, allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<u64>,
     /// How many rounds all its loops may have together
-    #[arg(long, value_name = "NUMBER", value_parser = rounds)]
+    #[arg(long, value_name = "NUMBER", value_parser = rounds, allow_negative_numbers = true)]
     pub(crate) max_rounds: Option<u64>,
     /// How long it may be active, such as 10m; time spent waiting for people does not count
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     pub(crate) max_time: Option<Duration>,
     /// What using it up does: fails the run, ends the loop that is open and goes on, or asks a person for more; what the brain
     /// says, else fail, where nothing is said

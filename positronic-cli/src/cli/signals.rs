@@ -23,7 +23,7 @@ pub(crate) struct ApproveArgs {
     /// is named
     pub(crate) calls: Vec<String>,
     /// How much more a loop or the run gets that has reached a limit: 20000 tokens, 10 rounds, 2.50 of money, or 10m of time
-    #[arg(long, value_name = "AMOUNT", conflicts_with_all = ["args", "all"])]
+    #[arg(long, value_name = "AMOUNT", conflicts_with_all = ["args", "all"], allow_negative_numbers = true)]
     pub(crate) more: Option<String>,
     /// Other arguments to run the call with; @FILE reads a file, and - reads stdin
     #[arg(long, value_name = "JSON", conflicts_with = "all")]

@@ -61,6 +61,11 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     error: --more 2.50 cannot be granted: expected a number of tokens, such as 20000 or 20k
       `Work` asks for more tokens: 20 of 20 tokens used
     ");
+    insta::assert_snapshot!(desk.refused(&["approve", "count-1", "--more", "-1"]), @r"
+    2
+    error: --more -1 cannot be granted: expected a number of tokens, such as 20000 or 20k, and more than nothing
+      `Work` asks for more tokens: 20 of 20 tokens used
+    ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "Play", "--more", "20"]), @r"
     7
     error: `Play` of the run `count-1` does not ask for more
@@ -196,6 +201,10 @@ fn the_options_of_run_read_amounts_as_more_does() {
             "expected an amount of money, such as 2.50, without a currency: it is that of the prices",
         ),
         ("--max-tokens", "lots", "expected a number of tokens, such as 20000 or 20k"),
+        ("--max-money", "-1", "expected an amount of money, such as 2.50, and more than nothing"),
+        ("--max-tokens", "-20", "expected a number of tokens, such as 20000 or 20k, and more than nothing"),
+        ("--max-rounds", "-1", "expected a number of rounds, such as 10, and more than nothing"),
+        ("--max-time", "-1", "expected a time, such as 90s, 10m or 2h, and more than nothing"),
         ("--max-rounds", "0", "expected a number of rounds, such as 10, and more than nothing"),
         ("--max-time", "1d", "expected a time, such as 90s, 10m or 2h"),
     ] {

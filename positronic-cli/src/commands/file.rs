@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::block_on;
+use super::conversations::refuse_known;
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::display::figures::many;
 use crate::display::text::{harmless_json, shorten};
@@ -69,9 +70,7 @@ struct Exported {
 
 pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.file.as_ref().filter(|file| file.as_os_str() != "-");
-    if let Some(file) = to_file.filter(|file| !args.force && file.symlink_metadata().is_ok()) {
-        return Err(Failure::Exists { file: file.clone() });
-    }
+    refuse_known(to_file.map(PathBuf::as_path), args.force)?;
     let kept = Kept::look(ui)?;
     let (row, log, kept_files) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;

@@ -108,6 +108,9 @@ struct Saved<'a> {
 }
 
 fn save(control: &Control, files: &[RunFile], folder: &Path, args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::NoFolder { file: folder.to_owned() });
+    }
     let (here, elsewhere): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.file.blob().is_some());
     let saved = placed(&here, folder);
     if let Some(there) = saved.iter().find(|saved| !args.force && saved.path.symlink_metadata().is_ok()) {

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use positronic_core::record::{RunId, SignalId, Start};
 use positronic_core::runner::{Runner, StartError};
+use positronic_core::store::StoreError;
 use serde_json::Value;
 
+use super::block_on;
 use super::outcome::ended;
 use crate::cli::RunArgs;
 use crate::failure::{Exit, Failure};
@@ -54,13 +56,11 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     };
     let runner = models.runner(project, &kept);
     let plan = Arc::clone(&entry.plan);
+    let over = over(&kept, args.id.as_deref())?;
     let begin = async |runner: Runner| {
-        if let (Some(id), Tape::Plays(cassette)) = (&start.id, &models.tape) {
-            let run = RunId::new(id.as_str());
-            // Nothing is played into a run that is over.
-            if kept.control().store().run(&run).await.is_ok_and(|row| !row.status.is_over()) {
-                rewind(cassette, &kept, &run).await?;
-            }
+        // Nothing is played into a run that is over.
+        if let (Some(id), Tape::Plays(cassette), false) = (&start.id, &models.tape, over) {
+            rewind(cassette, &kept, &RunId::new(id.as_str())).await?;
         }
         runner.start_plan(plan, options, start).await.map_err(refused)
     };
@@ -70,9 +70,23 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     runtime.shutdown_timeout(Duration::from_secs(1));
     save(&models, args.record.as_deref(), ui)?;
     let (run, ending) = ending?;
+    if over {
+        let show = ui.command(&["show", run.as_str()]);
+        ui.notice(&format!("the run {run} was over already, and nothing was done; `{show}` says how it went"))?;
+    }
     // Where people answer, the cassette's answers of theirs stay.
-    let tape = if args.ask { &Tape::None } else { &models.tape };
+    let tape = if args.ask || over { &Tape::None } else { &models.tape };
     ended(&kept, &run, ending, tape, args.json, ui)
+}
+
+/// Says whether the run of an id is over before anything is done.
+fn over(kept: &Kept, id: Option<&str>) -> Result<bool, Failure> {
+    let Some(id) = id else { return Ok(false) };
+    match block_on(async { Ok::<_, Failure>(kept.control().store().run(&RunId::new(id)).await) })? {
+        Ok(row) => Ok(row.status.is_over()),
+        Err(StoreError::NoSuchRun { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The options as the command line says them.
