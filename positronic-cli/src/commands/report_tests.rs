@@ -110,6 +110,15 @@ fn a_report_is_written_into_a_file_and_replaces_none_unasked() {
         (2, "error: desk/run.md is there already\n  name another file, or say --force to replace it\n")
     );
     assert_eq!(forced.code, 0);
+    std::fs::create_dir(desk.path("folder")).unwrap();
+    for force in [None, Some("--force")] {
+        let folder = desk.path("folder");
+        let arguments = ["report", "done", "--out", &folder].into_iter().chain(force);
+        assert_eq!(
+            desk.refused(&arguments.collect::<Vec<_>>()),
+            "2\nerror: desk/folder is a folder\n  name a file, in this folder or elsewhere\n"
+        );
+    }
     let document: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(document["report"]["parts"][0]["rounds"][0]["said"], "Done.");
     let text = desk.call(&Project::new(), &["report", "done", "--prices", &prices]).out;

@@ -64,6 +64,11 @@ fn the_files_of_a_run_are_listed_and_written_into_a_folder_and_never_outside() {
     let unknown = desk.refused(&["files", "report", "sale.csv"]);
     assert!(unknown.contains("the run has no file `sale.csv`") && unknown.contains("`sales.csv`?"), "{unknown}");
 
+    std::fs::write(desk.path("plain"), "").unwrap();
+    assert_eq!(
+        desk.refused(&["files", "report", "--save", &desk.path("plain"), "--force"]),
+        "2\nerror: desk/plain is a file\n  name a folder that does not exist yet, or an empty one\n"
+    );
     let saved = call(&["sales.csv", "--save", &out]);
     assert_eq!(
         (saved.code, saved.out.as_str(), saved.err.as_str()),

@@ -34,6 +34,11 @@ fn a_start_with_the_same_id_is_the_same_run() {
     assert_eq!(again.code, 0, "{}", again.err);
     assert_eq!(serde_json::from_str::<Value>(&again.out).unwrap()["refunds"], json!([60]));
     assert_eq!(desk.call(&Project::new(), &["runs", "--json"]).out.lines().count(), 1);
+
+    let over = desk.call(&project(), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1", "--plain"]);
+    assert_eq!((over.code, over.out), (0, again.out));
+    let said = "the run ticket-1 was over already, and nothing was done; `desk show ticket-1` says how it went\n";
+    assert!(over.err.ends_with(said) && !over.err.contains("were not used"), "{}", over.err);
 }
 
 #[test]
