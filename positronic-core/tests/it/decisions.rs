@@ -250,6 +250,22 @@ async fn failures_of_the_model_and_answers_that_are_refused_are_counted_apart() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_says_what_can_be_done_about_it() {
+    let refuses = Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no such format"));
+    let hour = Some(3_600_000_000);
+    let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
+    let cases = [
+        (refuses, "ask for decisions in words: `DecisionForm::Plain`, on the command line `--decisions plain`"),
+        (waits, "it asks to wait 3600 s before it is asked again"),
+    ];
+    for (reply, advice) in cases {
+        let story = Play::new([reply]).run(&deciding(&Journal::default()), ()).await;
+
+        assert!(failure(&story).1.ends_with(advice), "{}", failure(&story).1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
     let journal = Journal::default();
     let batches = workshop(&journal, |config| actions(config).decisions_in_batches());

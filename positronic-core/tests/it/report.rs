@@ -145,6 +145,16 @@ async fn a_run_that_waits_or_was_cancelled_is_reported_as_far_as_it_came() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_step_that_failed_is_over() {
+    let office = brain("Office").step("Open", async |_| Err::<(), _>(Error::new("there is no key")));
+
+    let story = Play::new([]).run(&office, ()).await;
+
+    let step = &report(&story).parts[0];
+    assert_eq!((step.over, step.notes.clone()), (true, vec!["it failed".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn limits_and_failures_of_a_model_are_noted_where_they_happened() {
     let journal = Journal::default();
     let busy = positronic_core::record::ModelError::new(positronic_core::record::ModelErrorKind::Server, "busy");
