@@ -2,4 +2,4 @@
 
 pub use crate::dsl::{Brain, NoArgs, ToolContext, Webhook, brain, webhook};
 pub use crate::error::{Error, Result};
-pub use crate::record::{OnLimit, Tier};
+pub use crate::record::OnLimit;
