@@ -146,14 +146,22 @@ fn clocked(seconds: u64) -> String {
     }
 }
 
-/// Says what is asked for.
-pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64) -> String {
-    format!("asks for more {}: {} used", kind.noun(), used_of(kind, used, limit))
+/// Says what is asked for, and whether it is for the whole conversation.
+pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool) -> String {
+    let whose = if shared { " for the conversation" } else { "" };
+    format!("asks for more {}{whose}: {} used", kind.noun(), used_of(kind, used, limit))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_says_when_it_is_for_the_conversation() {
+        let (own, shared) = (asks(LimitKind::Rounds, 3, 3, false), asks(LimitKind::Rounds, 3, 3, true));
+        assert!(own.starts_with("asks for more rounds: "), "{own}");
+        assert!(shared.starts_with("asks for more rounds for the conversation: "), "{shared}");
+    }
 
     #[test]
     fn an_amount_is_read_as_its_limit_is_counted() {

@@ -54,7 +54,9 @@ impl Happened {
             }
             Body::LoopApprovalExpired {} => self.call(event, "nobody decided in time".to_owned()),
             Body::LoopApprovalWithdrawn { .. } => self.call(event, "the question was withdrawn".to_owned()),
-            Body::BudgetRequested { kind, limit, used, .. } => self.remark(event, asks(*kind, *limit, *used)),
+            Body::BudgetRequested { kind, limit, used, shared, .. } => {
+                self.remark(event, asks(*kind, *limit, *used, *shared));
+            }
             Body::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
                 self.remark(event, format!("granted {}{}{}", granted(more), by(actor), why(reason)));
             }

@@ -93,8 +93,8 @@ impl View {
                 self.note(path, format!("used {}{whose}", used_of(*kind, *used, *limit)), true);
                 self.limited(path, amount(*kind, *limit));
             }
-            Body::BudgetRequested { kind, limit, used, .. } => {
-                self.note_at_work(path, crate::amounts::asks(*kind, *limit, *used), true);
+            Body::BudgetRequested { kind, limit, used, shared, .. } => {
+                self.note_at_work(path, crate::amounts::asks(*kind, *limit, *used, *shared), true);
                 self.suspend(path);
             }
             Body::BudgetDecided { decision, more, reason, actor, .. } => {

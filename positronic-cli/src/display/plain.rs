@@ -153,8 +153,8 @@ impl<W: Write> Plain<W> {
             Body::LoopLimit { kind, limit, used, .. } => {
                 format!("stopped by a limit: {} used", used_of(*kind, *used, *limit))
             }
-            Body::BudgetRequested { kind, limit, used, .. } => {
-                format!("{}{}", of_run(&event.path), crate::amounts::asks(*kind, *limit, *used))
+            Body::BudgetRequested { kind, limit, used, shared, .. } => {
+                format!("{}{}", of_run(&event.path), crate::amounts::asks(*kind, *limit, *used, *shared))
             }
             Body::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
                 format!("{}granted {}{}", of_run(&event.path), granted(more), by(actor))

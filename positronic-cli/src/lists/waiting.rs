@@ -62,7 +62,7 @@ pub(crate) fn named(pending: &Pending) -> String {
 pub(crate) fn question(pending: &Pending) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::More { kind, limit, used, .. } => amounts::asks(*kind, *limit, *used),
+        PendingKind::More { kind, limit, used, shared, .. } => amounts::asks(*kind, *limit, *used, *shared),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()
