@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use positronic_core::record::{LimitKind, Money, More};
 
-use crate::display::figures::used_of;
+use crate::display::figures::{money, used_of};
 
 /// Reads an amount: `20000` or `20k` of tokens, `10` rounds, `2.50` of money, `90s`, `10m` or `2h` of active time.
 ///
@@ -146,10 +146,25 @@ fn clocked(seconds: u64) -> String {
     }
 }
 
-/// Says what is asked for, and whether it is for the whole conversation.
-pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool) -> String {
+/// Says what is asked for, and whether it is for the whole conversation; money in its currency, where that is known.
+pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool, currency: Option<&str>) -> String {
     let whose = if shared { " for the conversation" } else { "" };
-    format!("asks for more {}{whose}: {} used", kind.noun(), used_of(kind, used, limit))
+    if kind == LimitKind::Money && currency.is_none() {
+        return format!("asks for more money{whose}: {} used, {} allowed", money(used, None), money(limit, None));
+    }
+    format!("asks for more {}{whose}: {} used", kind.noun(), used_of(kind, used, limit, currency))
+}
+
+/// Returns the least money that has to be granted for the work to go on, rounded up: to hundredths, and what is less than
+/// ten of them to its first two digits.
+pub(crate) fn least_money(limit: u64, used: u64) -> u64 {
+    const HUNDREDTH: u64 = 10_000_000;
+    let least = used.saturating_sub(limit).saturating_add(1);
+    let mut unit = 1;
+    while unit < HUNDREDTH && least / unit >= 100 {
+        unit *= 10;
+    }
+    least.div_ceil(unit).saturating_mul(unit)
 }
 
 #[cfg(test)]
@@ -158,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_question_says_when_it_is_for_the_conversation() {
-        let (own, shared) = (asks(LimitKind::Rounds, 3, 3, false), asks(LimitKind::Rounds, 3, 3, true));
+        let (own, shared) = (asks(LimitKind::Rounds, 3, 3, false, None), asks(LimitKind::Rounds, 3, 3, true, None));
         assert!(own.starts_with("asks for more rounds: "), "{own}");
         assert!(shared.starts_with("asks for more rounds for the conversation: "), "{shared}");
     }
@@ -210,6 +225,28 @@ mod tests {
         ] {
             refused(kind, text, ", and this one is too large");
         }
+    }
+
+    #[test]
+    fn the_least_money_is_a_round_amount_that_is_enough() {
+        for (limit, used, least) in [
+            (300_000_000, 330_000_000, "0.031"),
+            (300_000_000, 300_000_000, "0.000000001"),
+            (10_000, 15_000, "0.0000051"),
+            (1_000_000_000, 3_456_789_012, "2.46"),
+        ] {
+            let more = least_money(limit, used);
+            assert_eq!(Money::of_nanos(more).to_string(), least);
+            assert!(limit + more > used);
+        }
+    }
+
+    #[test]
+    fn money_that_is_asked_for_has_its_currency_where_that_is_known() {
+        let asked = |currency| asks(LimitKind::Money, 300_000_000, 330_000_000, false, currency);
+
+        assert_eq!(asked(Some("EUR")), "asks for more money: 0.33 of 0.30 EUR used");
+        assert_eq!(asked(None), "asks for more money: 0.33 used, 0.30 allowed");
     }
 
     #[test]

@@ -102,10 +102,19 @@ impl<'a> Screen<'a> {
 
     /// Names a place in the run: the stages and calls on the way.
     pub(crate) fn trail(&self, path: &Path) -> String {
+        self.view().trail(path)
+    }
+
+    /// Returns the currency in which limits of money count, where it is known.
+    pub(crate) fn currency(&self) -> Option<&str> {
+        self.view().currency.as_deref()
+    }
+
+    fn view(&self) -> &View {
         match &self.reporter {
-            Reporter::Live(live) => live.view().trail(path),
-            Reporter::Plain(plain) => plain.view().trail(path),
-            Reporter::Silent(view) => view.trail(path),
+            Reporter::Live(live) => live.view(),
+            Reporter::Plain(plain) => plain.view(),
+            Reporter::Silent(view) => view,
         }
     }
 

@@ -370,8 +370,9 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         self.screen.suspend()?;
         let (question, place) = (first.clone(), self.screen.trail(&first.call));
         let (lasts, colour, recall) = (self.sitting.lasts, self.colour, Recall::default());
-        let taken_back = recall.clone();
-        let mut answer = tokio::task::spawn_blocking(move || ask(&question, &place, lasts, colour, taken_back));
+        let (taken_back, currency) = (recall.clone(), self.screen.currency().map(str::to_owned));
+        let asking = move || ask(&question, &place, currency.as_deref(), lasts, colour, taken_back);
+        let mut answer = tokio::task::spawn_blocking(asking);
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let told = loop {
@@ -407,7 +408,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
             true => named(pending),
             false => self.screen.trail(&pending.call),
         };
-        format!("{place} {}", question(pending))
+        format!("{place} {}", question(pending, self.screen.currency()))
     }
 
     async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<(), Failure> {

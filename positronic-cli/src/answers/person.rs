@@ -46,13 +46,21 @@ const STOP: &str = "Stop the run";
 /// # Errors
 ///
 /// What the terminal answers.
-pub(crate) fn ask(pending: &Pending, place: &str, lasts: bool, colour: bool, recall: Recall) -> io::Result<Answer> {
+pub(crate) fn ask(
+    pending: &Pending,
+    place: &str,
+    currency: Option<&str>,
+    lasts: bool,
+    colour: bool,
+    recall: Recall,
+) -> io::Result<Answer> {
     let mut terminal = Terminal::new(colour, recall);
     loop {
         let asked = match &pending.kind {
             PendingKind::Approval { gate, .. } => approval(&mut terminal, pending, gate, place, lasts),
             PendingKind::More { kind, limit, used, shared, .. } => {
-                more(&mut terminal, pending, (*kind, *limit, *used, *shared), place, lasts)
+                let asks = amounts::asks(*kind, *limit, *used, *shared, currency);
+                more(&mut terminal, pending, (*kind, *limit, *used), (place, &asks), lasts)
             }
             PendingKind::Answer { waits } => match answer(&mut terminal, pending, waits, place) {
                 Err(Unanswered::Back) if lasts => leave(&mut terminal, place),
@@ -105,12 +113,12 @@ fn approval(terminal: &mut Terminal, pending: &Pending, gate: &Gate, place: &str
 fn more(
     terminal: &mut Terminal,
     pending: &Pending,
-    (kind, limit, used, shared): (LimitKind, u64, u64, bool),
-    place: &str,
+    (kind, limit, used): (LimitKind, u64, u64),
+    (place, asks): (&str, &str),
     lasts: bool,
 ) -> Asked<Answer> {
     let place = if place.is_empty() { "The run" } else { place };
-    terminal.say(&format!("{} {}", one_line(place, true), amounts::asks(kind, limit, used, shared)))?;
+    terminal.say(&format!("{} {asks}", one_line(place, true)))?;
     let later = lasts.then_some(LATER);
     let choices: Vec<_> = [Some(GRANT), Some(REFUSE), later, Some(STOP)].into_iter().flatten().collect();
     let call = pending.call.clone();

@@ -55,8 +55,9 @@ where
         self.live.print(&[Line::default()])?;
         drop(self.keys.take());
         let (question, recall) = (pending.clone(), Recall::default());
-        let taken_back = recall.clone();
-        let mut answer = tokio::task::spawn_blocking(move || ask(&question, &place, true, colour, taken_back));
+        let (taken_back, currency) = (recall.clone(), self.live.view().currency.clone());
+        let asking = move || ask(&question, &place, currency.as_deref(), true, colour, taken_back);
+        let mut answer = tokio::task::spawn_blocking(asking);
         let mut ticks = tokio::time::interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let is_open = || run.pending().iter().any(|open| open.call == pending.call && open.since == pending.since);

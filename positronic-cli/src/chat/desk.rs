@@ -162,7 +162,7 @@ impl Desk {
         if waiters.is_empty() {
             return "nothing waits".to_owned();
         }
-        let line = |waiter: &Waiter| format!("{} {}", named(&waiter.pending), question(&waiter.pending));
+        let line = |waiter: &Waiter| format!("{} {}", named(&waiter.pending), question(&waiter.pending, None));
         waiters.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

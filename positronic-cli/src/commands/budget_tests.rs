@@ -137,6 +137,29 @@ fn a_run_has_a_budget_of_its_own() {
     ");
     let granted = desk.call(&Project::new(), &["approve", "asks", ".", "--more", "1000"]);
     assert_eq!(granted.out, "granted the run 1,000 tokens more (event 10 of asks)\n");
+
+    let dear = run("dear", &["--max-money", "0.00001", "--at-limit", "ask"]);
+    let asks = "asks for more money: 0.000015 of 0.00001 EUR used";
+    assert_eq!((dear.code, dear.err.matches(asks).count()), (3, 2), "{}", dear.err);
+    insta::assert_snapshot!(inbox(&desk), @r"
+    dear Thrifty
+      asks for more money: 0.000015 of 0.00001 EUR used
+        desk approve dear . --more 0.00002
+        desk reject dear . --reason TEXT
+    ");
+    assert!(desk.call(&Project::new(), &["show", "dear"]).out.contains(asks));
+    insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "0.000003"]), @r"
+    7
+    error: --more 0.000003 is too little: it takes at least 0.0000051 EUR more
+      the run asks for more money: 0.000015 of 0.00001 EUR used
+    ");
+    insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "99999999999999999999999"]), @r"
+    2
+    error: --more 99999999999999999999999 cannot be granted: expected an amount of money, such as 2.50, and this one is too large
+      the run asks for more money: 0.000015 of 0.00001 EUR used
+    ");
+    let granted = desk.call(&Project::new(), &["approve", "dear", "--more", "1000"]);
+    assert_eq!(granted.out, "granted the run 1,000 EUR more (event 10 of dear)\n");
 }
 
 #[test]

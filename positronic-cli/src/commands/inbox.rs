@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::kept::Kept;
 use crate::lists::{answers, entry};
+use crate::prices::currency;
 use crate::ui::Ui;
 
 pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -43,7 +44,8 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         if index > 0 {
             ui.blank()?;
         }
-        ui.tell(&entry(waiter, short.get(&waiter.run), now, ui.columns(), ui))?;
+        let currency = block_on(async { currency(&kept.control(), &waiter.run, &waiter.pending).await })?;
+        ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, ui.columns(), ui))?;
     }
     if waiters.len() == args.limit {
         ui.notice(&format!("the first {} are shown; --limit shows more", args.limit))?;

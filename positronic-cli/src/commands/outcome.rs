@@ -12,6 +12,7 @@ use crate::interrupts::Interrupt;
 use crate::kept::Kept;
 use crate::lists::entry;
 use crate::models::Tape;
+use crate::prices::currency;
 use crate::session::Ending;
 use crate::ui::Ui;
 
@@ -86,7 +87,8 @@ fn left(kept: &Kept, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<()
         ui.notice(&format!("{why} It stays:"))?;
     }
     for waiter in &waiters {
-        let text = entry(waiter, id, now, ui.err_columns(), ui);
+        let currency = block_on(async { currency(&control, run, &waiter.pending).await })?;
+        let text = entry(waiter, id, currency.as_deref(), now, ui.err_columns(), ui);
         ui.lines(&text)?;
     }
     let work = ui.command(&["work", id]);

@@ -5,19 +5,22 @@
 
 use positronic_core::machine::Refusal;
 use positronic_core::record::{
-    Body, Path, Pending, PendingKind, RunId, RunSummary, Segment, Seq, Signal, SignalId, SignalKind,
+    Body, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Segment, Seq, Signal, SignalId, SignalKind,
 };
 use positronic_core::runner::{Clock as _, Control, Ids as _, SignalError, SystemClock, UuidIds};
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
 
 use super::block_on;
+use crate::amounts::least_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
+use crate::display::figures::{self, money};
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
 use crate::json::value;
 use crate::kept::Kept;
 use crate::lists::{RUN, answers, question};
+use crate::prices::currency;
 use crate::ui::Ui;
 
 pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -45,18 +48,28 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
             return Err(Failure::Misused { message, hint });
         }
     };
-    let all = block_on(asking(&args.run, ui))?;
+    let (all, currency) = block_on(asking(&args.run, ui))?;
+    let (currency, question) = (currency.as_deref(), |pending: &Pending| question(pending, currency.as_deref()));
     let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
     let (to, kind, asks) = match meant.as_slice() {
         [one @ Pending { call, kind: PendingKind::More { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
-        [_, _, ..] => return Err(Failure::SeveralAsk { asking: all.iter().map(line).collect() }),
+        [_, _, ..] => {
+            return Err(Failure::SeveralAsk { asking: all.iter().map(|one| line(one, &question(one))).collect() });
+        }
         _ => return Err(asks_nothing(&args.run, named.as_ref(), &all, ui)),
     };
     let more = crate::amounts::read(kind, written).map_err(|expected| Failure::Misused {
         message: format!("--more {written} cannot be granted: {expected}"),
         hint: format!("{} {asks}", place(&to)),
     })?;
-    let done = format!("granted {} {}", place(&to), crate::display::figures::more(kind, more.of(kind)));
+    if let [Pending { kind: PendingKind::More { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice() {
+        if limit.saturating_add(more.money.nanos()) <= *used {
+            let least = money(least_money(*limit, *used), currency);
+            let message = format!("--more {written} is too little: it takes at least {least} more");
+            return Err(Failure::Refused { message, hints: vec![format!("{} {asks}", place(&to))] });
+        }
+    }
+    let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));
     say(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui)
 }
 
@@ -79,13 +92,20 @@ fn place(path: &Path) -> String {
     if path.is_root() { "the run".to_owned() } else { format!("`{path}`") }
 }
 
-/// Lists what asks for more in a run.
-async fn asking(run: &str, ui: &Ui) -> Result<Vec<Pending>, Failure> {
+/// Lists what asks for more in a run, with the currency of its limits of money where that is known.
+async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
     let kept = Kept::look(ui)?;
     let row = find(&kept, run, ui).await?;
     let waiters = kept.control().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let asks = |pending: &Pending| matches!(pending.kind, PendingKind::More { .. });
-    Ok(waiters.into_iter().map(|waiter| waiter.pending).filter(asks).collect())
+    let all: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).filter(asks).collect();
+    let mut known = None;
+    for pending in &all {
+        if known.is_none() {
+            known = currency(&kept.control(), &row.run, pending).await?;
+        }
+    }
+    Ok((all, known))
 }
 
 /// Reads the path of a call, a loop or a brain; the run's own brain is a dot.
@@ -93,9 +113,9 @@ fn frame(written: &str) -> Result<Path, Failure> {
     if written == RUN { Ok(Path::root()) } else { call(written) }
 }
 
-fn line(pending: &Pending) -> String {
+fn line(pending: &Pending, question: &str) -> String {
     let at = if pending.call.is_root() { RUN } else { pending.call.as_str() };
-    format!("{at}  {} {}", pending.tool, question(pending)).replace("   ", "  ")
+    format!("{at}  {} {}", pending.tool, question).replace("   ", "  ")
 }
 
 pub(crate) fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -150,7 +170,8 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
-        let (asks, question) = (place(&asking.call), question(asking));
+        let currency = currency(&kept.control(), &row.run, asking).await?;
+        let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
         return Err(Failure::Refused { message, hints: answers(run, asking, ui) });
     }
@@ -161,7 +182,14 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
             let why = row.why.into_iter().chain([format!("`{}` says more", ui.command(&["show", run]))]);
             Err(Failure::Refused { message, hints: why.collect() })
         }
-        [_, _, ..] if !all => Err(Failure::SeveralCalls { calls: waiting.iter().map(line).collect() }),
+        [_, _, ..] if !all => {
+            let mut calls = Vec::new();
+            for pending in &waiting {
+                let currency = currency(&kept.control(), &row.run, pending).await?;
+                calls.push(line(pending, &question(pending, currency.as_deref())));
+            }
+            Err(Failure::SeveralCalls { calls })
+        }
         some => Ok(some.iter().map(|pending| pending.call.clone()).collect()),
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Happened {
     remarks: Vec<(Path, Timestamp, String)>,
     /// The loop that is open, of the run's own brain.
     open: Option<Path>,
+    /// The currency in which limits of money count, once an answer has said it.
+    currency: Option<String>,
     /// How the run ended, where it has failed or was cancelled.
     pub(super) end: Option<String>,
 }
@@ -43,6 +45,9 @@ impl Happened {
 
     fn fold(&mut self, event: &Event) {
         let why = |reason: &Option<String>| reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        if self.currency.is_none() {
+            self.currency = crate::prices::paid_in(event).map(str::to_owned);
+        }
         match &event.body {
             Body::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
                 let what = match (decision, arguments) {
@@ -55,10 +60,11 @@ impl Happened {
             Body::LoopApprovalExpired {} => self.call(event, "nobody decided in time".to_owned()),
             Body::LoopApprovalWithdrawn { .. } => self.call(event, "the question was withdrawn".to_owned()),
             Body::BudgetRequested { kind, limit, used, shared, .. } => {
-                self.remark(event, asks(*kind, *limit, *used, *shared));
+                self.remark(event, asks(*kind, *limit, *used, *shared, self.currency.as_deref()));
             }
             Body::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
-                self.remark(event, format!("granted {}{}{}", granted(more), by(actor), why(reason)));
+                let granted = granted(more, self.currency.as_deref());
+                self.remark(event, format!("granted {granted}{}{}", by(actor), why(reason)));
             }
             Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 self.remark(event, format!("refused more{}{}", by(actor), why(reason)));

@@ -49,39 +49,44 @@ pub(crate) fn many(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{} {one}s", count(number)) }
 }
 
-/// Writes what a limit allows.
-pub(crate) fn amount(kind: LimitKind, limit: u64) -> String {
+/// Writes an amount of money, in its currency where that is known: `0.30 EUR`, `0.30`. Parts of a unit have two decimals or more.
+pub(crate) fn money(nanos: u64, currency: Option<&str>) -> String {
+    let written = Money::of_nanos(nanos).to_string();
+    let (whole, parts) = written.split_once('.').unwrap_or((&written, ""));
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), count);
+    let parts = if parts.is_empty() { String::new() } else { format!(".{parts:0<2}") };
+    let currency = currency.map_or_else(String::new, |currency| format!(" {currency}"));
+    format!("{whole}{parts}{currency}")
+}
+
+/// Writes what a limit allows; money in its currency, where that is known.
+pub(crate) fn amount(kind: LimitKind, limit: u64, currency: Option<&str>) -> String {
     match kind {
         LimitKind::Tokens => many(limit, "token"),
-        LimitKind::Money => format!("{} of money", Money::of_nanos(limit)),
+        LimitKind::Money if currency.is_none() => format!("{} in money", money(limit, None)),
+        LimitKind::Money => money(limit, currency),
         LimitKind::Rounds => many(limit, "round"),
         LimitKind::Time => duration(Duration::from_micros(limit)),
         LimitKind::Failures => format!("{} in a row", many(limit, "failure")),
     }
 }
 
-/// Writes what is granted: `20 tokens more`, `2.5 more of money`.
-pub(crate) fn more(kind: LimitKind, amount: u64) -> String {
-    match kind {
-        LimitKind::Money => format!("{} more of money", Money::of_nanos(amount)),
-        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Time | LimitKind::Failures => {
-            format!("{} more", self::amount(kind, amount))
-        }
+/// Writes what is granted: `20 tokens more`, `2.50 EUR more`, `2.50 more in money`.
+pub(crate) fn more(kind: LimitKind, amount: u64, currency: Option<&str>) -> String {
+    match (kind, currency) {
+        (LimitKind::Money, None) => format!("{} more in money", money(amount, None)),
+        _ => format!("{} more", self::amount(kind, amount, currency)),
     }
 }
 
-/// Writes how much of a limit was used: `20 of 30 tokens`.
-pub(crate) fn used_of(kind: LimitKind, used: u64, limit: u64) -> String {
+/// Writes how much of a limit was used: `20 of 30 tokens`, `0.33 of 0.30 EUR`.
+pub(crate) fn used_of(kind: LimitKind, used: u64, limit: u64, currency: Option<&str>) -> String {
     let used = match kind {
         LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => count(used),
-        LimitKind::Money => Money::of_nanos(used).to_string(),
+        LimitKind::Money => money(used, None),
         LimitKind::Time => duration(Duration::from_micros(used)),
     };
-    let limit = match kind {
-        LimitKind::Money => format!("{} in money", Money::of_nanos(limit)),
-        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Time | LimitKind::Failures => amount(kind, limit),
-    };
-    format!("{used} of {limit}")
+    format!("{used} of {}", amount(kind, limit, currency))
 }
 
 /// Writes how many tokens went in and out.
@@ -125,6 +130,19 @@ mod tests {
             ["0s", "59s", "1m", "2h", "2d"]
         );
         assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
+        let amounts = [300_000_000, 330_000_000_000, 1_000_000_000_000, 15_000];
+        assert_eq!(
+            amounts.map(|nanos| money(nanos, Some("EUR"))),
+            ["0.30 EUR", "330 EUR", "1,000 EUR", "0.000015 EUR"]
+        );
+        assert_eq!(
+            [Some("EUR"), None].map(|currency| more(LimitKind::Money, 2_500_000_000, currency)),
+            ["2.50 EUR more", "2.50 more in money"]
+        );
+        assert_eq!(
+            [Some("EUR"), None].map(|currency| used_of(LimitKind::Money, 330_000_000, 300_000_000, currency)),
+            ["0.33 of 0.30 EUR", "0.33 of 0.30 in money"]
+        );
         assert_eq!([many(1, "round"), many(2, "round")], ["1 round", "2 rounds"]);
         assert_eq!([size(12), size(2_048), size(3_000_000)], ["12 bytes", "2 KiB", "2.9 MiB"]);
         assert_eq!([size(1_023), size(1_024), size(1_536)], ["1,023 bytes", "1 KiB", "1.5 KiB"]);

@@ -90,17 +90,22 @@ impl View {
             Body::LoopLimit { kind, limit, used, of, .. } => {
                 let whose =
                     of.as_ref().map_or("", |of| if of.is_root() { " of the run" } else { " of a brain around" });
-                self.note(path, format!("used {}{whose}", used_of(*kind, *used, *limit)), true);
-                self.limited(path, amount(*kind, *limit));
+                self.note(
+                    path,
+                    format!("used {}{whose}", used_of(*kind, *used, *limit, self.currency.as_deref())),
+                    true,
+                );
+                self.limited(path, amount(*kind, *limit, self.currency.as_deref()));
             }
             Body::BudgetRequested { kind, limit, used, shared, .. } => {
-                self.note_at_work(path, crate::amounts::asks(*kind, *limit, *used, *shared), true);
+                let asks = crate::amounts::asks(*kind, *limit, *used, *shared, self.currency.as_deref());
+                self.note_at_work(path, asks, true);
                 self.suspend(path);
             }
             Body::BudgetDecided { decision, more, reason, actor, .. } => {
                 let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
                 let what = match decision {
-                    Decision::Approved => format!("granted {}", granted(more)),
+                    Decision::Approved => format!("granted {}", granted(more, self.currency.as_deref())),
                     Decision::Rejected => "refused more".to_owned(),
                 };
                 self.note_at_work(path, format!("{what}{}{why}", by(actor)), false);
@@ -445,8 +450,8 @@ impl View {
 }
 
 /// Writes what was granted: `20 tokens more`.
-pub(crate) fn granted(granted: &More) -> String {
-    let amounts: Vec<String> = granted.kinds().map(|kind| more(kind, granted.of(kind))).collect();
+pub(crate) fn granted(granted: &More, currency: Option<&str>) -> String {
+    let amounts: Vec<String> = granted.kinds().map(|kind| more(kind, granted.of(kind), currency)).collect();
     amounts.join(" and ")
 }
 

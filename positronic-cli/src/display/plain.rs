@@ -151,13 +151,14 @@ impl<W: Write> Plain<W> {
                 format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
             }
             Body::LoopLimit { kind, limit, used, .. } => {
-                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit))
+                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency.as_deref()))
             }
             Body::BudgetRequested { kind, limit, used, shared, .. } => {
-                format!("{}{}", of_run(&event.path), crate::amounts::asks(*kind, *limit, *used, *shared))
+                let asks = crate::amounts::asks(*kind, *limit, *used, *shared, self.view.currency.as_deref());
+                format!("{}{asks}", of_run(&event.path))
             }
             Body::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
-                format!("{}granted {}{}", of_run(&event.path), granted(more), by(actor))
+                format!("{}granted {}{}", of_run(&event.path), granted(more, self.view.currency.as_deref()), by(actor))
             }
             Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))

@@ -35,6 +35,8 @@ pub struct View {
     pub(crate) prices: Option<Arc<PriceTable>>,
     /// What the answers cost.
     pub(crate) spent: Spent,
+    /// The currency in which limits of money count, once an answer has said it.
+    pub(crate) currency: Option<String>,
     pub(crate) paused: bool,
     pub(crate) end: Option<End>,
     /// The loops whose records people are not shown.
@@ -217,6 +219,7 @@ impl View {
             answers: 0,
             prices: None,
             spent: Spent::default(),
+            currency: None,
             paused: false,
             end: None,
             hidden: HashSet::new(),
@@ -237,6 +240,9 @@ impl View {
             return;
         }
         self.answers += 1;
+        if self.currency.is_none() {
+            self.currency = crate::prices::paid_in(event).map(str::to_owned);
+        }
         if let Some(call) = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices)) {
             self.spent += &call;
         }

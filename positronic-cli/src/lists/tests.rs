@@ -104,7 +104,7 @@ fn what_waits_comes_with_the_commands_that_answer() {
             at: Timestamp(95 * HOUR),
             pending: pending(kind),
         };
-        entry(&waiter, "ticket-1", Timestamp(98 * HOUR), 60, &ui())
+        entry(&waiter, "ticket-1", None, Timestamp(98 * HOUR), 60, &ui())
     });
 
     insta::assert_snapshot!(written.join("\n"));

@@ -20,8 +20,15 @@ pub(crate) const RUN: &str = ".";
 const MOST_ROWS: usize = 20;
 
 /// Writes one entry: what is asked, with which arguments, and the commands that answer it. `run` is the run's id as it
-/// is to be written.
-pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, ui: &Ui) -> String {
+/// is to be written, and `currency` that of its limits of money.
+pub(crate) fn entry(
+    waiter: &Waiter,
+    run: &str,
+    currency: Option<&str>,
+    now: Timestamp,
+    columns: usize,
+    ui: &Ui,
+) -> String {
     let unicode = ui.settings.unicode;
     let fit = |line: &str| shorten(&one_line(line, unicode), columns, unicode);
     let place = match (waiter.pending.tool.as_str(), waiter.pending.call.is_root()) {
@@ -37,7 +44,7 @@ pub(crate) fn entry(waiter: &Waiter, run: &str, now: Timestamp, columns: usize, 
         left if left.is_zero() => "; its time is up".to_owned(),
         left => format!("; {} left", age(left)),
     });
-    text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending))));
+    text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending, currency))));
     text.push('\n');
     for row in (Room { columns, most: Some(MOST_ROWS), unicode }).brief(&waiter.pending.arguments) {
         _ = writeln!(text, "{row}");
@@ -58,11 +65,11 @@ pub(crate) fn named(pending: &Pending) -> String {
     }
 }
 
-/// Says what is asked.
-pub(crate) fn question(pending: &Pending) -> String {
+/// Says what is asked; money in its currency, where that is known.
+pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::More { kind, limit, used, shared, .. } => amounts::asks(*kind, *limit, *used, *shared),
+        PendingKind::More { kind, limit, used, shared, .. } => amounts::asks(*kind, *limit, *used, *shared, currency),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()
