@@ -62,12 +62,12 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
         message: format!("--more {written} cannot be granted: {expected}"),
         hint: format!("{} {asks}", place(&to)),
     })?;
-    if let [Pending { kind: PendingKind::More { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice() {
-        if limit.saturating_add(more.money.nanos()) <= *used {
-            let least = money(least_money(*limit, *used), currency);
-            let message = format!("--more {written} is too little: it takes at least {least} more");
-            return Err(Failure::Refused { message, hints: vec![format!("{} {asks}", place(&to))] });
-        }
+    if let [Pending { kind: PendingKind::More { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
+        && limit.saturating_add(more.money.nanos()) <= *used
+    {
+        let least = money(least_money(*limit, *used), currency);
+        let message = format!("--more {written} is too little: it takes at least {least} more");
+        return Err(Failure::Refused { message, hints: vec![format!("{} {asks}", place(&to))] });
     }
     let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));
     say(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui)
