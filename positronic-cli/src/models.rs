@@ -1,6 +1,5 @@
 //! Which model answers a run: an endpoint, a recording, or the project's own.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
 use positronic_core::record::{
-    DecisionForm, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, PriceTable, Tier,
+    DecisionForm, ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier,
 };
 use positronic_core::runner::Runner;
 use serde_json::Value;
@@ -33,8 +32,8 @@ const RESPONSES: &str = "openai-responses/";
 /// The models of a run, and what a person should know about them.
 #[derive(Debug)]
 pub(crate) struct Models {
-    pub(crate) normal: SharedModel,
-    pub(crate) high: Option<SharedModel>,
+    pub(crate) normal: Arc<dyn Model>,
+    pub(crate) high: Option<Arc<dyn Model>>,
     /// The cassette that is played or recorded.
     pub(crate) tape: Tape,
     pub(crate) notice: Option<String>,
@@ -49,42 +48,6 @@ pub(crate) enum Tape {
     /// It answers approvals and waits, too.
     Plays(Arc<Cassette>),
     Records(Arc<Cassette>),
-}
-
-/// A model that several hold.
-#[derive(Clone)]
-pub(crate) struct SharedModel(Arc<dyn Model>);
-
-impl Model for SharedModel {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        deltas: &'a dyn DeltaSink,
-    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.0.call(request, deltas)
-    }
-
-    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
-        self.0.project(outputs)
-    }
-
-    fn decision_form(&self) -> DecisionForm {
-        self.0.decision_form()
-    }
-
-    fn wire(&self, request: &ModelRequest) -> String {
-        self.0.wire(request)
-    }
-}
-
-impl fmt::Debug for SharedModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name())
-    }
 }
 
 /// A cassette that is to be played.
@@ -133,7 +96,7 @@ impl Models {
 
     /// Returns models for a runner that only looks.
     pub(crate) fn none() -> Self {
-        Self { normal: SharedModel(Arc::new(NoModel)), high: None, tape: Tape::None, notice: None, prices: None }
+        Self { normal: Arc::new(NoModel), high: None, tape: Tape::None, notice: None, prices: None }
     }
 }
 
@@ -192,7 +155,7 @@ pub(crate) fn choose(
             if !options.is_null() {
                 answers_for(playing.cassette.header(), options, || playing.name.clone())?;
             }
-            play(playing)
+            play(playing, own(project, Tier::Normal))
         }
         None => asked(project, entry, wanted, options, settings)?,
     };
@@ -208,10 +171,8 @@ fn asked(
     settings: &Settings,
 ) -> Result<Models, Failure> {
     let name = &wanted.model.model;
-    let own =
-        |tier: Tier| project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model));
-    let (normal, high) = match own(Tier::Normal).filter(|_| name.is_none()) {
-        Some(normal) => (normal, own(Tier::High)),
+    let (normal, high) = match own(project, Tier::Normal).filter(|_| name.is_none()) {
+        Some(normal) => (normal, own(project, Tier::High)),
         None if settings.has_endpoint() => (endpoint(wanted.model, settings)?, None),
         None if wanted.record.is_some() => return Err(Failure::NothingToRecord),
         None if name.is_some() => return Err(Failure::NoEndpoint { model: name.clone().unwrap_or_default() }),
@@ -220,15 +181,24 @@ fn asked(
     };
     match wanted.record {
         Some(path) => Ok(recording(normal, high, path, options, settings)),
-        None => Ok(Models { normal: SharedModel(normal), high: high.map(SharedModel), ..Models::none() }),
+        None => Ok(Models { normal, high, ..Models::none() }),
     }
 }
 
-fn play(Playing { cassette, what, advice, .. }: Playing) -> Models {
+/// Finds the project's own model of a tier.
+fn own(project: &Project, tier: Tier) -> Option<Arc<dyn Model>> {
+    project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model))
+}
+
+/// Plays a cassette in the place of a project's own model, if there is one, and is told what that would be told.
+fn play(Playing { cassette, what, advice, .. }: Playing, own: Option<Arc<dyn Model>>) -> Models {
     let note = cassette.header().note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let notice = format!("{what}{note}{advice}");
-    let cassette = Arc::new(cassette);
-    let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
+    let cassette = Arc::new(match own {
+        Some(own) => cassette.like(own),
+        None => cassette,
+    });
+    let normal = Arc::clone(&cassette) as Arc<dyn Model>;
     Models { normal, tape: Tape::Plays(cassette), notice: Some(notice), ..Models::none() }
 }
 
@@ -248,7 +218,7 @@ fn recording(
     let both = Arc::new(ByTier { normal, high }) as Arc<dyn Model>;
     let cassette = Arc::new(Cassette::record(both).hide(settings.api_key.clone()).describe(header));
     let notice = format!("recording to {}", path.display());
-    let normal = SharedModel(Arc::clone(&cassette) as Arc<dyn Model>);
+    let normal = Arc::clone(&cassette) as Arc<dyn Model>;
     Models { normal, tape: Tape::Records(cassette), notice: Some(notice), ..Models::none() }
 }
 
@@ -280,8 +250,8 @@ impl Model for ByTier {
         self.of(request).call(request, deltas)
     }
 
-    fn decision_form(&self) -> DecisionForm {
-        self.normal.decision_form()
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&*self.normal)
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

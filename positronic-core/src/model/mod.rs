@@ -39,18 +39,22 @@ pub trait Model: Send + Sync + 'static {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>>;
 
+    /// Returns the model within, of a model around another one. What such a model does not say itself is as that one says: how
+    /// messages are made, and how decisions are asked for.
+    fn inner(&self) -> Option<&dyn Model> {
+        None
+    }
+
     /// Makes messages from consecutive outputs of a record in the model's own way, a pure function of them: those of the loop
     /// that asks, and those of each loop before it in the conversation. `None`, which is what happens where it is not written,
     /// stands for [`projection::messages`](crate::projection::messages); then the answer is `None` for all outputs.
     fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
-        _ = outputs;
-        None
+        self.inner()?.project(outputs)
     }
 
-    /// Returns how the form of a decision is told to the model, where a loop answers in decisions and does not say. A model
-    /// around another one answers as that one does.
+    /// Returns how the form of a decision is told to the model, where a loop answers in decisions and does not say.
     fn decision_form(&self) -> DecisionForm {
-        DecisionForm::Schema
+        self.inner().map_or(DecisionForm::Schema, Model::decision_form)
     }
 
     /// Returns the body that [`Model::call`] sends for the request: a pure function of it.
@@ -118,6 +122,10 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         (**self).call(request, deltas)
+    }
+
+    fn inner(&self) -> Option<&dyn Model> {
+        (**self).inner()
     }
 
     fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {

@@ -1,6 +1,7 @@
 //! What a call leaves in the record, what people see of it, and what the model reads.
 
 use positronic_core::dsl::OutputType;
+use positronic_core::model::cassette::Cassette;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
@@ -9,6 +10,7 @@ use positronic_core::record::{
     Assistant, Body, CallState, CustomOutput, FileOutput, Message, ModelError, ModelRequest, ModelResponse, Output,
     OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
 };
+use positronic_core::runner::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -261,4 +263,21 @@ async fn a_model_brings_its_own_projection_and_its_requests_are_rebuilt_with_it(
         request_for(story.log().iter().map(|event| &**event), asked.seq, Vec::new(), |outputs| model.project(outputs));
     assert_eq!(model.wire(&rebuilt.unwrap()), model.wire(&sent));
     assert_eq!(prompt(&story, "Report").state, PromptState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recording_asks_such_a_model_alike_and_is_played_alike() {
+    let model = std::sync::Arc::new(Sighted(ScriptedModel::new([Reply::call("report", json!({})), done()])));
+    let recording = std::sync::Arc::new(Cassette::record(std::sync::Arc::clone(&model) as std::sync::Arc<dyn Model>));
+    positronic_core::testing::Test::new(std::sync::Arc::clone(&recording)).run(&reporter(), ()).await;
+    let sent = model.0.requests().pop().unwrap();
+    assert_eq!(sent.messages.messages().last(), Some(&Message::User { text: "[a chart]".to_owned() }));
+
+    let play = || Cassette::replay(&recording.to_text()).unwrap();
+    let alike = positronic_core::testing::Test::new(play().like(model)).run(&reporter(), ()).await;
+    let otherwise = positronic_core::testing::Test::new(play()).run(&reporter(), ()).await;
+
+    assert!(matches!(alike.settled(), Settled::Completed(_)), "{:?}", alike.settled());
+    let Settled::Failed(failure) = otherwise.settled() else { panic!("another request is answered") };
+    assert!(failure.message.contains("is not the recorded one"), "{}", failure.message);
 }

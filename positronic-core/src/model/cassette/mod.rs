@@ -61,6 +61,8 @@ pub struct Cassette {
     header: Header,
     scrubber: Scrubber,
     mode: Mode,
+    /// Whose messages requests are made of.
+    like: Option<Arc<dyn Model>>,
 }
 
 enum Mode {
@@ -78,7 +80,8 @@ impl Cassette {
             decisions: inner.decision_form(),
             ..Header::default()
         };
-        Self { header, scrubber: Scrubber::default(), mode: Mode::Record(inner, Mutex::default()) }
+        let like = Some(Arc::clone(&inner));
+        Self { header, scrubber: Scrubber::default(), mode: Mode::Record(inner, Mutex::default()), like }
     }
 
     /// Replays a cassette's text.
@@ -90,7 +93,14 @@ impl Cassette {
         let tape = tape::read(text)?;
         let (player, signals) = (Mutex::new(Player::new(tape.exchanges)?), Mutex::new(Signals::new(tape.signals)));
         let mode = Mode::Replay { text: text.to_owned(), player, signals };
-        Ok(Self { header: tape.header, scrubber: Scrubber::default(), mode })
+        Ok(Self { header: tape.header, scrubber: Scrubber::default(), mode, like: None })
+    }
+
+    /// Makes messages as a model does that has a way of its own ([`Model::project`]), as the recording of it did: a tape holds no
+    /// code. The model is not asked.
+    #[must_use]
+    pub fn like(self, model: Arc<dyn Model>) -> Self {
+        Self { like: Some(model), ..self }
     }
 
     /// Replays a cassette's file.
@@ -232,6 +242,10 @@ impl Model for Cassette {
             }
         }
         .boxed()
+    }
+
+    fn inner(&self) -> Option<&dyn Model> {
+        self.like.as_deref()
     }
 
     fn decision_form(&self) -> DecisionForm {

@@ -10,9 +10,7 @@ use tokio::time::Instant;
 
 use super::{after, micros};
 use crate::model::{DeltaSink, Model};
-use crate::record::{
-    DecisionForm, Hop, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, WaitReason,
-};
+use crate::record::{Hop, ModelError, ModelErrorKind, ModelRequest, ModelResponse, WaitReason};
 
 /// Lets at most so many requests be under way at once, of all runs together; the others wait their turn, first come first
 /// served.
@@ -111,12 +109,8 @@ impl<M: Model> Model for Concurrency<M> {
         self.ask(request, deltas).boxed()
     }
 
-    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
-        self.model.project(outputs)
-    }
-
-    fn decision_form(&self) -> DecisionForm {
-        self.model.decision_form()
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&self.model)
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

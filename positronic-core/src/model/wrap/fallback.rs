@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::own::{For, mark, sent};
 use super::{after, common_form, lock, micros};
 use crate::model::{DeltaSink, Model};
-use crate::record::{DecisionForm, Hop, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output};
+use crate::record::{DecisionForm, Hop, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
 /// Asks the next model where one has failed in a way that is its own.
 ///
@@ -258,8 +258,8 @@ impl Model for Fallback {
         self.ask(request, deltas).boxed()
     }
 
-    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
-        self.first()?.project(outputs)
+    fn inner(&self) -> Option<&dyn Model> {
+        self.first()
     }
 
     fn decision_form(&self) -> DecisionForm {

@@ -12,9 +12,7 @@ use tokio::time::Instant;
 use super::window::{Most, Window};
 use super::{after, estimate_tokens, lock, micros};
 use crate::model::{DeltaSink, Model};
-use crate::record::{
-    DecisionForm, Hop, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, WaitReason,
-};
+use crate::record::{Hop, ModelError, ModelErrorKind, ModelRequest, ModelResponse, WaitReason};
 
 /// Sends a model at most so many requests and tokens in any minute, of all runs together; the others wait their turn, first
 /// come first served.
@@ -210,12 +208,8 @@ impl<M: Model> Model for RateLimit<M> {
         self.ask(request, deltas).boxed()
     }
 
-    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
-        self.model.project(outputs)
-    }
-
-    fn decision_form(&self) -> DecisionForm {
-        self.model.decision_form()
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&self.model)
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::own::{For, mark, sent};
 use super::{after, common_form};
 use crate::model::{DeltaSink, Model};
-use crate::record::{DecisionForm, Hop, Message, ModelError, ModelRequest, ModelResponse, Output};
+use crate::record::{DecisionForm, Hop, ModelError, ModelRequest, ModelResponse};
 
 /// Sends each request to the model of the first rule that fits, else to the default.
 ///
@@ -98,8 +98,8 @@ impl Model for Router {
         self.ask(request, deltas).boxed()
     }
 
-    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
-        self.default.project(outputs)
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&*self.default)
     }
 
     fn decision_form(&self) -> DecisionForm {

@@ -11,9 +11,7 @@ use futures::future::BoxFuture;
 use super::after;
 use crate::model::plain::give_pieces;
 use crate::model::{DeltaSink, Model};
-use crate::record::{
-    DecisionForm, Hop, Message, ModelError, ModelFacts, ModelRequest, ModelResponse, Output, hash_text,
-};
+use crate::record::{Hop, ModelError, ModelFacts, ModelRequest, ModelResponse, hash_text};
 
 pub use entry::DevCacheError;
 
@@ -114,12 +112,8 @@ impl<M: Model> Model for DevCache<M> {
         self.ask(request, deltas).boxed()
     }
 
-    fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
-        self.model.project(outputs)
-    }
-
-    fn decision_form(&self) -> DecisionForm {
-        self.model.decision_form()
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&self.model)
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
