@@ -6,9 +6,10 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Trouble;
 use super::group::Unit;
-use super::rows::{EVENTS, Kind, column, encode, epoch, event_id, seq};
+use super::pending::{self, Entry};
+use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, mailbox, timers};
-use crate::record::{Epoch, Pending, PendingKind, RunId, RunSummary, Seq, SignalId};
+use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId};
 use crate::store::{Append, Snapshot, StoreError};
 
 /// An append as it is written: its documents are encoded before the writer has it.
@@ -26,17 +27,6 @@ pub(super) struct Encoded {
     signals: Vec<(SignalId, Seq)>,
     timers: Vec<timers::Change>,
     snapshot: Option<Snapshot>,
-}
-
-/// One thing that waits.
-struct Entry {
-    since: i64,
-    person: bool,
-    waits: Vec<(String, String)>,
-    call: String,
-    tool: String,
-    arguments: String,
-    kind: String,
 }
 
 impl Encoded {
@@ -59,33 +49,6 @@ impl Encoded {
             timers: append.timers.into_iter().map(timers::Change::new).collect::<Result<_, _>>()?,
             snapshot: append.snapshot,
         })
-    }
-}
-
-impl Entry {
-    fn new(pending: &Pending) -> Result<Self, StoreError> {
-        let (person, waits) = match &pending.kind {
-            PendingKind::Approval { .. } | PendingKind::More { .. } => (true, Vec::new()),
-            PendingKind::Answer { waits } => (
-                waits.iter().any(|wait| wait.person),
-                waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
-            ),
-        };
-        Ok(Self {
-            since: column(pending.since.0),
-            person,
-            waits,
-            call: pending.call.as_str().to_owned(),
-            tool: pending.tool.clone(),
-            arguments: encode(&pending.arguments)?,
-            kind: encode(&Kind::of(&pending.kind))?,
-        })
-    }
-
-    /// Says whether this is what the table holds, in all parts.
-    fn is(&self, old: &Waiting) -> bool {
-        (&self.call, self.since, &self.tool, &self.arguments, &self.kind)
-            == (&old.call, old.since, &old.tool, &old.arguments, &old.kind)
     }
 }
 
@@ -160,8 +123,8 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     for (number, line) in (first..).zip(&append.lines) {
         statement.execute(params![event_id(key, number), line])?;
     }
-    if let Some(pending) = &append.pending {
-        replace_pending(db, key, append, pending, row.is_none())?;
+    if let Some(entries) = &append.pending {
+        pending::replace(db, key, &append.row, entries)?;
     }
     for mail in &append.takes {
         take(db, mail, &append.run, first)?;
@@ -234,51 +197,6 @@ fn update(db: &Connection, before: &Row, append: &Encoded, rare: &Rare, numbers:
         db.prepare_cached(sql)?.execute(params![key, status, brain, user, started, wake])?;
     }
     Ok(key)
-}
-
-/// Something that waited before.
-struct Waiting {
-    id: i64,
-    at: i64,
-    since: i64,
-    call: String,
-    tool: String,
-    arguments: String,
-    kind: String,
-}
-
-/// Replaces what waits in a run. What waited before goes on to wait since the same moment.
-fn replace_pending(db: &Connection, key: i64, append: &Encoded, pending: &[Entry], new: bool) -> Result<(), Trouble> {
-    let before = if new { Vec::new() } else { pending_of(db, key)? };
-    for old in before.iter().filter(|old| !pending.iter().any(|entry| entry.is(old))) {
-        db.prepare_cached("DELETE FROM waits WHERE pending = ?1")?.execute([old.id])?;
-        db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([old.id])?;
-    }
-    for entry in pending.iter().filter(|entry| !before.iter().any(|old| entry.is(old))) {
-        let same = before.iter().find(|old| (&old.call, old.since) == (&entry.call, entry.since));
-        let at = same.map_or(append.row.at.0, |old| old.at);
-        let sql = "INSERT INTO pending (key, at, run, brain, since, person, call, tool, arguments, kind)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-        let (run, brain) = (append.run.as_str(), &append.row.brain);
-        let Entry { since, person, call, tool, arguments, kind, .. } = entry;
-        let row = params![key, at, run, brain, since, person, call, tool, arguments, kind];
-        let id = db.prepare_cached(sql)?.insert(row)?;
-        for (webhook, identifier) in &entry.waits {
-            let sql = "INSERT OR IGNORE INTO waits (webhook, identifier, pending) VALUES (?1, ?2, ?3)";
-            db.prepare_cached(sql)?.execute(params![webhook, identifier, id])?;
-        }
-    }
-    Ok(())
-}
-
-fn pending_of(db: &Connection, key: i64) -> Result<Vec<Waiting>, Trouble> {
-    let sql = "SELECT id, at, since, call, tool, arguments, kind FROM pending WHERE key = ?1";
-    let mut statement = db.prepare_cached(sql)?;
-    let rows = statement.query_map([key], |row| {
-        let (id, at, since, call) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-        Ok(Waiting { id, at, since, call, tool: row.get(4)?, arguments: row.get(5)?, kind: row.get(6)? })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Marks mail as taken by an append. What is left of it only says so.

@@ -7,7 +7,7 @@ use crate::record::Timestamp;
 
 /// Says which bytes no run refers to, and that were kept last before a moment.
 const LEFT: &str = "FROM blobs WHERE at < ?1
-                    AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.sha256 = blobs.sha256)";
+                    AND sha256 NOT IN (SELECT sha256 FROM run_blobs)";
 
 /// Keeps bytes, and says when.
 pub(super) fn put(db: &Connection, name: &str, bytes: &[u8], at: Timestamp) -> Result<(), Trouble> {
@@ -27,8 +27,8 @@ pub(super) fn get(db: &Connection, name: &str) -> Result<Option<Vec<u8>>, Troubl
 
 /// Writes that a run refers to bytes.
 pub(super) fn refer(db: &Connection, run: i64, name: &str) -> Result<(), Trouble> {
-    let sql = "INSERT OR IGNORE INTO blob_refs (sha256, run) VALUES (?1, ?2)";
-    db.prepare_cached(sql)?.execute(params![name, run])?;
+    let sql = "INSERT OR IGNORE INTO run_blobs (run, sha256) VALUES (?1, ?2)";
+    db.prepare_cached(sql)?.execute(params![run, name])?;
     Ok(())
 }
 

@@ -29,8 +29,8 @@ pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connect
         return Err(StoreError::Unusable { message: place.not_writable() }.into());
     }
     if new {
-        // A commit writes whole pages, and an append changes a few rows; the tables that are nearly empty take one each.
-        db.pragma_update(None, "page_size", 2048)?;
+        // A commit writes whole pages, and an append changes a few rows; a table that is empty takes a page (0008).
+        db.pragma_update(None, "page_size", 1024)?;
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
     write_ahead(&db, place)?;

@@ -19,6 +19,7 @@ mod group;
 mod holders;
 mod mailbox;
 mod options;
+mod pending;
 mod query;
 mod reader;
 mod remove;

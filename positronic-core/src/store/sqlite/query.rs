@@ -6,9 +6,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
 use super::failure::Trouble;
-use super::rows::{EVENTS, Kind, column, decode, event_id, limit, no_such, seq};
-use crate::record::{Event, Path, Pending, RunId, RunSummary, Seq, SignalId, Status, Timestamp};
-use crate::store::{Found, PendingFilter, RunFilter, Snapshot, Waiter};
+use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status};
+use crate::store::{Found, RunFilter, Snapshot};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Trouble> {
@@ -115,42 +115,8 @@ fn select_runs(filter: &RunFilter) -> Select {
     select
 }
 
-/// Lists what waits.
-pub(super) fn pending(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
-    let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
-    if let Some(run) = &filter.run {
-        select.and("key = (SELECT key FROM runs WHERE run = ?)", [run.as_str().to_owned().into()]);
-    }
-    if filter.person {
-        select.and("person", []);
-    }
-    if let Some((webhook, identifier)) = &filter.webhook {
-        let waits = "id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
-        select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
-    }
-    // All of them are read faster in the order in which they lie than in that of an index.
-    let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
-    select.order(order, filter.most);
-    let mut waiters = select.list(db, |row| {
-        let what = "something that waits";
-        let unreadable = |error| Trouble::unreadable(what, error);
-        let pending = Pending {
-            call: Path::parse(text(row, 3)?).map_err(unreadable)?,
-            tool: row.get(4)?,
-            arguments: Arc::new(decode(what, text(row, 5)?)?),
-            since: seq(row.get(6)?),
-            kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
-        };
-        Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
-    })?;
-    if filter.most.is_none() {
-        // They are large, and are moved once this way.
-        waiters.sort_by_cached_key(|waiter| (waiter.at, waiter.run.clone(), waiter.pending.since));
-    }
-    Ok(waiters)
-}
-
-fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Trouble> {
+/// Returns a column as it lies.
+pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Trouble> {
     Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
@@ -203,23 +169,26 @@ pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>,
 }
 
 /// A question that is put together from what a filter gives.
-struct Select {
+pub(super) struct Select {
     sql: String,
     values: Vec<Value>,
 }
 
 impl Select {
-    fn new(sql: &str) -> Self {
+    /// Makes one of a statement without conditions.
+    pub(super) fn new(sql: &str) -> Self {
         Self { sql: format!("{sql} WHERE true"), values: Vec::new() }
     }
 
-    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+    /// Adds a condition, and what its marks stand for.
+    pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
         self.values.extend(values);
     }
 
-    fn order(&mut self, order: &str, most: Option<usize>) {
+    /// Says in which order, and how many.
+    pub(super) fn order(&mut self, order: &str, most: Option<usize>) {
         self.sql.push_str(" ORDER BY ");
         self.sql.push_str(order);
         if let Some(most) = most {
@@ -228,7 +197,12 @@ impl Select {
         }
     }
 
-    fn list<T>(self, db: &Connection, mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>) -> Result<Vec<T>, Trouble> {
+    /// Reads what is found.
+    pub(super) fn list<T>(
+        self,
+        db: &Connection,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
+    ) -> Result<Vec<T>, Trouble> {
         let mut statement = db.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values))?;
         let mut list = Vec::new();

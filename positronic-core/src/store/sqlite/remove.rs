@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::failure::Trouble;
 use super::group::Unit;
+use super::pending;
 use super::rows::EVENTS;
 use crate::record::{RunId, Status};
 
@@ -27,11 +28,10 @@ fn run(unit: &Unit<'_>, run: &RunId) -> Result<bool, Trouble> {
     db.prepare_cached("UPDATE counter SET change = max(change, ?1)")?.execute([unit.change()])?;
     let start = key * EVENTS;
     db.prepare_cached("DELETE FROM events WHERE id >= ?1 AND id < ?2")?.execute(params![start, start + EVENTS])?;
+    pending::remove_all(db, key)?;
     for sql in [
-        "DELETE FROM waits WHERE pending IN (SELECT id FROM pending WHERE key = ?1)",
-        "DELETE FROM pending WHERE key = ?1",
         "DELETE FROM snapshots WHERE run = ?1",
-        "DELETE FROM blob_refs WHERE run = ?1",
+        "DELETE FROM run_blobs WHERE run = ?1",
         "DELETE FROM signals WHERE run = ?1",
         "DELETE FROM runs WHERE key = ?1",
     ] {

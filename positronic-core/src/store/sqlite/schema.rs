@@ -125,6 +125,22 @@ INSERT OR IGNORE INTO signals
         END AS signal
         FROM events WHERE line LIKE '%\"signal\":\"%' OR line LIKE '%\"start\":{\"id\":\"%'
     ) WHERE signal IS NOT NULL ORDER BY id;
+", "
+-- What waits in a run lies together, as its events do: id is the run's key times 2^32, plus a number.
+UPDATE waits SET pending = (SELECT key * 4294967296 + id FROM pending WHERE id = waits.pending);
+UPDATE pending SET id = key * 4294967296 + id;
+DROP INDEX pending_of_run;
+ALTER TABLE pending DROP COLUMN key;
+DROP INDEX waits_of_pending;
+
+-- Which files a run refers to, by its key.
+CREATE TABLE run_blobs (run INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (run, sha256)) STRICT, WITHOUT ROWID;
+INSERT INTO run_blobs SELECT run, sha256 FROM blob_refs;
+DROP TABLE blob_refs;
+
+DROP INDEX timers_of_conversation;
+DROP INDEX timers_of_user;
+CREATE INDEX timers_by_owner ON timers (conversation, user);
 "];
 
 /// Finds out whose file this is, and says whether it is new.

@@ -12,7 +12,7 @@ use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
-use super::{blobs, connection, mailbox, query, remove, timers};
+use super::{blobs, connection, mailbox, pending, query, remove, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
     Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
@@ -224,7 +224,7 @@ impl EventStore for SqliteStore {
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
         let filter = filter.clone();
-        Box::pin(self.ask(move |db| query::pending(db, &filter)))
+        Box::pin(self.ask(move |db| pending::list(db, &filter)))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {

@@ -195,8 +195,15 @@ pub async fn what_waits_is_replaced_and_keeps_its_age<S: EventStore>(open: impl 
     assert_eq!(listed().await, [(40, again)]);
     assert_eq!(by_webhook().await, 0);
 
-    _ = run.says("five").row(at(50)).waits(Vec::new()).appended(&store).await;
+    let run = run.says("five").row(at(50)).waits(Vec::new()).appended(&store).await;
     assert_eq!(listed().await, []);
+
+    let webhook = answer("Loop/1.0", 5, &[("slack", "thread", false)]);
+    let run = run.says("six").waits(vec![webhook]).appended(&store).await;
+    assert_eq!(by_webhook().await, 1);
+    let run = run.says("seven").waits(Vec::new()).appended(&store).await;
+    _ = run.says("eight").waits(vec![approval("Loop/2.0", 7)]).appended(&store).await;
+    assert_eq!((listed().await.len(), by_webhook().await), (1, 0));
 }
 
 /// A search finds the events whose JSON contains a text, whatever its case and whatever signs it holds.

@@ -20,6 +20,8 @@ const FORMAT_2: &str = include_str!("format_2.sql");
 const FORMAT_3: &str = include_str!("format_3.sql");
 /// The same with format 4, and a signal that the first run has accepted.
 const FORMAT_4: &str = include_str!("format_4.sql");
+/// The same with format 5.
+const FORMAT_5: &str = include_str!("format_5.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -36,7 +38,7 @@ fn a_new_file_says_what_it_is() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(4)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(5)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
@@ -76,6 +78,18 @@ async fn a_file_of_format_4_is_read() {
     let store = opened(FORMAT_4, folder.path()).await;
 
     assert_eq!(store.accepted(&"run-1".into(), &"s-1".into()).await, Ok(Some(Seq(0))));
+    assert_eq!(store.sweep_blobs(Timestamp(i64::MAX)).await, Ok(0));
+    let waits = PendingFilter::builder().run("run-2".into()).build();
+    assert_eq!(store.pending(&waits).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_file_of_format_5_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(FORMAT_5, folder.path()).await;
+
+    assert_eq!(store.accepted(&"run-1".into(), &"s-1".into()).await, Ok(Some(Seq(0))));
+    assert_eq!(store.timers(&TimerFilter::default()).await.unwrap(), [timer()]);
 }
 
 #[tokio::test]
@@ -146,7 +160,7 @@ fn a_new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_4).unwrap();
+    fixture.execute_batch(FORMAT_5).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
@@ -162,7 +176,7 @@ async fn print_the_fixture() {
     fixture(&store).await;
     drop(store);
     let dump = std::process::Command::new("sqlite3").arg(&path).arg(".dump").output().unwrap();
-    println!("PRAGMA application_id = {};\nPRAGMA user_version = 4;", i32::from_be_bytes(*b"Posi"));
+    println!("PRAGMA application_id = {};\nPRAGMA user_version = 5;", i32::from_be_bytes(*b"Posi"));
     println!("{}", String::from_utf8(dump.stdout).unwrap());
 }
 

@@ -91,7 +91,7 @@ fn a_newer_format() {
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     assert_eq!(
         refused(&path),
-        "the event store `DIR/runs.db` has format 99, and this release reads up to 4: use a newer release of positronic"
+        "the event store `DIR/runs.db` has format 99, and this release reads up to 5: use a newer release of positronic"
     );
 }
 

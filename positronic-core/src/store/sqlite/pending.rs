@@ -1,0 +1,200 @@
+//! What waits: an index of it, which the lists are read from.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+
+use super::failure::Trouble;
+use super::query::{Select, text};
+use super::rows::{EVENTS, column, decode, encode, event_id, seq};
+use crate::record::{Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec};
+use crate::store::{PendingFilter, StoreError, Waiter};
+
+/// Something that waits, as it is written.
+pub(super) struct Entry {
+    since: i64,
+    person: bool,
+    waits: Vec<(String, String)>,
+    call: String,
+    tool: String,
+    arguments: String,
+    kind: String,
+}
+
+impl Entry {
+    /// Encodes something that waits.
+    pub(super) fn new(pending: &Pending) -> Result<Self, StoreError> {
+        let (person, waits) = match &pending.kind {
+            PendingKind::Approval { .. } | PendingKind::More { .. } => (true, Vec::new()),
+            PendingKind::Answer { waits } => (
+                waits.iter().any(|wait| wait.person),
+                waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
+            ),
+        };
+        Ok(Self {
+            since: column(pending.since.0),
+            person,
+            waits,
+            call: pending.call.as_str().to_owned(),
+            tool: pending.tool.clone(),
+            arguments: encode(&pending.arguments)?,
+            kind: encode(&Kind::of(&pending.kind))?,
+        })
+    }
+
+    /// Says whether this is what the table holds, in all parts.
+    fn is(&self, old: &Row) -> bool {
+        (&self.call, self.since, &self.tool, &self.arguments, &self.kind)
+            == (&old.call, old.since, &old.tool, &old.arguments, &old.kind)
+    }
+}
+
+/// Something that waits, as the table holds it.
+struct Row {
+    id: i64,
+    at: i64,
+    since: i64,
+    call: String,
+    tool: String,
+    arguments: String,
+    kind: String,
+}
+
+/// Replaces what waits in a run. What waited before goes on to wait since the same moment.
+pub(super) fn replace(db: &Connection, key: i64, about: &RunSummary, entries: &[Entry]) -> Result<(), Trouble> {
+    let before = rows_of(db, key)?;
+    for old in before.iter().filter(|old| !entries.iter().any(|entry| entry.is(old))) {
+        remove(db, old)?;
+    }
+    let first = before.last().map_or(event_id(key, 0), |old| old.id + 1);
+    let new = entries.iter().filter(|entry| !before.iter().any(|old| entry.is(old)));
+    for (id, entry) in (first..).zip(new) {
+        let same = before.iter().find(|old| (&old.call, old.since) == (&entry.call, entry.since));
+        let at = same.map_or(about.at.0, |old| old.at);
+        let sql = "INSERT INTO pending (id, at, run, brain, since, person, call, tool, arguments, kind)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let (run, brain) = (about.run.as_str(), &about.brain);
+        let Entry { since, person, call, tool, arguments, kind, .. } = entry;
+        let row = params![id, at, run, brain, since, person, call, tool, arguments, kind];
+        db.prepare_cached(sql)?.execute(row)?;
+        for (webhook, identifier) in &entry.waits {
+            let sql = "INSERT OR IGNORE INTO waits (webhook, identifier, pending) VALUES (?1, ?2, ?3)";
+            db.prepare_cached(sql)?.execute(params![webhook, identifier, id])?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what waits in a run.
+pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), Trouble> {
+    rows_of(db, key)?.iter().try_for_each(|old| remove(db, old))
+}
+
+fn remove(db: &Connection, old: &Row) -> Result<(), Trouble> {
+    if let PendingKind::Answer { waits } = decode::<Kind<'_>>("something that waits", &old.kind)?.into_kind() {
+        for wait in waits {
+            let sql = "DELETE FROM waits WHERE webhook = ?1 AND identifier = ?2 AND pending = ?3";
+            db.prepare_cached(sql)?.execute(params![wait.webhook, wait.identifier, old.id])?;
+        }
+    }
+    db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([old.id])?;
+    Ok(())
+}
+
+fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, Trouble> {
+    let sql = "SELECT id, at, since, call, tool, arguments, kind FROM pending WHERE id >= ?1 AND id < ?2 ORDER BY id";
+    let mut statement = db.prepare_cached(sql)?;
+    let rows = statement.query_map([event_id(key, 0), event_id(key, EVENTS)], |row| {
+        let (id, at, since, call) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(Row { id, at, since, call, tool: row.get(4)?, arguments: row.get(5)?, kind: row.get(6)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Lists what waits.
+pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
+    let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
+    if let Some(run) = &filter.run {
+        let key = "(SELECT key FROM runs WHERE run = ?)";
+        let run = || run.as_str().to_owned().into();
+        select.and(&format!("id >= {key} * {EVENTS} AND id < ({key} + 1) * {EVENTS}"), [run(), run()]);
+    }
+    if filter.person {
+        select.and("person", []);
+    }
+    if let Some((webhook, identifier)) = &filter.webhook {
+        let waits = "id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
+        select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
+    }
+    // All of them are read faster in the order in which they lie than in that of an index.
+    let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
+    select.order(order, filter.most);
+    let mut waiters = select.list(db, |row| {
+        let what = "something that waits";
+        let unreadable = |error| Trouble::unreadable(what, error);
+        let pending = Pending {
+            call: Path::parse(text(row, 3)?).map_err(unreadable)?,
+            tool: row.get(4)?,
+            arguments: Arc::new(decode(what, text(row, 5)?)?),
+            since: seq(row.get(6)?),
+            kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
+        };
+        Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
+    })?;
+    if filter.most.is_none() {
+        // They are large, and are moved once this way.
+        waiters.sort_by_cached_key(|waiter| (waiter.at, waiter.run.clone(), waiter.pending.since));
+    }
+    Ok(waiters)
+}
+
+/// What a call waits for, as a column. Its tag stands outside, so that it is read in one go: of a list of what waits,
+/// most of the time is spent on this.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind<'a> {
+    /// A person's approval.
+    Approval {
+        gate: Cow<'a, Gate>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Timestamp>,
+    },
+    /// More than a limit allows.
+    More {
+        kind: LimitKind,
+        limit: u64,
+        used: u64,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shared: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires: Option<Timestamp>,
+    },
+    /// A webhook or a reply.
+    Answer { waits: Cow<'a, [WaitSpec]> },
+}
+
+impl<'a> Kind<'a> {
+    /// Turns what a call waits for into a column.
+    fn of(kind: &'a PendingKind) -> Self {
+        match kind {
+            PendingKind::Approval { gate, expires } => Self::Approval { gate: Cow::Borrowed(gate), expires: *expires },
+            PendingKind::More { kind, limit, used, shared, expires } => {
+                Self::More { kind: *kind, limit: *limit, used: *used, shared: *shared, expires: *expires }
+            }
+            PendingKind::Answer { waits } => Self::Answer { waits: Cow::Borrowed(waits) },
+        }
+    }
+
+    /// Turns the column into what a call waits for.
+    fn into_kind(self) -> PendingKind {
+        match self {
+            Self::Approval { gate, expires } => PendingKind::Approval { gate: gate.into_owned(), expires },
+            Self::More { kind, limit, used, shared, expires } => {
+                PendingKind::More { kind, limit, used, shared, expires }
+            }
+            Self::Answer { waits } => PendingKind::Answer { waits: waits.into_owned() },
+        }
+    }
+}
