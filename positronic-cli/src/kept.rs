@@ -142,13 +142,15 @@ fn shown(path: &Path, here: &Path) -> String {
 mod tests {
     use super::*;
 
+    /// A store as an earlier release wrote it.
+    const OLDER: &str = include_str!("../../positronic-core/tests/store/sqlite/format_4.sql");
+
     #[test]
     fn a_store_of_an_older_format_is_looked_at_and_what_is_none_is_left_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let look = |name: &str| Kept::file(&folder.path().join(name), folder.path(), true);
         let sqlite = |name: &str| rusqlite::Connection::open(folder.path().join(name)).unwrap();
-        drop(SqliteStore::open(folder.path().join("older.db")).unwrap());
-        sqlite("older.db").execute_batch("DROP TABLE signals; PRAGMA user_version = 3").unwrap();
+        sqlite("older.db").execute_batch(OLDER).unwrap();
         sqlite("other.db").execute_batch("CREATE TABLE things (thing TEXT)").unwrap();
         fs::write(folder.path().join("empty.db"), "").unwrap();
 
