@@ -1,7 +1,7 @@
 //! `positronic work` without a run: does whatever work there is in all runs, and fires the triggers that are due, until it
 //! is told to end. Then it takes no more, waits for what is in flight, and releases its runs, so that another worker goes on with them at once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -53,11 +53,11 @@ struct Server<'a> {
     args: &'a WorkArgs,
     kept: &'a Kept,
     sink: ChannelSink,
-    /// Tells that a run is over, only waits, or cannot go on.
+    /// Tells what has become of a run that was busy.
     done: mpsc::UnboundedSender<Done>,
-    /// The runs that do something just now.
-    busy: HashSet<RunId>,
-    /// What works on the runs that were taken and are not over: one that waits may still be in hand.
+    /// What takes up or works on the runs that do something just now.
+    busy: HashMap<RunId, Runner>,
+    /// What has worked on the runs that only wait: it may still have them in hand.
     held: HashMap<RunId, Runner>,
     /// What works on the runs of a brain, by its title; a cassette plays for one run alone.
     runners: HashMap<String, Runner>,
@@ -65,12 +65,19 @@ struct Server<'a> {
     told: HashMap<RunId, Told>,
 }
 
-/// What has become of a run that was taken.
+/// What has become of a run that was busy, and how it was before.
 struct Done {
-    run: RunId,
-    over: bool,
-    /// The run as it was when its worker had to stop.
-    stopped: Option<RunSummary>,
+    row: RunSummary,
+    became: Became,
+}
+
+enum Became {
+    Over,
+    Waits,
+    /// Its worker had to stop, and this was to be its next event.
+    Stopped(Seq),
+    /// It is not gone on with here, unless another worker has it, or all are let go of.
+    Refused(ResumeError),
 }
 
 struct Told {
@@ -87,7 +94,7 @@ impl<'a> Server<'a> {
         sink: ChannelSink,
         done: mpsc::UnboundedSender<Done>,
     ) -> Self {
-        let (busy, held, runners, told) = (HashSet::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let (busy, held, runners, told) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
         Self { project, args, kept, sink, done, busy, held, runners, told }
     }
 
@@ -110,9 +117,11 @@ impl<'a> Server<'a> {
                 }
                 Some(done) = ended.recv() => {
                     self.done(&done);
-                    match &done.stopped {
-                        Some(row) => due.postpone(row),
-                        None => due.again(&done.run),
+                    match done {
+                        Done { row, became: Became::Over | Became::Waits } => due.again(&row.run),
+                        // What was sent to it before it stopped is no reason to try again at once.
+                        Done { row, became: Became::Stopped(next) } => due.postpone(&RunSummary { next, ..row }),
+                        Done { row, became: Became::Refused(error) } => self.refused(&row, &error, &mut due, ui).await?,
                     }
                 }
                 () = due.wait() => {}
@@ -126,7 +135,7 @@ impl<'a> Server<'a> {
                 Err(error) if self.args.once => return Err(error.into()),
                 Err(error) => ui.notice(&format!("the triggers cannot be listed, which is tried again: {error}"))?,
             }
-            match due.rows(|run| self.busy.contains(run)).await {
+            match due.rows(|run| self.busy.contains_key(run)).await {
                 Ok(rows) => {
                     for row in rows {
                         self.take(row, &mut due, ui).await?;
@@ -144,12 +153,14 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn done(&mut self, Done { run, over, .. }: &Done) {
-        self.busy.remove(run);
+    fn done(&mut self, Done { row, became }: &Done) {
+        let runner = self.busy.remove(&row.run);
         // A run that waits costs nothing: whatever is to be told later is folded anew.
-        self.told.remove(run);
-        if *over {
-            self.held.remove(run);
+        self.told.remove(&row.run);
+        match became {
+            Became::Over => _ = self.held.remove(&row.run),
+            Became::Waits | Became::Stopped(_) => self.held.extend(runner.map(|runner| (row.run.clone(), runner))),
+            Became::Refused(_) => {}
         }
     }
 
@@ -165,7 +176,7 @@ impl<'a> Server<'a> {
         if !self.busy.is_empty() {
             ui.notice(AT_ONCE)?;
         }
-        let runners: Vec<Runner> = self.held.values().cloned().collect();
+        let runners: Vec<Runner> = self.held.values().chain(self.busy.values()).cloned().collect();
         let mut released = pin!(join_all(runners.iter().map(Runner::release)));
         let mut all_released = false;
         while !all_released || !self.busy.is_empty() {
@@ -186,24 +197,50 @@ impl<'a> Server<'a> {
         Ok(Exit::Done)
     }
 
-    /// Goes on with a run, unless another worker has it.
+    /// Goes on with a run, unless another worker has it, and waits until it has settled. Both are done beside everything
+    /// else, since a plugin may wait for its server.
     async fn take(&mut self, row: RunSummary, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
-        let begun = self.begin(&row, ui).await;
-        let (run, runner) = match begun {
-            Ok(begun) => begun,
-            Err(None) => return Ok(()),
-            Err(Some((failure, passes))) => {
-                let name = self.name(&row.run).await.unwrap_or_else(|_| row.run.to_string());
-                ui.notice(&format!("{name} is not gone on with: {failure}"))?;
-                if passes {
-                    due.postpone(&row);
-                } else {
-                    due.refuse(&row);
-                }
-                return Ok(());
-            }
+        let runner = match self.runner(&row, ui).await {
+            Ok(runner) => runner,
+            Err((failure, passes)) => return self.left_out(&row, &failure, passes, due, ui).await,
         };
-        self.follow(row, run, runner);
+        self.busy.insert(row.run.clone(), runner.clone());
+        let done = self.done.clone();
+        tokio::spawn(async move {
+            let became = match runner.take_up(&row.run).await {
+                Ok(run) => settled(&run).await,
+                Err(error) => Became::Refused(error),
+            };
+            _ = done.send(Done { row, became });
+        });
+        Ok(())
+    }
+
+    /// Says why a run is not gone on with, where that is news, and when it is tried again.
+    async fn refused(&self, row: &RunSummary, error: &ResumeError, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
+        let passes = match error {
+            ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves => return Ok(()),
+            ResumeError::NoBrain { .. } | ResumeError::Changed { .. } | ResumeError::Prices { .. } => false,
+            _ => true,
+        };
+        self.left_out(row, &refused(error, ""), passes, due, ui).await
+    }
+
+    async fn left_out(
+        &self,
+        row: &RunSummary,
+        failure: &Failure,
+        passes: bool,
+        due: &mut Due,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let name = self.name(&row.run).await.unwrap_or_else(|_| row.run.to_string());
+        ui.notice(&format!("{name} is not gone on with: {failure}"))?;
+        if passes {
+            due.postpone(row);
+        } else {
+            due.refuse(row);
+        }
         Ok(())
     }
 
@@ -234,8 +271,13 @@ impl<'a> Server<'a> {
                 let row = self.kept.control().store().run(run.id()).await?;
                 let name = self.name(&row.run).await?;
                 ui.notice(&format!("the trigger {trigger} has started {name}"))?;
-                if !self.busy.contains(&row.run) {
-                    self.follow(row, run, runner);
+                if !self.busy.contains_key(&row.run) {
+                    self.busy.insert(row.run.clone(), runner);
+                    let done = self.done.clone();
+                    tokio::spawn(async move {
+                        let became = settled(&run).await;
+                        _ = done.send(Done { row, became });
+                    });
                 }
             }
             Ok(None) => {}
@@ -244,51 +286,21 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Waits until a run has settled, and says so.
-    fn follow(&mut self, row: RunSummary, run: Run<Value>, runner: Runner) {
-        self.busy.insert(row.run.clone());
-        self.held.insert(row.run.clone(), runner);
-        let done = self.done.clone();
-        tokio::spawn(async move {
-            let settled = run.settled().await;
-            run.flushed(PATIENCE).await;
-            let over = matches!(settled, Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled);
-            // What was sent to it before it stopped is no reason to try again at once.
-            let stopped =
-                matches!(settled, Settled::Stopped(_)).then(|| RunSummary { next: run.state().next, ..row.clone() });
-            _ = done.send(Done { run: row.run, over, stopped });
-        });
-    }
-
-    /// Goes on with a run, or says why not, and whether another try may go well.
-    async fn begin(&mut self, row: &RunSummary, ui: &Ui) -> Result<(Run<Value>, Runner), Option<(Failure, bool)>> {
-        let runner = match self.runners.get(&*row.brain) {
-            Some(runner) => runner.clone(),
-            None => {
-                let models =
-                    models(self.project, &self.args.model, &row.brain, ui).map_err(|failure| (failure, false))?;
-                wind(&models, self.kept, row).await.map_err(|failure| {
-                    let passes = !matches!(failure, Failure::OtherModel { .. });
-                    (failure, passes)
-                })?;
-                let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
-                if matches!(models.tape, Tape::None) {
-                    self.runners.insert(row.brain.to_string(), runner.clone());
-                }
-                runner
-            }
-        };
-        match runner.resume(&row.run).await {
-            Ok(run) => Ok((run, runner)),
-            Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => Err(None),
-            Err(error) => {
-                let passes = !matches!(
-                    error,
-                    ResumeError::NoBrain { .. } | ResumeError::Changed { .. } | ResumeError::Prices { .. }
-                );
-                Err(Some((refused(&error, ""), passes)))
-            }
+    /// Finds what works on a run, or says why nothing does, and whether another try may go well.
+    async fn runner(&mut self, row: &RunSummary, ui: &Ui) -> Result<Runner, (Failure, bool)> {
+        if let Some(runner) = self.runners.get(&*row.brain) {
+            return Ok(runner.clone());
         }
+        let models = models(self.project, &self.args.model, &row.brain, ui).map_err(|failure| (failure, false))?;
+        wind(&models, self.kept, row).await.map_err(|failure| {
+            let passes = !matches!(failure, Failure::OtherModel { .. });
+            (failure, passes)
+        })?;
+        let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
+        if matches!(models.tape, Tape::None) {
+            self.runners.insert(row.brain.to_string(), runner.clone());
+        }
+        Ok(runner)
     }
 
     async fn name(&self, run: &RunId) -> Result<String, Failure> {
@@ -341,6 +353,17 @@ impl<'a> Server<'a> {
         let mut events = if between > 0 { control.store().read(run, next, between).await? } else { Vec::new() };
         events.extend((event.seq >= next).then(|| Arc::clone(event)));
         Ok(events)
+    }
+}
+
+/// Waits until a run has settled, and its events are told.
+async fn settled(run: &Run<Value>) -> Became {
+    let settled = run.settled().await;
+    run.flushed(PATIENCE).await;
+    match settled {
+        Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled => Became::Over,
+        Settled::Waiting(_) | Settled::Paused => Became::Waits,
+        Settled::Stopped(_) => Became::Stopped(run.state().next),
     }
 }
 

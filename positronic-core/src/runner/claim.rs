@@ -1,13 +1,16 @@
 //! Taking a run over: who may, and what has to be found again first.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use super::Runner;
 use super::commit::{Extras, append_of, follow, stamp};
+use super::hand::Grip;
 use super::restore::migration;
 use super::shared::{Shared, Stop};
 use super::worker::Worker;
 use crate::machine::RunState;
+use crate::plan::Plan;
 use crate::record::{Body, Claim, Draft, Epoch, Path};
 use crate::store::{EventStore, StoreError};
 
@@ -60,7 +63,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
         let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let worker = Worker::restored(shared, &after, plan, epoch, grip).await?;
+        let Some(worker) = restored(shared, &after, plan, epoch, grip).await? else { continue };
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,
@@ -81,6 +84,30 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
                 shared.catch_up().await?;
             }
             Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Makes the worker of a run, for which plugins may wait for others as long as they like. It is given up where the runner
+/// lets go of its runs, and answers `None` where somebody has appended to the run: what is to be done has to be decided again.
+async fn restored(
+    shared: &Arc<Shared>,
+    after: &RunState,
+    plan: &Arc<Plan>,
+    epoch: Epoch,
+    grip: Grip,
+) -> Result<Option<Box<Worker>>, Stop> {
+    let mut worker = pin!(Worker::restored(shared, after, plan, epoch, grip));
+    loop {
+        tokio::select! {
+            biased;
+            worker = &mut worker => return worker.map(Some),
+            () = shared.runner.in_hand.left() => return Err(Stop::Leaves),
+            () = shared.bell.notified() => {
+                if !shared.catch_up().await?.is_empty() {
+                    return Ok(None);
+                }
+            }
         }
     }
 }

@@ -43,6 +43,11 @@ impl InHand {
         *self.0.leaves.borrow()
     }
 
+    /// Waits until the runs are let go of.
+    pub(super) async fn left(&self) {
+        _ = self.leaves().wait_for(|leaves| *leaves).await;
+    }
+
     /// Tells each worker when it has to let go.
     pub(super) fn leaves(&self) -> watch::Receiver<bool> {
         self.0.leaves.subscribe()

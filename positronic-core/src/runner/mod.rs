@@ -41,6 +41,7 @@ mod prepare;
 mod prune;
 mod questions;
 mod restore;
+mod serve;
 mod setbacks;
 mod settle;
 mod shared;
@@ -64,6 +65,7 @@ use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use feed::Feeds;
 use hand::InHand;
+use serve::Places;
 use setbacks::Setbacks;
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
@@ -74,7 +76,8 @@ pub use due::Due;
 pub use firing::Firing;
 pub use fork::{Fork, ForkError};
 pub use handle::{Run, RunError, Settled};
-pub use open::{ResumeError, Service};
+pub use open::ResumeError;
+pub use serve::Service;
 pub use signals::SignalError;
 pub use start::{Difference, StartError};
 pub use triggers::FireError;
@@ -142,6 +145,8 @@ pub struct Runner {
     in_hand: InHand,
     #[builder(default, setter(skip))]
     setbacks: Setbacks,
+    #[builder(default, setter(skip))]
+    places: Places,
     #[builder(default, setter(skip))]
     sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]

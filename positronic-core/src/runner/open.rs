@@ -1,15 +1,13 @@
-//! Runs begin here, and runs that exist are found again: opened, taken over after a crash, served.
+//! Runs begin here, and runs that exist are found again: opened, or taken over after a crash.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::task::JoinHandle;
 
 use super::attend::attend;
 use super::claim::{NoClaim, append_alone, claim, worker_of};
 use super::commit::{Extras, append_of, follow, stamp};
-use super::firing::look;
 use super::flight::panicked;
 use super::hand::LEAVES;
 use super::restore::migration;
@@ -17,14 +15,14 @@ use super::shared::{Folded, Shared, Stop};
 use super::start::differences;
 use super::triggers::fires;
 use super::worker::Worker;
-use super::{Control, Due, Run, Runner, StartError, load};
+use super::{Control, Run, Runner, StartError, load};
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::plan::Plan;
 use crate::projection::Prompts;
 use crate::record::{
     Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start, check_depth,
 };
-use crate::store::{RunFilter, StoreError};
+use crate::store::StoreError;
 
 /// Says why a run is not gone on with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -276,30 +274,6 @@ impl Runner {
         Err(ResumeError::Prices { what })
     }
 
-    /// Goes on with every run in which there is work that no worker does, as after a crash.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the runs cannot be listed. What is wrong with one run stands beside it.
-    pub async fn recover(&self) -> Result<Vec<(RunId, Result<Run<Value>, ResumeError>)>, StoreError> {
-        let due = RunFilter::builder().due(self.clock.now()).build();
-        let mut recovered = Vec::new();
-        for row in self.store.runs(&due).await? {
-            if self.is_free(&row).await? {
-                let resumed = self.resume(&row.run).await;
-                recovered.push((row.run, resumed));
-            }
-        }
-        Ok(recovered)
-    }
-
-    /// Serves the store's runs until what it returns is dropped: whatever work there is in them that no worker does,
-    /// after a crash, after a signal of another process, or since something is due, is done here.
-    #[must_use = "dropping it stops serving"]
-    pub fn serve(&self) -> Service {
-        Service { task: tokio::spawn(serve(self.clone())) }
-    }
-
     /// Returns the control of the store's runs: lists, decisions, webhooks.
     #[must_use]
     pub fn control(&self) -> Control {
@@ -327,54 +301,6 @@ async fn apart<T: Send + 'static>(
             // The runtime is shutting down, and so is whoever waits.
             Err(_) => std::future::pending().await,
         },
-    }
-}
-
-/// Serves a store's runs until it is dropped.
-#[derive(Debug)]
-pub struct Service {
-    task: JoinHandle<()>,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn serve(runner: Runner) {
-    let (mut due, mut firing) = (runner.due(), runner.control().firing());
-    while !runner.in_hand.is_leaving() {
-        due.wait().await;
-        look(&mut firing, &runner).await;
-        match due.rows(|run| runner.in_hand.has(run)).await {
-            Ok(rows) => {
-                for row in rows {
-                    take(&runner, &row, &mut due).await;
-                }
-            }
-            Err(error) => tracing::warn!(%error, "the runs to be served cannot be listed"),
-        }
-    }
-}
-
-async fn take(runner: &Runner, row: &RunSummary, due: &mut Due) {
-    match runner.is_free(row).await {
-        Ok(true) => {}
-        Ok(false) => return,
-        Err(error) => return tracing::warn!(run = %row.run, %error, "it is not known who has the run in hand"),
-    }
-    match runner.resume(&row.run).await {
-        Ok(_) => tracing::info!(run = %row.run, "the run goes on here"),
-        Err(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves) => {}
-        Err(error @ (ResumeError::NoBrain { .. } | ResumeError::Changed { .. } | ResumeError::Prices { .. })) => {
-            tracing::warn!(run = %row.run, %error, "the run cannot go on here");
-            due.refuse(row);
-        }
-        Err(error) => {
-            tracing::warn!(run = %row.run, %error, "the run cannot go on for now");
-            due.rest(row, error.to_string());
-        }
     }
 }
 

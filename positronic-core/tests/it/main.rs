@@ -39,6 +39,7 @@ mod release;
 mod replay;
 mod report;
 mod robust;
+mod served;
 mod shown;
 mod sinks;
 mod steps;

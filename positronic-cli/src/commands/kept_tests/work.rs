@@ -1,12 +1,14 @@
 //! `work`: what it goes on with, and what it fires.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Message, Tier};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, begun_batch, scripted};
@@ -27,6 +29,53 @@ fn what_waits_in_all_runs_is_worked_off_at_once() {
     assert_eq!(worked.code, 0);
     assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
     assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
+}
+
+/// A plugin that answers a run when another one asks as well.
+#[derive(Debug, Clone)]
+struct Meets(Arc<tokio::sync::Barrier>);
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Met {}
+
+impl PluginState for Met {
+    const NAME: &'static str = "met";
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Meets {
+    type State = Met;
+
+    fn initial(&self) -> Met {
+        Met {}
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Met>) -> Result<()> {
+        tokio::time::timeout(Duration::from_secs(30), self.0.wait()).await?;
+        cx.tool("note", |t| t.requires_approval("to note it").execute(async |_: NoArgs, _| Ok("noted")))
+    }
+}
+
+#[test]
+fn runs_are_taken_up_beside_each_other() {
+    let desk = Desk::new();
+    let project = |at_once, reply| {
+        let meets = Meets(Arc::new(tokio::sync::Barrier::new(at_once)));
+        let pair = brain("Pair").r#loop("Work", move |cx| cx.system("You note.").input("Note.").plugin(meets.clone()));
+        let model = ScriptedModel::from_fn(move |_| Reply::clone(&reply));
+        Project::new().brain(pair).model(Tier::Normal, Arc::new(model))
+    };
+    let first = project(1, Reply::call("note", json!({})));
+    for run in ["one", "two"] {
+        assert_eq!(desk.call(&first, &["run", "pair", "--id", run]).code, 3);
+        desk.json(&["approve", run, "--all"]);
+    }
+
+    let worked = desk.call(&project(2, Reply::text("Noted.")), &["work", "--once"]);
+
+    assert_eq!(worked.code, 0, "{}", worked.err);
+    for run in ["one", "two"] {
+        assert!(desk.call(&first, &["show", run]).out.contains("noted"), "the tool was found again");
+    }
 }
 
 #[test]

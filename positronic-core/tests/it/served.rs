@@ -1,0 +1,213 @@
+//! Runs that are found with work are taken up beside each other: one whose plugin waits for its server holds up no other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, Status};
+use positronic_core::runner::Runner;
+use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
+use positronic_core::testing::TestClock;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::support::{Journal, ShopLoop, batch, done, path, tools, waits, workshop};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Nothing {}
+
+impl PluginState for Nothing {
+    const NAME: &'static str = "server";
+}
+
+/// A plugin whose server answers nothing to the runs that it is silent for. It notes who asks, and that nobody asks any more.
+#[derive(Debug, Clone)]
+struct Server {
+    silent: Arc<watch::Sender<Vec<String>>>,
+    journal: Journal,
+}
+
+impl Server {
+    fn silent_for(runs: &[String]) -> Self {
+        Self { silent: Arc::new(watch::Sender::new(runs.to_vec())), journal: Journal::default() }
+    }
+
+    fn answers_all(&self) {
+        self.silent.send_replace(Vec::new());
+    }
+}
+
+struct Asks<'a>(&'a Journal);
+
+impl Drop for Asks<'_> {
+    fn drop(&mut self) {
+        self.0.note("over");
+    }
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Server {
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing {}
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Nothing>) -> Result<()> {
+        self.journal.note("asked");
+        let _asks = Asks(&self.journal);
+        let run = cx.run_id().to_string();
+        self.silent.subscribe().wait_for(|silent| !silent.contains(&run)).await?;
+        Ok(())
+    }
+}
+
+/// A store in which runs wait for nothing but a process that goes on with them.
+struct Desk {
+    store: MemoryStore,
+    clock: TestClock,
+}
+
+impl Desk {
+    async fn with(ids: &[String]) -> Self {
+        let desk = Self { store: MemoryStore::new(), clock: TestClock::default() };
+        let (first, server) = (desk.process(), Server::silent_for(&[]));
+        for id in ids {
+            let start = Start { id: Some(SignalId::from(id.as_str())), ..Start::default() };
+            let shop = workshop(&Journal::default(), with(&server));
+            waits(&first.start_with(shop, (), start).await.unwrap()).await;
+        }
+        first.release().await;
+        for id in ids {
+            let ann = Actor::builder().by("ann").build();
+            first.control().approve(&RunId::new(id.as_str()), &path("Work/0.0"), ann).await.unwrap();
+        }
+        desk
+    }
+
+    fn process(&self) -> Runner {
+        let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
+            "Work/0" => batch([("gated", "a")]),
+            _ => done(),
+        });
+        Runner::builder().model(model).store(self.store.clone()).clock(self.clock.clone()).build()
+    }
+
+    /// A process that asks a server before it goes on with the open round of a run.
+    fn asks(&self, server: &Server) -> Runner {
+        self.process().brain(workshop(&Journal::default(), with(server)))
+    }
+
+    async fn completed(&self) -> usize {
+        let rows = self.store.runs(&RunFilter::default()).await.unwrap();
+        rows.iter().filter(|row| row.status == Status::Completed).count()
+    }
+}
+
+fn with(server: &Server) -> impl Fn(ShopLoop) -> ShopLoop + Send + Sync + 'static {
+    let server = server.clone();
+    move |cx| tools(cx).plugin(server.clone())
+}
+
+fn ids(count: usize) -> Vec<String> {
+    (0..count).map(|index| format!("run-{index}")).collect()
+}
+
+async fn a_while(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_plugin_is_never_answered_holds_up_no_other() {
+    let ids = ids(2);
+    for silent in &ids {
+        for recovers in [false, true] {
+            let desk = Desk::with(&ids).await;
+            let server = Server::silent_for(std::slice::from_ref(silent));
+            let process = desk.asks(&server);
+
+            let (served, recovery) = if recovers {
+                (None, Some(tokio::spawn(async move { process.recover().await })))
+            } else {
+                (Some(process.serve()), None)
+            };
+            a_while(500).await;
+
+            assert_eq!(desk.completed().await, 1, "the other one goes on");
+            server.answers_all();
+            a_while(500).await;
+            assert_eq!(desk.completed().await, 2);
+            drop(served);
+            if let Some(recovery) = recovery {
+                let recovered = recovery.await.unwrap().unwrap();
+                assert!(recovered.len() == 2 && recovered.iter().all(|(_, resumed)| resumed.is_ok()), "{recovered:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixteen_runs_are_taken_up_at_once_and_those_that_take_longer_keep_no_place() {
+    let ids = ids(20);
+    let desk = Desk::with(&ids).await;
+    let server = Server::silent_for(&ids);
+    let _service = desk.asks(&server).serve();
+
+    a_while(500).await;
+    assert_eq!(server.journal.take(), vec!["asked"; 16]);
+    a_while(1000).await;
+    assert_eq!(server.journal.take(), vec!["asked"; 4], "each run is taken up once");
+    a_while(10_000).await;
+    assert!(server.journal.take().is_empty());
+
+    server.answers_all();
+    a_while(500).await;
+    assert_eq!(desk.completed().await, 20);
+    for id in &ids {
+        let log = desk.store.read(&RunId::new(id.as_str()), Seq(0), usize::MAX).await.unwrap();
+        let claims = log.iter().filter(|event| event.body.name() == "RUN_CLAIMED").count();
+        assert_eq!(claims, 2, "one of each process");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_plugin_is_never_answered_is_let_go_of_at_once() {
+    let ids = ids(1);
+    let desk = Desk::with(&ids).await;
+    let server = Server::silent_for(&ids);
+    let process = desk.asks(&server);
+    let _service = process.serve();
+    a_while(10).await;
+    let run = RunId::new("run-0");
+    let before = desk.store.run(&run).await.unwrap();
+
+    process.release().await;
+
+    a_while(10).await;
+    assert_eq!(server.journal.take(), ["asked", "over"]);
+    assert_eq!(desk.store.run(&run).await.unwrap(), before, "it was not claimed yet");
+    server.answers_all();
+    let other = desk.asks(&server).resume(&run).await.unwrap();
+    other.result().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_while_its_plugin_is_never_answered_is_over() {
+    let ids = ids(1);
+    let desk = Desk::with(&ids).await;
+    let server = Server::silent_for(&ids);
+    let process = desk.asks(&server);
+    let _service = process.serve();
+    a_while(10).await;
+    let run = RunId::new("run-0");
+
+    let cancel = SignalKind::Cancel { reason: None };
+    process.control().signal(&run, cancel, Actor::default()).await.unwrap();
+
+    a_while(10).await;
+    assert_eq!(desk.store.run(&run).await.unwrap().status, Status::Cancelled);
+    assert_eq!(server.journal.take(), ["asked", "over"]);
+    process.release().await;
+}
