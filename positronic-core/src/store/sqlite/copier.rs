@@ -19,7 +19,7 @@ use crate::store::StoreError;
 const PASSES: usize = 3;
 const FEW: i64 = 64;
 /// From how many pages on the log has to begin anew: 16 MB.
-const LONG: i64 = 8000;
+pub(super) const LONG: i64 = 8000;
 
 /// The way to ask for a copy. One that is asked for already is not asked for twice.
 pub(super) struct Copies(SyncSender<()>);
@@ -42,16 +42,17 @@ pub(super) fn start(db: Connection, asked: Receiver<()>, desk: Weak<Desk>) -> Re
     let thread = std::thread::Builder::new().name("positronic-copier".to_owned());
     let thread = thread.spawn(move || {
         while asked.recv().is_ok() {
-            copy(&db, &desk);
+            copy(|| pass(&db), &desk);
         }
     });
     thread.map_err(|error| StoreError::Failed { message: error.to_string() }.into())
 }
 
-fn copy(db: &Connection, desk: &Weak<Desk>) {
+/// Copies the log pass by pass, each of which says how many pages the log has, and lets it begin anew where it is long.
+pub(super) fn copy(mut pass: impl FnMut() -> rusqlite::Result<i64>, desk: &Weak<Desk>) {
     let (mut length, mut copied) = (0, i64::MIN);
     for _ in 0..PASSES {
-        match pass(db) {
+        match pass() {
             Ok(pages) => length = pages,
             Err(error) => {
                 tracing::debug!(%error, "the log of commits is copied later");
@@ -71,6 +72,6 @@ fn copy(db: &Connection, desk: &Weak<Desk>) {
 }
 
 /// Copies what is in the log by now as far as nobody reads what is in its way, and says how many pages the log has.
-fn pass(db: &Connection) -> rusqlite::Result<i64> {
+pub(super) fn pass(db: &Connection) -> rusqlite::Result<i64> {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))
 }

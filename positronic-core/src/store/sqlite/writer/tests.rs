@@ -202,6 +202,39 @@ fn the_log_of_commits_is_copied_and_begins_anew_while_its_writer_is_busy() {
     assert!(!path.with_extension("db-wal").exists());
 }
 
+#[test]
+fn the_log_of_commits_begins_anew_although_somebody_commits_whenever_it_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let (writer, thread, db) = writer(&path);
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE busy (text TEXT); INSERT INTO busy VALUES ('')").unwrap();
+    other.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(())).unwrap();
+    let begin = || {
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        other.execute("UPDATE busy SET text = randomblob(1 << 20)", []).unwrap();
+    };
+    let log = path.with_extension("db-wal");
+    let copied_meanwhile = || {
+        begin();
+        let pages = copier::pass(&db);
+        other.execute_batch("COMMIT").unwrap();
+        pages
+    };
+
+    let mut lengths = Vec::new();
+    for _ in 0..30 {
+        copier::copy(copied_meanwhile, &Arc::downgrade(&writer.desk));
+        lengths.push(std::fs::metadata(&log).unwrap().len());
+    }
+
+    // A commit is 512 pages and some; 93 MB where the log never begins anew.
+    let most = 2072 * (u64::try_from(copier::LONG).unwrap() + 3 * 600);
+    assert!(lengths.iter().all(|length| *length < most), "{lengths:?}");
+    drop((writer, db, other));
+    thread.join().unwrap();
+}
+
 /// Has something written that panics, alone or in company, and says what came of it.
 fn panics(writer: &Writer, others: &[String]) -> (Result<(), StoreError>, Vec<Result<(), StoreError>>) {
     let ((begun, begins), (free, ends)) = (channel(), channel::<()>());
