@@ -2,8 +2,13 @@
 
 use std::os::unix::fs::symlink;
 
-use positronic_core::model::scripted::Reply;
+use positronic_core::dsl::Tool;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
 use positronic_core::record::{LARGEST_BLOB, ToolResult};
+use positronic_core::runner::Runner;
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::Story;
 use positronic_core::toolbox::{self, CodeOptions, CodeRunner, FolderError, FolderOptions, Overwrite};
 use serde_json::{Value, json};
 
@@ -276,4 +281,36 @@ fn a_folder_in_the_folder_is_one_of_its_own() {
     assert_eq!(place.files(), ["runs", "runs/7", "runs/7/a"]);
     assert!(run.write("../8/a", b"x").is_err());
     assert_eq!(run.place(), place.folder.place().join("runs/7"));
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_has_deleted_stays_deleted_and_its_bytes_stay_with_the_run() {
+    let (place, store) = (Place::new(), MemoryStore::new());
+    let process = |replies: Vec<Reply>| {
+        let folder = place.folder.clone();
+        let desk = desk::<Value>(move || {
+            let asks =
+                Tool::new("send", |t| t.requires_approval("it goes out").execute(async |_: NoArgs, _| Ok("sent")));
+            toolbox::files(&folder).into_iter().chain([asks]).collect()
+        });
+        let runner = Runner::builder().model(ScriptedModel::new(replies)).store(store.clone()).build();
+        (runner.brain(&desk), desk)
+    };
+    let (first, desk) = process(vec![Reply::calls([write("tea.md", "Tea is hot."), ("send", json!({}))])]);
+    let run = first.start(&desk, ()).await.unwrap();
+    waits(&run).await;
+    first.release().await;
+    std::fs::remove_file(place.folder.place().join("tea.md")).unwrap();
+
+    run.approve(&path("Work/0.1"), "ann").await.unwrap();
+    let read = Reply::call("read_file", json!({"path": "tea.md"}));
+    let (second, _) = process(vec![read, done()]);
+    let run = second.resume(run.id()).await.unwrap();
+    run.result().await.unwrap();
+
+    assert!(place.files().is_empty(), "whoever has deleted it wanted that");
+    let read = results(&Story::of(&run).await, "Work").pop().unwrap();
+    assert!(error_of(&read).contains("there is no"), "the model is told: {read:?}");
+    let [file] = &second.control().files(run.id()).await.unwrap()[..] else { panic!("one was made") };
+    assert_eq!(second.control().blob(&file.file.sha256).await.unwrap().unwrap(), b"Tea is hot.");
 }

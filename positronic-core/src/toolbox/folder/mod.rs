@@ -68,6 +68,11 @@ pub enum Overwrite {
 /// Paths are relative to it, with `/` between their parts. None leads out: not `..`, not an absolute path, and not a link that
 /// somebody has put into it.
 ///
+/// The folder is as its users leave it: what they, or a program, delete or change stays so when a run goes on after a pause or
+/// a crash. The log does not say what has become of a file, so to bring it back would undo what somebody did. A model
+/// that reads a file which is gone is told so. Its bytes stay with the run: [`Control::blob`](crate::runner::Control::blob)
+/// gives them, and `positronic files RUN --save FOLDER` writes them.
+///
 /// ```
 /// use positronic_core::toolbox::OutputFolder;
 ///
