@@ -13,6 +13,7 @@ mod code;
 mod desk;
 mod files;
 mod finish;
+mod held;
 mod plan;
 mod search;
 mod server;
