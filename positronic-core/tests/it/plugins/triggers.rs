@@ -1,132 +1,27 @@
 //! Triggers: they fire once, at their time, whoever dies meanwhile, and obey their conversation.
 
+mod garden;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
-use positronic_core::record::{
-    Body, Busy, Event, Fired, Message, ModelRequest, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, Trigger,
-};
-use positronic_core::runner::{Clock, Control, FireError, Fork, Runner, Settled};
+use positronic_core::record::{Body, Busy, Event, Fired, RunId, RunSummary, Seq, Start, Status, Timer};
+use positronic_core::runner::{Control, FireError, Fork, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore, RunFilter, SqliteStore, StoreError, TimerFilter};
-use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::{Value, json};
 
+use self::garden::{
+    Hand, MINUTE, because, create, dying, fire, fired_alone, gardener, goes_on, log, obeying, process, said, says,
+    timers,
+};
 use crate::support::boundaries::OwnIds;
 use crate::support::path;
-
-/// A clock that is set by hand.
-#[derive(Debug, Clone)]
-struct Hand(Arc<AtomicI64>);
-
-impl Hand {
-    fn new() -> Self {
-        Self(Arc::new(AtomicI64::new(TestClock::BEGIN.0)))
-    }
-
-    fn passes(&self, time: Duration) {
-        self.0.fetch_add(i64::try_from(time.as_micros()).unwrap(), Ordering::SeqCst);
-    }
-}
-
-impl Clock for Hand {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
-    }
-}
-
-const MINUTE: Duration = Duration::from_mins(1);
-
-/// Calls the tool that the last message of a person names, with the JSON after it; says what started it otherwise.
-fn obeying(request: &ModelRequest) -> Reply {
-    let messages = request.messages.messages();
-    match messages.last() {
-        Some(Message::Tool { text, .. }) => Reply::text(text.clone()),
-        Some(Message::User { text }) => match text.split_once(' ') {
-            Some((tool, arguments)) => Reply::call(tool, serde_json::from_str(arguments).unwrap()),
-            None => Reply::text(text.clone()),
-        },
-        _ => {
-            Reply::text(request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect::<String>())
-        }
-    }
-}
-
-fn gardener(triggers: Triggers) -> Brain<(), ()> {
-    brain("Gardener").r#loop("Chat", move |cx| {
-        cx.system("You look after a garden.")
-            .plugin(triggers.clone())
-            .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
-    })
-}
-
-/// A process: a runner of its own over a store.
-fn process(name: &str, store: impl EventStore, clock: impl Clock) -> Runner {
-    let runner = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock);
-    runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(gardener(Triggers::new()))
-}
-
-/// Says something in Ann's conversation, and returns what the model says in the end.
-async fn says(runner: &Runner, text: &str) -> String {
-    let chat = runner.conversation("c").user("ann");
-    let run = chat.send(gardener(Triggers::new()), (), text).await.unwrap();
-    run.result().await.unwrap();
-    said(&runner.control(), run.id()).await
-}
-
-async fn said(control: &Control, run: &RunId) -> String {
-    let (_, prompts) = control.state_at(run, control.store().run(run).await.unwrap().next).await.unwrap();
-    let prompt = prompts.get(&path("Chat")).unwrap();
-    prompt.output.iter().rev().find_map(|output| output.kind.text()).unwrap_or_default()
-}
-
-async fn create(runner: &Runner, arguments: Value) -> Trigger {
-    let said = says(runner, &format!("trigger.create {arguments}")).await;
-    let told: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
-    let all = timers(runner).await;
-    all.into_iter().map(|timer| timer.trigger).find(|trigger| trigger.id.as_str() == told["id"]).unwrap()
-}
-
-async fn timers(runner: &Runner) -> Vec<Timer> {
-    runner.control().triggers(&TimerFilter::default()).await.unwrap()
-}
-
-/// Fires what is due, and waits for what it starts.
-async fn fire(runner: &Runner) -> Vec<Result<RunId, FireError>> {
-    let mut fired = Vec::new();
-    for timer in runner.control().due_triggers().await.unwrap() {
-        fired.push(match runner.fire(&timer).await {
-            Ok(run) => {
-                run.settled().await;
-                Ok(run.id().clone())
-            }
-            Err(error) => Err(error),
-        });
-    }
-    fired
-}
-
-async fn fired_alone(runner: &Runner) -> RunId {
-    match <[_; 1]>::try_from(fire(runner).await) {
-        Ok([Ok(run)]) => run,
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn log(runner: &Runner, run: &RunId) -> Vec<Arc<Event>> {
-    runner.control().events(run, Seq(0)).await.unwrap()
-}
-
-async fn because(runner: &Runner, run: &RunId) -> Option<Fired> {
-    match &log(runner, run).await[0].body {
-        Body::BrainStart(begin) => begin.start.as_ref()?.fired.clone(),
-        other => panic!("{other:?}"),
-    }
-}
 
 /// Makes a test of each function on each store.
 macro_rules! on_both_stores {
@@ -243,27 +138,6 @@ async fn two_servers_fire_it_once<S: EventStore>(open: impl Fn() -> S) {
     assert!(matches!(two.fire(timer).await, Err(FireError::Gone { .. })));
     assert_eq!(one.control().conversation("c").await.unwrap().len(), 2);
     assert_eq!(timers(&two).await[0].fired, 1);
-}
-
-/// Dies at an append: whatever it wants to write from then on is not written; of the append itself, only the answer is lost
-/// where it is `written`.
-fn dying<S: EventStore>(store: S, at: usize, written: bool) -> (FaultyStore<S>, Arc<AtomicUsize>) {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&count);
-    let dead = || StoreError::Unusable { message: "the process is dead".to_owned() };
-    let store = FaultyStore::new(store, move |_, _| match counted.fetch_add(1, Ordering::SeqCst) {
-        number if number == at && written => Some(Fault::Unanswered(dead())),
-        number if number >= at => Some(Fault::Refused(dead())),
-        _ => None,
-    });
-    (store, count)
-}
-
-/// Goes on with whatever a process has left, until nothing is to be done.
-async fn goes_on(runner: &Runner) {
-    for (_, run) in runner.recover().await.unwrap() {
-        run.unwrap().settled().await;
-    }
 }
 
 async fn it_fires_once_whichever_append_is_the_last_of_a_process<S: EventStore>(open: impl Fn() -> S) {

@@ -1,0 +1,147 @@
+//! A gardener whose model sets and fires triggers, and the processes that work for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::plugins::Triggers;
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, Event, Fired, Message, ModelRequest, RunId, Seq, Timer, Timestamp, Trigger};
+use positronic_core::runner::{Clock, Control, FireError, Runner};
+use positronic_core::store::{EventStore, StoreError, TimerFilter};
+use positronic_core::testing::{Fault, FaultyStore, TestClock};
+use serde_json::Value;
+
+use crate::support::boundaries::OwnIds;
+use crate::support::path;
+
+/// A clock that is set by hand.
+#[derive(Debug, Clone)]
+pub(super) struct Hand(Arc<AtomicI64>);
+
+impl Hand {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(TestClock::BEGIN.0)))
+    }
+
+    pub(super) fn passes(&self, time: Duration) {
+        self.0.fetch_add(i64::try_from(time.as_micros()).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+pub(super) const MINUTE: Duration = Duration::from_mins(1);
+
+/// Calls the tool that the last message of a person names, with the JSON after it; says what started it otherwise.
+pub(super) fn obeying(request: &ModelRequest) -> Reply {
+    let messages = request.messages.messages();
+    match messages.last() {
+        Some(Message::Tool { text, .. }) => Reply::text(text.clone()),
+        Some(Message::User { text }) => match text.split_once(' ') {
+            Some((tool, arguments)) => Reply::call(tool, serde_json::from_str(arguments).unwrap()),
+            None => Reply::text(text.clone()),
+        },
+        _ => {
+            Reply::text(request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect::<String>())
+        }
+    }
+}
+
+pub(super) fn gardener(triggers: Triggers) -> Brain<(), ()> {
+    brain("Gardener").r#loop("Chat", move |cx| {
+        cx.system("You look after a garden.")
+            .plugin(triggers.clone())
+            .tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
+    })
+}
+
+/// A process: a runner of its own over a store.
+pub(super) fn process(name: &str, store: impl EventStore, clock: impl Clock) -> Runner {
+    let runner = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock);
+    runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(gardener(Triggers::new()))
+}
+
+/// Says something in Ann's conversation, and returns what the model says in the end.
+pub(super) async fn says(runner: &Runner, text: &str) -> String {
+    let chat = runner.conversation("c").user("ann");
+    let run = chat.send(gardener(Triggers::new()), (), text).await.unwrap();
+    run.result().await.unwrap();
+    said(&runner.control(), run.id()).await
+}
+
+pub(super) async fn said(control: &Control, run: &RunId) -> String {
+    let (_, prompts) = control.state_at(run, control.store().run(run).await.unwrap().next).await.unwrap();
+    let prompt = prompts.get(&path("Chat")).unwrap();
+    prompt.output.iter().rev().find_map(|output| output.kind.text()).unwrap_or_default()
+}
+
+pub(super) async fn create(runner: &Runner, arguments: Value) -> Trigger {
+    let said = says(runner, &format!("trigger.create {arguments}")).await;
+    let told: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+    let all = timers(runner).await;
+    all.into_iter().map(|timer| timer.trigger).find(|trigger| trigger.id.as_str() == told["id"]).unwrap()
+}
+
+pub(super) async fn timers(runner: &Runner) -> Vec<Timer> {
+    runner.control().triggers(&TimerFilter::default()).await.unwrap()
+}
+
+/// Fires what is due, and waits for what it starts.
+pub(super) async fn fire(runner: &Runner) -> Vec<Result<RunId, FireError>> {
+    let mut fired = Vec::new();
+    for timer in runner.control().due_triggers().await.unwrap() {
+        fired.push(match runner.fire(&timer).await {
+            Ok(run) => {
+                run.settled().await;
+                Ok(run.id().clone())
+            }
+            Err(error) => Err(error),
+        });
+    }
+    fired
+}
+
+pub(super) async fn fired_alone(runner: &Runner) -> RunId {
+    match <[_; 1]>::try_from(fire(runner).await) {
+        Ok([Ok(run)]) => run,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) async fn log(runner: &Runner, run: &RunId) -> Vec<Arc<Event>> {
+    runner.control().events(run, Seq(0)).await.unwrap()
+}
+
+pub(super) async fn because(runner: &Runner, run: &RunId) -> Option<Fired> {
+    match &log(runner, run).await[0].body {
+        Body::BrainStart(begin) => begin.start.as_ref()?.fired.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Dies at an append: whatever it wants to write from then on is not written; of the append itself, only the answer is lost
+/// where it is `written`.
+pub(super) fn dying<S: EventStore>(store: S, at: usize, written: bool) -> (FaultyStore<S>, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let dead = || StoreError::Unusable { message: "the process is dead".to_owned() };
+    let store = FaultyStore::new(store, move |_, _| match counted.fetch_add(1, Ordering::SeqCst) {
+        number if number == at && written => Some(Fault::Unanswered(dead())),
+        number if number >= at => Some(Fault::Refused(dead())),
+        _ => None,
+    });
+    (store, count)
+}
+
+/// Goes on with whatever a process has left, until nothing is to be done.
+pub(super) async fn goes_on(runner: &Runner) {
+    for (_, run) in runner.recover().await.unwrap() {
+        run.unwrap().settled().await;
+    }
+}
