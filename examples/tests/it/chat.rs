@@ -272,7 +272,7 @@ fn what_is_said_elsewhere_comes_in() {
 }
 
 #[test]
-fn an_answer_of_a_process_that_has_died_goes_on_in_the_other_chat() {
+fn a_question_of_a_process_that_has_died_is_answered_and_goes_on_in_the_other_chat() {
     let desk = Desk::new();
     let (mut seat, mut other) = (seat(&desk), asked(&desk));
     seat.sees("nothing is chosen");
@@ -284,6 +284,27 @@ fn an_answer_of_a_process_that_has_died_goes_on_in_the_other_chat() {
     desk.expect(&["approve", "c-1", "--by", "bob"], 0);
 
     seat.sees("That is settled.");
+    seat.types(LEAVE);
+    assert_eq!(seat.end().0, Some(0));
+}
+
+#[test]
+fn an_answer_in_which_a_process_has_died_goes_on_in_the_other_chat() {
+    let desk = Desk::new();
+    let mut seat = seat(&desk);
+    // It takes connections, and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/v1", silent.local_addr().unwrap());
+    let mut other = desk.command(&["chat", "kitchen", "-c", "c"]);
+    other.env("OPENAI_BASE_URL", endpoint).env("OPENAI_MODEL", "silent");
+    let mut other = other.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut other.stdin.take().unwrap(), b"What can I cook tonight?\n").unwrap();
+    seat.sees("another process answers");
+
+    other.kill().unwrap();
+    other.wait().unwrap();
+
+    seat.sees("which is missing.");
     seat.types(LEAVE);
     assert_eq!(seat.end().0, Some(0));
 }
