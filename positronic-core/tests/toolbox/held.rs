@@ -17,11 +17,11 @@ fn holds(protections: &[Protection]) -> bool {
     protections.iter().all(|protection| !missing.contains(protection))
 }
 
-/// Returns the processes of this machine whose command line holds a word.
+/// Returns the processes of this machine whose command line has this word; one that only holds it may be anybody's.
 fn processes_with(word: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
+    lines.filter(|line| line.split(|byte| [0, b' '].contains(byte)).any(|part| part == word.as_bytes())).count()
 }
 
 /// Waits until no process has a word in its command line.
@@ -209,7 +209,7 @@ async fn dropping_the_call_kills_the_group() {
     let runner = runner(&place);
     let running = tokio::spawn(async move { runner.run("sh", "sleep 7344 & touch begun; sleep 7344").await });
     begun(&place).await;
-    while processes_with("sleep\x007344") < 2 {
+    while processes_with("7344") < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
@@ -390,12 +390,12 @@ async fn a_group_ends_with_whoever_runs_it_even_by_kill_9() {
         .spawn()
         .unwrap();
     for _ in 0..1000 {
-        if processes_with("sleep\x007348") == 2 {
+        if processes_with("7348") == 2 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(processes_with("sleep\x007348"), 2, "the program has begun");
+    assert_eq!(processes_with("7348"), 2, "the program has begun");
 
     other.kill().unwrap();
     other.wait().unwrap();
