@@ -377,38 +377,4 @@ impl Told {
 }
 
 #[cfg(test)]
-mod tests {
-    use positronic_core::model::scripted::ScriptedModel;
-    use positronic_core::prelude::*;
-
-    use super::*;
-    use crate::cli::ModelArgs;
-    use crate::commands::tests::paper_ui;
-    use crate::kept::Store;
-
-    #[tokio::test]
-    async fn each_event_is_told_once_and_in_order_however_often_it_comes() {
-        let (project, kept) = (Project::new(), Kept::memory());
-        let Store::Memory(store) = kept.store.clone() else { panic!("the store is in memory") };
-        let failing =
-            brain("Failing").step("One", async |_| Ok(())).step("Two", async |_| Err::<(), _>(Error::new("no")));
-        let run =
-            Runner::builder().model(ScriptedModel::new([])).store(store).build().start(failing, ()).await.unwrap();
-        run.settled().await;
-        let log = run.events(Seq(0)).await.unwrap();
-        let model = ModelArgs::default();
-        let args = WorkArgs { run: None, model, once: true, json: true, plain: false };
-        let (sink, _stream) = ChannelSink::new(ROOM);
-        let mut server = Server::new(&project, &args, &kept, sink, mpsc::unbounded_channel().0);
-        let (mut ui, out, _err) = paper_ui(crate::settings::Settings::default());
-
-        for place in [2, 2, 3, log.len() - 2, 3, log.len() - 1] {
-            server.show(Live::Event(run.id().clone(), Arc::clone(&log[place])), &mut ui).await.unwrap();
-        }
-
-        let told: Vec<Value> = out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let told: Vec<_> = told.iter().map(|line| line["event"]["seq"].as_u64().unwrap()).collect();
-        assert_eq!(told, (2..log.len() as u64).collect::<Vec<_>>());
-        assert!(server.told.is_empty(), "a run that has failed is over");
-    }
-}
+mod tests;
