@@ -1,6 +1,6 @@
 //! From a model's answer to a decision, or to the sentence that says why it is none.
 
-use serde_json::{Map, Value};
+use serde_json::{Deserializer, Map, Value};
 
 use crate::record::{Finish, ModelResponse, Part, ProposedCall, ToolDecl, ToolSet};
 
@@ -24,7 +24,7 @@ pub(crate) fn decided(
     batches: bool,
     check: impl Fn(&ToolDecl, &Value) -> Result<(), String>,
 ) -> Result<Decided, String> {
-    let decision = object(response)?;
+    let decision = object(response, batches)?;
     let (fields, needed): (&[&str], _) =
         if batches { (&["reasoning", "actions"], "actions") } else { (&["reasoning", "action", "input"], "action") };
     let mut wrong = Vec::new();
@@ -83,14 +83,37 @@ pub(crate) fn decided(
 }
 
 /// Finds the one JSON object in an answer. Models without a form for it put it into a fence or between sentences.
-fn object(response: &ModelResponse) -> Result<Map<String, Value>, String> {
+fn object(response: &ModelResponse, batches: bool) -> Result<Map<String, Value>, String> {
     let text = response.text();
     let cut = if response.facts.finish == Finish::Length { "; it was cut off at the limit of its length" } else { "" };
     let (Some(begin), Some(end)) = (text.find('{'), text.rfind('}').map(|end| end + 1)) else {
         return Err(format!("the answer holds no JSON object{cut}"));
     };
     let json = text.get(begin..end).or_else(|| text.get(begin..)).unwrap_or_default();
-    serde_json::from_str(json).map_err(|error| format!("the answer is not one JSON object: {error}{cut}"))
+    let mut objects = Deserializer::from_str(json).into_iter::<Map<String, Value>>();
+    let decision = match objects.next() {
+        Some(Ok(decision)) => decision,
+        Some(Err(error)) => return Err(format!("the answer is not one JSON object: {error}{cut}")),
+        None => return Err(format!("the answer holds no JSON object{cut}")),
+    };
+    let rest = json.get(objects.byte_offset()..).unwrap_or_default();
+    if rest.trim().is_empty() {
+        return Ok(decision);
+    }
+    let next = rest.find('{').and_then(|begin| rest.get(begin..)).unwrap_or_default();
+    let is_another =
+        Deserializer::from_str(next).into_iter::<Map<String, Value>>().next().is_some_and(|next| next.is_ok());
+    Err(match (is_another, batches) {
+        (true, false) => {
+            "the answer holds more than one JSON object; answer with one, which names the next action alone"
+        }
+        (true, true) => {
+            "the answer holds more than one JSON object; answer with one, which lists all actions in `actions`"
+        }
+        (false, _) => "there are braces behind the answer's JSON object; answer with the object alone",
+    }
+    .to_owned()
+        + cut)
 }
 
 fn call(
@@ -191,10 +214,6 @@ mod tests {
         let cases = [
             ("I would pay.", "the answer holds no JSON object"),
             ("{\"reasoning\": \"due\", }", "the answer is not one JSON object: trailing comma at line 1 column 22"),
-            (
-                "{\"action\":\"finish\"} {}",
-                "the answer is not one JSON object: trailing characters at line 1 column 21",
-            ),
             ("{\"action\":\"finish\",\"input\":{}}", "the field `reasoning` is missing"),
             ("{\"reasoning\":\"so\"}", "the field `action` is missing"),
             (
@@ -217,6 +236,25 @@ mod tests {
         for (text, sentence) in cases {
             assert_eq!(read(text, false).unwrap_err(), sentence, "{text}");
         }
+    }
+
+    #[test]
+    fn an_answer_of_several_objects_is_told_to_be_one() {
+        let two = r#"{"reasoning":"so","action":"finish"}"#.repeat(2);
+        let more = "the answer holds more than one JSON object; answer with one, which ";
+        for text in [two.as_str(), &two.replace("}{", "}\n\nand then\n{"), &format!("[{}]", two.replace("}{", "}, {"))]
+        {
+            assert_eq!(read(text, false).unwrap_err(), format!("{more}names the next action alone"), "{text}");
+            assert_eq!(read(text, true).unwrap_err(), format!("{more}lists all actions in `actions`"), "{text}");
+        }
+        assert_eq!(
+            read("{\"reasoning\":\"so\",\"action\":\"finish\"} as in `fn main() {}`}", false).unwrap_err(),
+            format!("{more}names the next action alone"),
+        );
+        assert_eq!(
+            read("{\"reasoning\":\"so\",\"action\":\"finish\"} :-}", false).unwrap_err(),
+            "there are braces behind the answer's JSON object; answer with the object alone"
+        );
     }
 
     #[test]
