@@ -7,7 +7,7 @@ use std::path::Path;
 use positronic_core::model::Model as _;
 use positronic_core::plan::Plan;
 use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
-use positronic_core::record::{Body, Budget, Event, LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
+use positronic_core::record::{Budget, LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
 use positronic_core::runner::Control;
 use positronic_core::store::StoreError;
 
@@ -97,19 +97,13 @@ impl fmt::Display for Limited {
     }
 }
 
-/// Returns the currency in which an event's answer was paid, where it says so.
-pub(crate) fn paid_in(event: &Event) -> Option<&str> {
-    let Body::LoopModelResult { facts, .. } = &event.body else { return None };
-    facts.cost.as_ref().map(|charge| charge.currency.as_str())
-}
-
 /// Finds the currency in which a run's limits of money count, for a question that one has asked.
 pub(crate) async fn currency(control: &Control, run: &RunId, pending: &Pending) -> Result<Option<String>, StoreError> {
     if !matches!(pending.kind, PendingKind::More { kind: LimitKind::Money, .. }) {
         return Ok(None);
     }
     let log = control.events(run, Seq(0)).await?;
-    Ok(log.iter().find_map(|event| paid_in(event)).map(str::to_owned))
+    Ok(log.iter().find_map(|event| event.currency()).map(str::to_owned))
 }
 
 /// Writes what a run cost, by which prices, and what has none.
@@ -117,7 +111,12 @@ pub(crate) fn told(costs: &Costs) -> String {
     let total = costs.total();
     let counted = match costs.counted() {
         Some(Counted { currency, spent, .. }) if spent.known != total.known || currency != costs.currency => {
-            format!("; {} {currency} when the answers came, which is what its limits count", spent.known)
+            let some = if spent.unpriced == 0 {
+                String::new()
+            } else {
+                format!(" for {}", many(spent.calls - spent.unpriced, "answer"))
+            };
+            format!("; {} {currency}{some} when the answers came, which is what its limits count", spent.known)
         }
         _ => String::new(),
     };

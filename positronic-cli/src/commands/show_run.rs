@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::{Short, find};
 use crate::kept::Kept;
 use crate::lists::{answers, changed, entry, said};
-use crate::prices::{paid_in, told};
+use crate::prices::told;
 use crate::project::Project;
 use crate::ui::Ui;
 
@@ -136,7 +136,7 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
             _ = writeln!(text, "{line}");
         }
     }
-    let currency = known.log.iter().find_map(|event| paid_in(event));
+    let currency = known.log.iter().find_map(|event| event.currency());
     for waiter in &known.waiters {
         text.push('\n');
         text.push_str(&sanitise(&entry(waiter, id, currency, now, style.width, ui), style.unicode));

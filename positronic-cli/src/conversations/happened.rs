@@ -46,7 +46,7 @@ impl Happened {
     fn fold(&mut self, event: &Event) {
         let why = |reason: &Option<String>| reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         if self.currency.is_none() {
-            self.currency = crate::prices::paid_in(event).map(str::to_owned);
+            self.currency = event.currency().map(str::to_owned);
         }
         match &event.body {
             Body::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {

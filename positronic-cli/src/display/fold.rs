@@ -16,6 +16,9 @@ impl View {
     pub fn fold(&mut self, event: &Event) {
         self.tick(event.at);
         let path = &event.path;
+        if self.currency.is_none() {
+            self.currency = event.currency().map(str::to_owned);
+        }
         match &event.body {
             Body::BrainStart(start) => self.brain_start(path, start),
             Body::BrainComplete { result } => {

@@ -240,9 +240,6 @@ impl View {
             return;
         }
         self.answers += 1;
-        if self.currency.is_none() {
-            self.currency = crate::prices::paid_in(event).map(str::to_owned);
-        }
         if let Some(call) = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices)) {
             self.spent += &call;
         }

@@ -134,6 +134,7 @@ impl RunState {
                 self.accept(start.start.as_ref().and_then(|start| start.id.as_ref()), event);
                 if let Some(start) = &start.start {
                     self.start = start.clone();
+                    self.currency = event.currency().map(Arc::from);
                 }
                 self.begin_brain(path, frame)
             }

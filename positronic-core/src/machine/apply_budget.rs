@@ -138,7 +138,9 @@ impl RunState {
         let (path, limit) = (&frame.path, bound.limit(kind).map_or(0, |(limit, _)| limit));
         let message = match (bound.unpriced(), bound) {
             (Some(model), _) if kind == LimitKind::Money => {
-                format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs")
+                // It may well be known in another one.
+                let currency = self.currency.as_ref().map_or_else(String::new, |currency| format!(" in {currency}"));
+                format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs{currency}")
             }
             (_, Bound::Brain(..) | Bound::Shared(..)) => {
                 let (what, limit) = (kind.noun(), kind.amount(limit));

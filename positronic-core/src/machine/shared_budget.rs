@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{Allowance, is_default};
 use super::state::{BrainFrame, RunState};
-use crate::record::{BrainStart, Budget, More, SharedBudget};
+use crate::record::{BrainStart, Budget, Money, More, SharedBudget};
 
 /// What the prompts of a conversation may use together, in the run's brain.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -46,15 +46,21 @@ impl BrainFrame {
 }
 
 /// Adds what a run has used, and what was granted to its conversation in it, to what its conversation has used before it.
+/// Money in another currency is no part of the sum.
 pub(crate) fn add_up(shared: &mut SharedBudget, run: &RunState) {
     let Some(root) = run.root.as_deref() else { return };
-    let (tokens, money, time) = (root.usage.total(), root.spent.known, root.active);
+    let (tokens, time) = (root.usage.total(), root.active);
+    let mut money = root.spent.known;
+    if let Some(own) = run.currency.as_deref() {
+        let counted = shared.currency.get_or_insert_with(|| own.to_owned());
+        if *counted != own {
+            money = Money::default();
+            shared.foreign.get_or_insert_with(|| own.to_owned());
+        }
+    }
     shared.used += More { rounds: root.rounds, tokens, money, time };
     if let Some(limits) = &root.shared {
         shared.granted += limits.allowance.more;
-    }
-    if shared.currency.is_none() {
-        shared.currency = run.currency.as_deref().map(str::to_owned);
     }
     if shared.unpriced.is_none() {
         shared.unpriced = root.spent.unpriced.as_deref().map(str::to_owned);

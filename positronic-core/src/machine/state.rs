@@ -44,7 +44,8 @@ pub struct RunState {
     /// then and has a limit of time; it counts once the worker shows that it was alive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<(Path, u64)>,
-    /// The currency of the run's first known cost; a cost in another one counts as unknown.
+    /// The currency of the run's first known cost, or that of its conversation's limit of money; a cost in another one counts as
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<Arc<str>>,
 }

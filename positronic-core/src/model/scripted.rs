@@ -28,7 +28,8 @@ use serde_json::Value;
 use super::plain::{give_pieces, plain_wire};
 use super::{DeltaSink, Model};
 use crate::record::{
-    Finish, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ModelResponse, Part, Path, ProposedCall, Usage,
+    Charge, Finish, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ModelResponse, Part, Path, ProposedCall,
+    Usage,
 };
 
 /// Answers with the replies of a script, or of a function.
@@ -268,6 +269,11 @@ impl Reply {
     /// Reports these tokens.
     pub fn usage(self, usage: Usage) -> Self {
         self.with(|response| response.facts = ModelFacts { usage, ..std::mem::take(&mut response.facts) })
+    }
+
+    /// Says what it cost, as some providers do.
+    pub fn cost(self, charge: Charge) -> Self {
+        self.with(|response| response.facts.cost = Some(Box::new(charge)))
     }
 
     /// Stops for this reason.

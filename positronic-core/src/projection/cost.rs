@@ -28,6 +28,10 @@ pub struct Costs {
     pub currency: String,
     /// The day of the prices.
     pub as_of: String,
+    /// The currency in which the run's limits of money count, where the log says it: that of its first cost, or of its
+    /// conversation's limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits_in: Option<String>,
     /// The answers of models, in the order in which they came.
     pub calls: Vec<CallCost>,
 }
@@ -136,8 +140,12 @@ impl Costs {
     /// Reads a log with a table.
     #[must_use]
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) -> Self {
-        let calls = events.into_iter().filter_map(|event| CallCost::of(event, prices)).collect();
-        Self { currency: prices.currency.clone(), as_of: prices.as_of.clone(), calls }
+        let (mut limits_in, mut calls) = (None, Vec::new());
+        for event in events {
+            limits_in = limits_in.or_else(|| event.currency().map(str::to_owned));
+            calls.extend(CallCost::of(event, prices));
+        }
+        Self { currency: prices.currency.clone(), as_of: prices.as_of.clone(), limits_in, calls }
     }
 
     /// Sums up the run.
@@ -182,15 +190,18 @@ impl Costs {
     }
 
     /// Sums up what the answers cost when they came, as the log says it: what limits of money have counted. None where no
-    /// answer carries a cost. A cost in another currency than the first one counts as unknown.
+    /// answer carries a cost. A cost in another currency than theirs counts as unknown.
     #[must_use]
     pub fn counted(&self) -> Option<Counted> {
-        let charges = || self.calls.iter().filter_map(|call| call.counted.as_ref());
-        let currency = charges().next()?.currency.clone();
-        let as_of = charges().filter_map(|charge| charge.as_of.clone()).next_back();
+        let first = &self.calls.iter().find_map(|call| call.counted.as_ref())?.currency;
+        let currency = self.limits_in.as_ref().unwrap_or(first).clone();
+        // What costs nothing costs nothing in every currency.
+        let is_counted = |charge: &Charge| charge.currency == currency || charge.amount == Money::default();
+        let counts = |call: &CallCost| call.counted.clone().filter(is_counted);
+        let as_of = self.calls.iter().filter_map(|call| counts(call)?.as_of).next_back();
         let mut spent = Spent::default();
         for call in &self.calls {
-            let charge = call.counted.as_ref().filter(|charge| charge.currency == currency);
+            let charge = counts(call);
             let cost = charge.map_or(Cost::Unknown, |charge| Cost::Known(charge.amount));
             spent += &CallCost { cost, ..call.clone() };
         }

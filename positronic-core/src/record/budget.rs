@@ -251,6 +251,10 @@ pub struct SharedBudget {
     /// The first model whose answer had no known cost, and has not been reckoned since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpriced: Option<String>,
+    /// Another currency in which a prompt was paid. What it has cost is not among what was used until it is reckoned in the
+    /// currency that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<String>,
 }
 
 fn is_nothing(more: &More) -> bool {
@@ -262,6 +266,12 @@ impl SharedBudget {
     #[must_use]
     pub fn limit(&self, kind: LimitKind) -> Option<u64> {
         Some(self.budget.limit(kind)?.saturating_add(self.granted.of(kind)))
+    }
+
+    /// Returns the currency in which its limit of money counts, where it has one and that is known.
+    #[must_use]
+    pub fn currency_of_limit(&self) -> Option<&str> {
+        self.currency.as_deref().filter(|_| self.budget.max_money.is_some())
     }
 
     /// Returns the first kind of which nothing is left.

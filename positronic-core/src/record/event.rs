@@ -85,6 +85,22 @@ fn path_is_root(path: &Path) -> bool {
 }
 
 impl Event {
+    /// Returns the currency in which the run's limits of money count, where the event says it. The first one that does holds
+    /// for the whole run; what is paid in another one counts as unknown.
+    #[must_use]
+    pub fn currency(&self) -> Option<&str> {
+        let facts = match &self.body {
+            Body::BrainStart(start) => {
+                return start.start.as_ref()?.shared_budget.as_ref()?.currency_of_limit();
+            }
+            Body::LoopModelResult { facts, .. } => facts,
+            Body::LoopAnswerRefused { facts, .. } => &**facts,
+            _ => return None,
+        };
+        // What no provider was asked for costs nothing, in no currency.
+        facts.cost.as_ref().filter(|_| !facts.is_free()).map(|charge| charge.currency.as_str())
+    }
+
     /// Writes the event as one line of JSON, without a line break.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::conversation::{Conversation, ConversationError};
 use super::load;
 use crate::machine::{RunState, add_up};
 use crate::projection::{CallCost, Cost, Costs};
-use crate::record::{Body, Charge, Event, Money, PriceTable, RunSummary, Seq, SharedBudget};
+use crate::record::{Body, Event, Money, PriceTable, RunSummary, Seq, SharedBudget};
 
 impl Conversation {
     /// Refuses what the budget does not let begin, while the last run is not over: it is cancelled only for what may begin.
@@ -55,8 +55,8 @@ impl Conversation {
         }
     }
 
-    /// Reckons, by the prices that the runner has now, the answers that had none when they came, and says what is still
-    /// unknown.
+    /// Reckons, by the prices that the runner has now, the answers that had none when they came, or were paid in another
+    /// currency, and says what is still unknown.
     async fn unknown_cost(
         &self,
         runs: &[RunSummary],
@@ -68,31 +68,38 @@ impl Conversation {
         {
             return Ok(Some(format!("it counts in {counted}, and this runner's prices are in {}", prices.currency)));
         }
-        let Some(model) = &shared.unpriced else { return Ok(None) };
+        let unknown = match (&shared.unpriced, &shared.foreign) {
+            (None, None) => return Ok(None),
+            (Some(model), _) => format!("nobody knows what `{model}` has cost in it"),
+            (None, Some(foreign)) => format!("a part of it was paid in {foreign}, which is no part of the sum"),
+        };
         let Some(prices) = prices else {
-            let why = "this runner has no prices; give it a table that has one for it";
-            return Ok(Some(format!("nobody knows what `{model}` has cost in it, and {why}")));
+            return Ok(Some(format!("{unknown}, and this runner has no prices; give it a table that has one for it")));
         };
         let mut reckoned = Money::default();
         for row in runs {
             let log = self.runner.store.read(&row.run, Seq(0), usize::MAX).await?;
             let costs = Costs::of(log.iter().map(|event| &**event), prices);
-            let currency = costs.counted().map(|counted| counted.currency);
-            let counts = |charge: &Charge| currency.as_ref() == Some(&charge.currency);
-            for call in costs.calls.iter().filter(|call| !call.counted.as_ref().is_some_and(counts)) {
-                match call.cost {
-                    Cost::Known(cost) => reckoned += cost,
-                    Cost::Unknown => return Ok(Some(without_price(call, prices))),
+            // Of a run that counts in another currency nothing is among what was used.
+            let is_counted = costs.limits_in.as_ref() == Some(&prices.currency);
+            for call in &costs.calls {
+                match (&call.counted, call.cost) {
+                    (Some(charge), _) if charge.currency == prices.currency => {
+                        reckoned += if is_counted { Money::default() } else { charge.amount };
+                    }
+                    (_, Cost::Known(cost)) => reckoned += cost,
+                    (_, Cost::Unknown) => return Ok(Some(without_price(call, prices))),
                 }
             }
             // What was before a prompt that began with every cost known has been reckoned then.
-            if log.first().and_then(known_before).is_some_and(|known| known.unpriced.is_none()) {
+            let is_known = |known: &SharedBudget| known.unpriced.is_none() && known.foreign.is_none();
+            if log.first().and_then(known_before).is_some_and(is_known) {
                 break;
             }
         }
         shared.used.money += reckoned;
-        shared.currency.get_or_insert_with(|| prices.currency.clone());
-        shared.unpriced = None;
+        shared.currency = Some(prices.currency.clone());
+        (shared.unpriced, shared.foreign) = (None, None);
         Ok(None)
     }
 }

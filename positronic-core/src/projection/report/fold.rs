@@ -20,7 +20,7 @@ pub(super) fn folded<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &P
         match (&mut fold, &event.body) {
             (Some(fold), _) => fold.apply(event),
             (None, Body::BrainStart(start)) => {
-                let costs = Costs::of([], prices);
+                let costs = Costs::of([event], prices);
                 let report = RunReport {
                     title: start.title.clone(),
                     options: start.options.clone(),
@@ -152,6 +152,9 @@ impl Fold<'_> {
     fn apply(&mut self, event: &Event) {
         let path = &event.path;
         self.report.last = event.at;
+        if self.report.costs.limits_in.is_none() {
+            self.report.costs.limits_in = event.currency().map(str::to_owned);
+        }
         if let Some(cost) = CallCost::of(event, self.prices) {
             self.round(path).0.spent += &cost;
             self.report.costs.calls.push(cost);

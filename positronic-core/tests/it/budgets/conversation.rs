@@ -3,8 +3,8 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Budget, Busy, LimitKind, Message, Money, More, Path, PriceTable, Seq, Start, Status, Timer, Timestamp, Trigger,
-    TriggerId,
+    Budget, Busy, Charge, LimitKind, Message, Money, More, Path, PriceTable, Seq, Start, Status, Timer, Timestamp,
+    Trigger, TriggerId,
 };
 use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, Run, Runner, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
@@ -323,6 +323,83 @@ async fn what_may_not_begin_cancels_nothing() {
     // With more, it is cancelled, and the next one begins.
     says(&chat.budget(budget().max_tokens(20)), "one").await.result().await.unwrap();
     assert_eq!(store.run(run.id()).await.unwrap().status, Status::Cancelled);
+}
+
+/// Prices at which each answer costs ten millionths.
+fn priced(currency: &str) -> Option<PriceTable> {
+    Some(table(currency, &json!({"scripted/*": {"input": 1, "output": 1}})))
+}
+
+#[tokio::test(start_paused = true)]
+async fn money_in_another_currency_is_no_part_of_the_sum() {
+    let store = MemoryStore::new();
+    let money = || budget().max_money(Money::of_nanos(90_000));
+    says(&process(&store, priced("USD")).conversation("c"), "one").await.result().await.unwrap();
+    says(&process(&store, priced("EUR")).conversation("c"), "two").await.result().await.unwrap();
+
+    // While nobody limits money, what there is in each currency stays apart.
+    let run = says(&process(&store, None).conversation("c").budget(budget().max_tokens(900)), "three").await;
+    let shared = run.state().start.shared_budget.clone().unwrap();
+    assert_eq!((shared.used.money, shared.currency.as_deref()), (Money::of_nanos(10_000), Some("USD")));
+    assert_eq!(shared.foreign.as_deref(), Some("EUR"));
+    run.result().await.unwrap();
+
+    let euros = process(&store, priced("EUR")).conversation("c").budget(money());
+    assert_eq!(
+        refused(&euros).await.to_string(),
+        "the conversation `c` has a budget of money: it counts in USD, and this runner's prices are in EUR"
+    );
+    // All of it is reckoned again in the currency that counts: the second prompt, and the third, which had no price.
+    let dollars = process(&store, priced("USD")).conversation("c").budget(money());
+    let run = says(&dollars, "four").await;
+    let shared = run.state().start.shared_budget.clone().unwrap();
+    assert_eq!((shared.used.money, shared.foreign, shared.unpriced), (Money::of_nanos(30_000), None, None));
+    run.result().await.unwrap();
+    let run = says(&dollars, "five").await;
+    assert_eq!(run.state().start.shared_budget.as_ref().unwrap().used.money, Money::of_nanos(40_000));
+    run.result().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_paid_in_another_currency_refuses_where_nothing_reckons_it() {
+    let store = MemoryStore::new();
+    says(&process(&store, priced("USD")).conversation("c"), "one").await.result().await.unwrap();
+    says(&process(&store, priced("EUR")).conversation("c"), "two").await.result().await.unwrap();
+    let money = || budget().max_money(Money::of_nanos(90_000));
+
+    let nobody = process(&store, None).conversation("c").budget(money());
+    assert_eq!(
+        refused(&nobody).await.to_string(),
+        "the conversation `c` has a budget of money: a part of it was paid in EUR, which is no part of the sum, and this \
+         runner has no prices; give it a table that has one for it"
+    );
+    let others = Some(table("USD", &json!({"other/*": {"input": 1, "output": 1}})));
+    let said = refused(&process(&store, others).conversation("c").budget(money())).await.to_string();
+    assert!(said.ends_with("have none for it; give the runner a table that has one"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_another_currency_than_the_conversations_limit_counts_as_unknown() {
+    let store = MemoryStore::new();
+    let chat = process(&store, priced("EUR")).conversation("c").budget(budget().max_money(Money::of_nanos(90_000)));
+    says(&chat, "one").await.result().await.unwrap();
+    // A provider that says itself what an answer cost.
+    let cost = Charge { amount: Money::of_nanos(1), currency: "USD".to_owned(), as_of: None };
+    let dollars = ScriptedModel::from_fn(move |_| Reply::call("look", json!({})).usage(tokens(10)).cost(cost.clone()));
+    let runner = Runner::builder().model(dollars).store(store.clone()).clock(TestClock::default());
+    let runner = runner.ids(CountedIds::default()).lockstep(true).prices(priced("EUR")).build().brain(helper());
+
+    let run = says(&runner.conversation("c"), "two").await;
+    let Settled::Failed(failure) = run.settled().await else { panic!("its limit cannot be kept") };
+
+    assert_eq!(
+        failure.message,
+        "the loop `Chat` has a limit of money, and nobody knows what `scripted/scripted` costs in EUR"
+    );
+    let state = run.state();
+    assert_eq!(state.currency.as_deref(), Some("EUR"), "it is that of the limit, before anything is paid");
+    let root = state.root.as_deref().unwrap();
+    assert_eq!((root.spent.known, root.spent.unpriced.as_deref()), (Money::default(), Some("scripted/scripted")));
 }
 
 #[tokio::test(start_paused = true)]
