@@ -120,7 +120,7 @@ fn a_run_has_a_budget_of_its_own() {
 
     let failed = run("fails", &["--max-money", "0.00001"]);
     assert_eq!(failed.code, 1, "{}", failed.err);
-    let why = "the brain `Thrifty` used up its budget of money in the loop `Work`: 0.00001 of money";
+    let why = "the brain `Thrifty` used up its budget of money in the loop `Work`: 0.00001 EUR";
     assert!(failed.err.contains(why), "{}", failed.err);
 
     let ended = run("ends", &["--max-rounds", "1", "--at-limit", "end"]);

@@ -143,7 +143,7 @@ impl RunState {
                 format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs{currency}")
             }
             (_, Bound::Brain(..) | Bound::Shared(..)) => {
-                let (what, limit) = (kind.noun(), kind.amount(limit));
+                let (what, limit) = (kind.noun(), kind.amount(limit, self.currency.as_deref()));
                 let whose = match bound {
                     Bound::Brain(brain, _) => format!("the brain `{}`", brain.title),
                     Bound::Loop(_) | Bound::Shared(..) => bound.name(),

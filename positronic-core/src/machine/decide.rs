@@ -200,7 +200,12 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
 /// Says what was decided about a call, or last about more for a loop or a brain, from the log: the state forgets the calls
 /// of a batch that is over.
 pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Option<Refusal> {
-    log.into_iter().filter(|event| event.path == *call).fold(None, |found, event| {
+    let (mut found, mut currency) = (None, None);
+    for event in log {
+        currency = currency.or_else(|| event.currency());
+        if event.path != *call {
+            continue;
+        }
         let (mut how, reason, actor) = match &event.body {
             Body::LoopApprovalDecided { decision: Decision::Approved, reason, actor, .. } => {
                 ("it was approved".to_owned(), reason, actor)
@@ -209,12 +214,12 @@ pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Opt
                 ("it was rejected".to_owned(), reason, actor)
             }
             Body::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
-                (format!("it was granted {more} more"), reason, actor)
+                (format!("it was granted {} more", more.amounts(currency)), reason, actor)
             }
             Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 ("it was refused more".to_owned(), reason, actor)
             }
-            _ => return found,
+            _ => continue,
         };
         if let Some(by) = &actor.by {
             how.push_str(" by ");
@@ -224,8 +229,9 @@ pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Opt
             how.push_str(": ");
             how.push_str(reason);
         }
-        Some(Refusal::Decided { call: call.clone(), how })
-    })
+        found = Some(Refusal::Decided { call: call.clone(), how });
+    }
+    found
 }
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
@@ -299,7 +305,7 @@ fn grant(state: &RunState, signal: &Signal, to: &Path, more: More, now: Timestam
     let (kind, (limit, used)) = (asked.kind, bound.limit(asked.kind).unwrap_or((asked.limit, asked.used)));
     if limit.saturating_add(more.of(kind)) <= used {
         let least = (used - limit).saturating_add(1);
-        let (used, limit, least) = (kind.amount(used), kind.amount(limit), kind.amount(least));
+        let [used, limit, least] = [used, limit, least].map(|amount| kind.amount(amount, state.currency.as_deref()));
         let how = format!("that is too little: {used} used, {limit} allowed; it takes at least {least} more");
         return Err(Refusal::TooLittle { how });
     }

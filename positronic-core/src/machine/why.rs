@@ -56,7 +56,8 @@ pub fn why(state: &RunState) -> Option<Why> {
         return None;
     }
     let pending = pending(state);
-    let reasons: Vec<_> = pending.iter().map(question).chain(idle.tries).collect();
+    let reasons: Vec<_> =
+        pending.iter().map(|pending| question(pending, state.currency.as_deref())).chain(idle.tries).collect();
     if reasons.is_empty() {
         return None;
     }
@@ -79,7 +80,7 @@ struct Reason {
     whom: Vec<Whom>,
 }
 
-fn question(pending: &Pending) -> Reason {
+fn question(pending: &Pending, currency: Option<&str>) -> Reason {
     let (tool, call) = (&pending.tool, &pending.call);
     match &pending.kind {
         PendingKind::Approval { gate, .. } => Reason {
@@ -92,7 +93,8 @@ fn question(pending: &Pending) -> Reason {
                 true => "the run".to_owned(),
                 false => format!("`{call}`"),
             };
-            let used = format!("{} used, {} allowed", kind.amount(*used), kind.amount(*limit));
+            let [used, limit] = [used, limit].map(|amount| kind.amount(*amount, currency));
+            let used = format!("{used} used, {limit} allowed");
             let clause = format!("a person's decision about more {} for {place} ({used})", kind.noun());
             Reason { clause, whom: vec![Whom::Person] }
         }

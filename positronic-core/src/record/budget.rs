@@ -125,6 +125,13 @@ impl More {
         }
     }
 
+    /// Returns what is granted, for people: `2.5 EUR and 3 rounds`, with money in its currency where that is known.
+    #[must_use]
+    pub fn amounts(&self, currency: Option<&str>) -> String {
+        let amounts: Vec<_> = self.kinds().map(|kind| kind.amount(self.of(kind), currency)).collect();
+        if amounts.is_empty() { "nothing".to_owned() } else { amounts.join(" and ") }
+    }
+
     /// Lists the kinds of which something is granted.
     pub fn kinds(&self) -> impl Iterator<Item = LimitKind> {
         let kinds = [LimitKind::Rounds, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
@@ -139,13 +146,6 @@ impl std::ops::AddAssign for More {
         self.tokens = self.tokens.saturating_add(other.tokens);
         self.money += other.money;
         self.time = self.time.saturating_add(other.time);
-    }
-}
-
-impl std::fmt::Display for More {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let amounts: Vec<_> = self.kinds().map(|kind| kind.amount(self.of(kind))).collect();
-        f.pad(&if amounts.is_empty() { "nothing".to_owned() } else { amounts.join(" and ") })
     }
 }
 

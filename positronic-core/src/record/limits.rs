@@ -119,12 +119,13 @@ impl LimitKind {
         }
     }
 
-    /// Returns an amount of it, for people: `1200 tokens`, `2.5 of money`, `90 s of active time`, `3 rounds`.
+    /// Returns an amount of it, for people: `1200 tokens`, `2.5 EUR`, `90s of active time`, `3 rounds`; `2.5 of money` where
+    /// no currency is known.
     #[must_use]
-    pub fn amount(self, amount: u64) -> String {
+    pub fn amount(self, amount: u64, currency: Option<&str>) -> String {
         match self {
             Self::Tokens => format!("{amount} token{}", if amount == 1 { "" } else { "s" }),
-            Self::Money => format!("{} of money", Money::of_nanos(amount)),
+            Self::Money => format!("{} {}", Money::of_nanos(amount), currency.unwrap_or("of money")),
             Self::Time => format!("{:?} of active time", Duration::from_micros(amount)),
             Self::Rounds => format!("{amount} round{}", if amount == 1 { "" } else { "s" }),
             Self::Failures => format!("{amount} failure{} in a row", if amount == 1 { "" } else { "s" }),

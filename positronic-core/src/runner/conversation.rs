@@ -52,7 +52,7 @@ pub enum ConversationError {
     /// The conversation has used up its budget.
     #[error(
         "the conversation `{conversation}` has used up its budget of {}: {} of {}; give it a larger one",
-        kind.noun(), kind.amount(*used), kind.amount(*limit)
+        kind.noun(), kind.amount(*used, currency.as_deref()), kind.amount(*limit, currency.as_deref())
     )]
     Spent {
         /// The conversation.
@@ -63,6 +63,8 @@ pub enum ConversationError {
         limit: u64,
         /// How much it has used, in the same unit.
         used: u64,
+        /// The currency in which money counts, where it is known.
+        currency: Option<String>,
     },
     /// The conversation has a budget of money, and what it has cost cannot be told.
     #[error("the conversation `{conversation}` has a budget of money: {what}")]

@@ -50,6 +50,7 @@ impl Conversation {
                 kind,
                 limit: shared.limit(kind).unwrap_or_default(),
                 used: shared.used.of(kind),
+                currency: shared.currency,
             }),
             None => Ok(Some(shared)),
         }

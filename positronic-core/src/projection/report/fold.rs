@@ -9,8 +9,8 @@ use super::super::cost::{CallCost, Costs};
 use super::{Ending, RefusedAnswer, ReportCall, ReportPart, ReportRound, RunReport};
 use crate::projection::Spent;
 use crate::record::{
-    Actor, Body, Decision, Event, FileOutput, LimitKind, LoopOutcome, Money, Part, Path, PriceTable, ResumeCause,
-    Segment, SideOutput, Speaker, StageKind, TriggerChange, WaitSpec,
+    Actor, Body, Decision, Event, FileOutput, LimitKind, LoopOutcome, Part, Path, PriceTable, ResumeCause, Segment,
+    SideOutput, Speaker, StageKind, TriggerChange, WaitSpec,
 };
 
 /// Folds a log.
@@ -137,6 +137,10 @@ impl Fold<'_> {
             building.part.over = true;
             building.part.duration = building.part.duration.or(duration);
         }
+    }
+
+    fn amount(&self, kind: LimitKind, number: u64) -> String {
+        kind.amount(number, self.report.costs.limits_in.as_deref())
     }
 
     /// Says of the stages that are open that the run's end is theirs.
@@ -294,11 +298,13 @@ impl Fold<'_> {
                 path,
                 match unpriced {
                     Some(model) => format!("a limit of money cannot be kept, since the cost of {model} is unknown"),
-                    None => format!("a limit was reached: {} of {}", amount(*kind, *used), amount(*kind, *limit)),
+                    None => {
+                        format!("a limit was reached: {} of {}", self.amount(*kind, *used), self.amount(*kind, *limit))
+                    }
                 },
             ),
             Body::BudgetRequested { kind, limit, used, .. } => {
-                let (used, limit) = (amount(*kind, *used), amount(*kind, *limit));
+                let (used, limit) = (self.amount(*kind, *used), self.amount(*kind, *limit));
                 self.note(path, format!("a person was asked for more: {used} of {limit} are used"));
             }
             Body::BudgetDecided { decision, reason, actor, .. } => {
@@ -367,16 +373,6 @@ fn awaited(wait: &WaitSpec) -> String {
         (Some(prompt), _) => prompt.clone(),
         (None, "") => wait.webhook.clone(),
         (None, identifier) => format!("{} {identifier}", wait.webhook),
-    }
-}
-
-fn amount(kind: LimitKind, number: u64) -> String {
-    match kind {
-        LimitKind::Tokens => format!("{number} tokens"),
-        LimitKind::Money => format!("{} of money", Money::of_nanos(number)),
-        LimitKind::Rounds => format!("{number} rounds"),
-        LimitKind::Time => format!("{} s", number / 1_000_000),
-        LimitKind::Failures => format!("{number} failures in a row"),
     }
 }
 

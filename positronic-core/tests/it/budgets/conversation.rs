@@ -175,6 +175,10 @@ async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
         matches!(refused_euros, ConversationError::Spent { kind: LimitKind::Money, used: 30_000, .. }),
         "{refused_euros}"
     );
+    assert_eq!(
+        refused_euros.to_string(),
+        "the conversation `c` has used up its budget of money: 0.00003 EUR of 0.000025 EUR; give it a larger one"
+    );
     let dollars = process(&store, Some(table("USD", &prices))).conversation("c");
     assert_eq!(
         refused(&dollars).await.to_string(),

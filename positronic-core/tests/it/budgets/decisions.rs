@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use positronic_core::machine::Refusal;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, LimitKind, LoopOutcome, More, Path, PendingKind, Signal, SignalId, SignalKind};
+use positronic_core::projection::RunReport;
+use positronic_core::record::{
+    Actor, LimitKind, LoopOutcome, More, Path, PendingKind, PriceTable, Seq, Signal, SignalId, SignalKind,
+};
 use positronic_core::runner::{Run, Settled, SignalError};
 use serde_json::json;
 
@@ -38,6 +41,29 @@ async fn what_is_granted_is_checked_before_it_is_recorded() {
     assert_eq!(approved.to_string(), "`Work` asks for more, so say how much, or reject it");
     let reply = refused(&run, SignalKind::Reply { call: path("Work"), payload: json!(1) }).await;
     assert_eq!(reply.to_string(), "`Work` asks for more tokens, not for a reply");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sentences_about_money_say_its_currency() {
+    let journal = Journal::default();
+    let (_, run) = play(&journal, LimitKind::Money, Depth::Own, Whose::Loops, Then::Granted, true).await;
+    assert_eq!(waits(&run).await, ["Work"]);
+
+    let sentence = run.why().unwrap().sentence;
+    assert!(sentence.contains("more money for `Work` (0.00003 EUR used, 0.00003 EUR allowed)"), "{sentence}");
+    let (to, least) = (path("Work"), |more: &str| More::money(more.parse().unwrap()));
+    let refusal = refused(&run, SignalKind::Grant { to: to.clone(), more: More::default() }).await;
+    assert_eq!(
+        refusal.to_string(),
+        "that is too little: 0.00003 EUR used, 0.00003 EUR allowed; it takes at least 0.000000001 EUR more"
+    );
+    run.grant(&to, least("0.00001"), "ann").await.unwrap();
+    let late = run.grant(&to, least("1"), "bob").await.unwrap_err().to_string();
+    assert_eq!(late, "`Work` was decided already: it was granted 0.00001 EUR more by ann");
+    let log = run.events(Seq(0)).await.unwrap();
+    let report = RunReport::of(log.iter().map(|event| &**event), &PriceTable::bundled()).unwrap();
+    let notes = report.parts.iter().flat_map(|part| &part.notes).cloned().collect::<Vec<_>>().join("\n");
+    assert!(notes.contains("a person was asked for more: 0.00003 EUR of 0.00003 EUR are used"), "{notes}");
 }
 
 #[tokio::test(start_paused = true)]
