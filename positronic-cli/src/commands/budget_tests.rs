@@ -127,6 +127,15 @@ fn a_run_has_a_budget_of_its_own() {
     assert_eq!((ended.code, ended.out.as_str()), (0, "1\n"), "{}", ended.err);
     assert!(ended.err.contains("1 model answer, 10 tokens in, 0 out, cost 0.000015 EUR"), "{}", ended.err);
 
+    let careful = Project::new().brain(thrifty().budget(|budget| budget.max_tokens(10).ask_for_more())).model(
+        Tier::Normal,
+        Arc::new(ScriptedModel::from_fn(|_| {
+            Reply::call("count", json!({})).usage(Usage { input: 10, ..Usage::default() })
+        })),
+    );
+    let stern = desk.call(&careful, &["run", "thrifty", "--plain", "--at-limit", "fail"]);
+    assert_eq!(stern.code, 1, "the brain asks, and the command says that it fails: {}", stern.err);
+
     let asks = run("asks", &["--max-tokens", "10", "--at-limit", "ask"]);
     assert_eq!(asks.code, 3, "{}", asks.err);
     insta::assert_snapshot!(inbox(&desk), @r"

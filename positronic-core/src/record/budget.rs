@@ -219,7 +219,8 @@ impl Budget {
         }
     }
 
-    /// Returns this budget with what another one leaves open taken from it.
+    /// Returns this budget with what it leaves open taken from another one. Where it says what using it up does, it says by
+    /// that, too, whether a person is asked for more.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self {
@@ -228,7 +229,7 @@ impl Budget {
             max_money: self.max_money.or(other.max_money),
             max_time: self.max_time.or(other.max_time),
             on_limit: self.on_limit.or(other.on_limit),
-            ask: self.ask.or(other.ask),
+            ask: if self.on_limit.is_some() { self.ask } else { self.ask.or(other.ask) },
         }
     }
 }
