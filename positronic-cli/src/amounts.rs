@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use positronic_core::record::{LimitKind, Money, More};
+use positronic_core::record::{Budget, LimitKind, Money, More, SharedBudget};
 
-use crate::display::figures::{money, used_of};
+use crate::display::figures::{amount, money, used_of};
 
 /// Reads an amount: `20000` or `20k` of tokens, `10` rounds, `2.50` of money, `90s`, `10m` or `2h` of active time.
 ///
@@ -153,6 +153,34 @@ pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool, currenc
         return format!("asks for more money{whose}: {} used, {} allowed", money(used, None), money(limit, None));
     }
     format!("asks for more {}{whose}: {} used", kind.noun(), used_of(kind, used, limit, currency))
+}
+
+/// What a budget can limit, in the order in which it is said.
+const LIMITED: [LimitKind; 4] = [LimitKind::Money, LimitKind::Tokens, LimitKind::Rounds, LimitKind::Time];
+
+/// Writes how much of a conversation's budget was used, with what was granted on top; none where it limits nothing. Money that
+/// was not paid yet is in `currency`.
+pub(crate) fn standing(shared: &SharedBudget, currency: Option<&str>) -> Option<String> {
+    let currency = shared.currency.as_deref().or(currency);
+    let used = |kind| Some(used_of(kind, shared.used.of(kind), shared.limit(kind)?, currency));
+    let used: Vec<String> = LIMITED.into_iter().filter_map(used).collect();
+    if used.is_empty() {
+        return None;
+    }
+    let limits_money = shared.budget.max_money.is_some();
+    let uncounted = match (&shared.unpriced, &shared.foreign) {
+        (Some(model), _) if limits_money => format!("; what {model} has cost is not known"),
+        (None, Some(foreign)) if limits_money => format!("; what was paid in {foreign} is not among it"),
+        _ => String::new(),
+    };
+    Some(format!("{} used{uncounted}", used.join(", ")))
+}
+
+/// Writes what a budget allows; none where it limits nothing.
+pub(crate) fn allowed(budget: &Budget, currency: Option<&str>) -> Option<String> {
+    let allowed = LIMITED.into_iter().filter_map(|kind| Some(amount(kind, budget.limit(kind)?, currency)));
+    let allowed: Vec<String> = allowed.collect();
+    if allowed.is_empty() { None } else { Some(allowed.join(", ")) }
 }
 
 /// Returns the least money that has to be granted for the work to go on, rounded up: to hundredths, and what is less than

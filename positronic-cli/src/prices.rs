@@ -70,29 +70,35 @@ const NAME_PRICES: &str = "name a table with --prices FILE or in POSITRONIC_PRIC
 /// Who sets a limit of money.
 #[derive(Debug)]
 pub(crate) enum Limited {
-    /// The command line.
-    Here,
+    /// The command line, with this option.
+    Here(&'static str),
     /// The brain of this title.
     Brain(String),
+    /// What was said of this conversation before.
+    Conversation(String),
 }
 
 impl Limited {
-    /// Finds a limit that is known before a run begins. Those of loops are known when they begin.
-    pub(crate) fn of(budget: Option<&Budget>, plan: &Plan) -> Option<Self> {
+    /// Finds a limit that is known before a run begins: of an option, else of the brain. Those of loops are known when they
+    /// begin.
+    pub(crate) fn of(options: &[(&'static str, Option<&Budget>)], plan: &Plan) -> Option<Self> {
         let has = |budget: Option<&Budget>| budget.is_some_and(|budget| budget.max_money.is_some());
-        match (has(budget), has(plan.budget.as_ref())) {
-            (true, _) => Some(Self::Here),
-            (false, true) => Some(Self::Brain(plan.title.clone())),
-            (false, false) => None,
-        }
+        let here = options.iter().find(|(_, budget)| has(*budget)).map(|(option, _)| Self::Here(option));
+        here.or_else(|| has(plan.budget.as_ref()).then(|| Self::Brain(plan.title.clone())))
+    }
+
+    /// Finds the limit of a conversation that goes on.
+    pub(crate) fn before(conversation: &str, budget: Option<&Budget>) -> Option<Self> {
+        budget?.max_money.map(|_| Self::Conversation(conversation.to_owned()))
     }
 }
 
 impl fmt::Display for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Here => f.write_str("--max-money is a limit of money"),
+            Self::Here(option) => write!(f, "{option} is a limit of money"),
             Self::Brain(title) => write!(f, "`{title}` has a limit of money"),
+            Self::Conversation(id) => write!(f, "the conversation `{id}` has a limit of money"),
         }
     }
 }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use positronic_core::plan::Plan;
-use positronic_core::record::{Actor, FileOutput, PriceTable, RunId, RunSummary, Timestamp};
+use positronic_core::record::{Actor, Budget, FileOutput, LimitKind, PriceTable, RunId, RunSummary, Timestamp};
 use positronic_core::runner::{Busy, Control, Conversation, ConversationError, ResumeError, Run, Runner};
 use positronic_core::store::{PendingFilter, Waiter};
 use serde_json::Value;
 
 use super::files::Folder;
+use crate::amounts::{allowed, standing};
 use crate::commands::{form, refuse_known, started, write};
 use crate::conversations::{Recorded, new_id};
 use crate::display::Style;
@@ -32,6 +33,12 @@ pub(crate) struct Desk {
     pub(crate) user: Option<String>,
     pub(crate) actor: Actor,
     pub(crate) busy: Busy,
+    /// What the conversation may use, where that was said here.
+    pub(crate) budget: Option<Budget>,
+    /// What every conversation that begins here may use.
+    pub(crate) said: Option<Budget>,
+    /// What each prompt may use.
+    pub(crate) each: Option<Budget>,
     /// What is played, where nothing is asked.
     pub(crate) follower: Option<Arc<Follower>>,
     /// The folder around those of the conversations' files; none where they are not to be saved.
@@ -47,9 +54,15 @@ impl Desk {
     }
 
     pub(super) fn conversation(&self, runner: &Runner) -> Conversation {
-        let conversation = runner.conversation(self.id.as_str()).actor(self.actor.clone()).busy(self.busy);
-        match &self.user {
-            Some(user) => conversation.user(user.as_str()),
+        let mut conversation = runner.conversation(self.id.as_str()).actor(self.actor.clone()).busy(self.busy);
+        if let Some(user) = &self.user {
+            conversation = conversation.user(user.as_str());
+        }
+        if let Some(budget) = &self.budget {
+            conversation = conversation.budget(budget.clone());
+        }
+        match &self.each {
+            Some(each) => conversation.prompt_budget(each.clone()),
             None => conversation,
         }
     }
@@ -57,6 +70,7 @@ impl Desk {
     /// Begins another conversation.
     pub(super) async fn begin_anew(&mut self) -> Result<(), Failure> {
         self.id = new_id(&self.control()).await?;
+        self.budget.clone_from(&self.said);
         if let Some(follower) = &self.follower {
             follower.begin_anew();
         }
@@ -128,10 +142,20 @@ impl Desk {
         Ok(text)
     }
 
-    /// Says what the last answer and the conversation used and cost.
+    /// Says what the last answer and the conversation used and cost, and what they may use.
     pub(super) async fn usage(&self) -> Result<String, Failure> {
         let bill = self.control().bill(&self.id, &self.prices).await?;
-        let Some(last) = bill.runs.values().last() else { return Ok("nothing was said yet".to_owned()) };
+        let mut limits = String::new();
+        let budget = self.control().budget(&self.id, self.budget.as_ref()).await?;
+        let currency = Some(&*self.prices.currency);
+        let whole = budget.and_then(|shared| standing(&shared, currency));
+        let each = self.each.as_ref().and_then(|each| allowed(each, currency));
+        for (what, budget) in [("budget of the conversation", whole), ("budget of each answer", each)] {
+            if let Some(budget) = budget {
+                _ = writeln!(limits, "{what}: {budget}");
+            }
+        }
+        let Some(last) = bill.runs.values().last() else { return Ok(format!("nothing was said yet\n{limits}")) };
         let mut text = String::new();
         for (what, spent, cost) in
             [("last answer", last.total(), told(last)), ("conversation", bill.total(), billed(&bill))]
@@ -148,7 +172,7 @@ impl Desk {
             }
             _ = writeln!(text, "{line}");
         }
-        Ok(text)
+        Ok(text + &limits)
     }
 
     /// Lists what waits for somebody in this conversation.
@@ -219,12 +243,25 @@ impl Desk {
     }
 }
 
-/// Says why a message was not taken.
-pub(super) fn untaken(error: ConversationError) -> Failure {
+/// Says why a message was not taken, and how to come back to its conversation.
+pub(super) fn untaken(error: ConversationError, back: &str) -> Failure {
     match error {
+        ConversationError::Spent { kind, .. } => {
+            let option = match kind {
+                LimitKind::Money => "--max-money AMOUNT",
+                LimitKind::Tokens => "--max-tokens NUMBER",
+                LimitKind::Time => "--max-time TIME",
+                LimitKind::Rounds | LimitKind::Failures => "--max-rounds NUMBER",
+            };
+            Failure::Refused { message: error.to_string(), hints: vec![format!("{back} {option}")] }
+        }
         ConversationError::NotYours { conversation } => Failure::Refused {
             message: format!("the conversation `{conversation}` belongs to another user"),
             hints: vec!["say whose it is with --user, or begin another one with --conversation".to_owned()],
+        },
+        ConversationError::Prices { .. } => Failure::Refused {
+            message: error.to_string(),
+            hints: vec!["name a table that fits with --prices FILE or in POSITRONIC_PRICES".to_owned()],
         },
         ConversationError::Start(error) => started(error),
         ConversationError::Store(error) => error.into(),

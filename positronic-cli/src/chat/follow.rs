@@ -32,9 +32,10 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         let Some(opening) = self.outbox.pop_front() else { return };
         let (wound, conversation) = (self.desk.wind(&self.runner), self.desk.conversation(&self.runner));
         let (plan, options) = (Arc::clone(&self.desk.plan), self.desk.options.clone());
+        let back = self.desk.back();
         self.sending = Some(tokio::spawn(async move {
             wound.await?;
-            conversation.send_plan(plan, options, opening).await.map_err(untaken)
+            conversation.send_plan(plan, options, opening).await.map_err(|error| untaken(error, &back))
         }));
     }
 

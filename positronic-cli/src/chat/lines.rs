@@ -186,7 +186,10 @@ fn answered(
             let (plan, options) = (Arc::clone(&desk.plan), desk.options.clone());
             let opening = Opening { text, id: id.clone() };
             desk.wind(&runner).await?;
-            desk.conversation(&runner).send_plan(plan, options, opening).await.map_err(untaken)
+            desk.conversation(&runner)
+                .send_plan(plan, options, opening)
+                .await
+                .map_err(|error| untaken(error, &desk.back()))
         }
     };
     let (run, ending) = runtime.block_on(session(runner, begin, &sitting, ui))?;

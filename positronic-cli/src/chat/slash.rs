@@ -26,7 +26,7 @@ const ALL: [(Slash, &str, &str, &str); 12] = [
     (Slash::Help, "help", "", "what can be said here"),
     (Slash::History, "history", "[NUMBER]", "all that was said, or the last so many messages"),
     (Slash::Tools, "tools", "", "the tools that the model had when it was asked last"),
-    (Slash::Usage, "usage", "", "tokens and cost of the last answer and of the conversation"),
+    (Slash::Usage, "usage", "", "tokens and cost of the last answer and of the conversation, and its budget"),
     (Slash::Files, "files", "", "the files of the conversation, and where they are saved"),
     (Slash::Pending, "pending", "", "what waits for somebody, and asks you where you can answer"),
     (Slash::Retry, "retry", "", "says the last message again"),

@@ -130,24 +130,23 @@ impl From<DecisionArg> for DecisionForm {
     }
 }
 
-/// What a run may use, whatever its brain says.
+/// What a run or a conversation may use, whatever the brain says.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Budget of the run")]
 pub(crate) struct BudgetArgs {
     /// What the answers of models may cost, such as 2.50, in the currency of the prices that --prices names
     #[arg(long, value_name = "AMOUNT", value_parser = money, allow_negative_numbers = true)]
     pub(crate) max_money: Option<Money>,
-    /// How many tokens it may use, of requests and answers, such as 20000 or 20k
+    /// How many tokens may be used, of requests and answers, such as 20000 or 20k
     #[arg(long, value_name = "NUMBER", value_parser = tokens, allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<u64>,
-    /// How many rounds all its loops may have together
+    /// How many rounds all loops may have together
     #[arg(long, value_name = "NUMBER", value_parser = rounds, allow_negative_numbers = true)]
     pub(crate) max_rounds: Option<u64>,
     /// How long it may be active, such as 10m; time spent waiting for people does not count
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     pub(crate) max_time: Option<Duration>,
-    /// What using it up does: fails the run, ends the loop that is open and goes on, or asks a person for more; what the brain
-    /// says, else fail, where nothing is said
+    /// What using it up does: fails the run, ends the loop that is open and goes on, or asks a person for more; as the brain or
+    /// the conversation has it, else fail, where nothing is said
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) at_limit: Option<AtLimit>,
 }
@@ -160,17 +159,48 @@ pub(crate) enum AtLimit {
     Ask,
 }
 
+/// What each answer of a chat may use.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Budget of each answer")]
+pub(crate) struct AnswerBudgetArgs {
+    /// What the models' answers to one message may cost together
+    #[arg(long, value_name = "AMOUNT", value_parser = money, allow_negative_numbers = true)]
+    pub(crate) answer_max_money: Option<Money>,
+    /// How many tokens may be used for one message
+    #[arg(long, value_name = "NUMBER", value_parser = tokens, allow_negative_numbers = true)]
+    pub(crate) answer_max_tokens: Option<u64>,
+    /// How many rounds all loops may have for one message
+    #[arg(long, value_name = "NUMBER", value_parser = rounds, allow_negative_numbers = true)]
+    pub(crate) answer_max_rounds: Option<u64>,
+    /// How long the brain may be active for one message
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
+    pub(crate) answer_max_time: Option<Duration>,
+    /// What using it up does, as with --at-limit
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) answer_at_limit: Option<AtLimit>,
+}
+
+impl AnswerBudgetArgs {
+    /// Returns the budget, where anything was said of one.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        let Self { answer_max_money, answer_max_tokens, answer_max_rounds, answer_max_time, answer_at_limit } = *self;
+        let (max_money, max_tokens, max_rounds) = (answer_max_money, answer_max_tokens, answer_max_rounds);
+        let (max_time, at_limit) = (answer_max_time, answer_at_limit);
+        BudgetArgs { max_money, max_tokens, max_rounds, max_time, at_limit }.budget()
+    }
+}
+
 impl BudgetArgs {
     /// Returns the budget, where anything was said of one.
     pub(crate) fn budget(&self) -> Option<Budget> {
-        let on_limit = match self.at_limit {
+        let Self { max_money, max_tokens, max_rounds, max_time, at_limit } = *self;
+        let on_limit = match at_limit {
             Some(AtLimit::Fail) => Some(OnLimit::Error),
             Some(AtLimit::End) => Some(OnLimit::Exit),
             Some(AtLimit::Ask) | None => None,
         };
-        let ask = (self.at_limit == Some(AtLimit::Ask)).then(AskMore::default);
-        let max_time = self.max_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-        let Self { max_money, max_tokens, max_rounds, .. } = *self;
+        let ask = (at_limit == Some(AtLimit::Ask)).then(AskMore::default);
+        let max_time = max_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         let mut budget = Budget::default();
         (budget.max_money, budget.max_tokens, budget.max_rounds) = (max_money, max_tokens, max_rounds);
         (budget.max_time, budget.on_limit, budget.ask) = (max_time, on_limit, ask);
@@ -212,7 +242,7 @@ pub(crate) struct RunArgs {
     /// Keeps the run in memory alone, so that it ends with this command
     #[arg(long, conflicts_with = "id")]
     pub(crate) memory: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Budget of the run")]
     pub(crate) budget: BudgetArgs,
 }
 

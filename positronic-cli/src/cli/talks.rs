@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use positronic_core::runner;
 
 use super::ModelArgs;
-use super::brains::ENVIRONMENT;
+use super::brains::{AnswerBudgetArgs, BudgetArgs, ENVIRONMENT};
 use super::values::{count, most, name};
 
 /// What `chat --help` says.
@@ -22,7 +22,9 @@ Elsewhere, each line of stdin is a message: the answers go to stdout, the progre
 answered to its end ends the command, with the code of its outcome: 3 where it waits for somebody. Triggers are looked \
 for before each line.
 
-A cassette answers for the model alone: its approvals and waits are left to you, as in `run --ask`.";
+A cassette answers for the model alone: its approvals and waits are left to you, as in `run --ask`.
+
+The conversation's budget counts all that was said in it, and is kept with it: it holds in every process until another amount is said, and what is not said again stays. Once it is used up, no message is taken. That of each answer holds for this command.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{CHAT}\n\n{ENVIRONMENT}"))]
@@ -68,6 +70,10 @@ pub(crate) struct ChatArgs {
     /// Keeps the conversation in memory alone, so that it ends with this command
     #[arg(long, conflicts_with_all = ["conversation", "last"])]
     pub(crate) memory: bool,
+    #[command(flatten, next_help_heading = "Budget of the conversation")]
+    pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
+    pub(crate) each: AnswerBudgetArgs,
 }
 
 /// What a message does while an answer is not over.

@@ -41,7 +41,9 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
     let given = Given { pairs: &args.pairs, document: args.options.as_deref() };
     let options = options(entry, given, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
-    keepable(Limited::of(None, &entry.plan), &models)?;
+    let (said, each) = (args.budget.budget(), args.each.budget());
+    let given = [("--max-money", said.as_ref()), ("--answer-max-money", each.as_ref())];
+    keepable(Limited::of(&given, &entry.plan), &models)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -50,6 +52,14 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         ui.notice(&goal)?;
     }
     let (id, rows) = block_on(conversation(&kept, entry, args, ui))?;
+    let known = block_on(async { Ok::<_, Failure>(kept.control().budget(&id, None).await?) })?;
+    let known = known.map(|known| known.budget);
+    keepable(Limited::before(&id, known.as_ref()), &models)?;
+    let budget = match (&said, &known) {
+        // What is not said again stays.
+        (Some(said), Some(known)) => Some(said.or(known)),
+        _ => said.clone(),
+    };
     let follower = match &models.tape {
         Tape::Plays(cassette) => Some(Arc::new(Follower::new(cassette))),
         Tape::None | Tape::Records(_) => None,
@@ -61,6 +71,9 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         user: args.user.clone().or_else(|| rows.first().and_then(|last| last.user.clone())),
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
+        budget,
+        said,
+        each,
         follower,
         around: match &args.files {
             Some(folder) => Some(folder.clone()),
@@ -87,6 +100,7 @@ fn sit(mut desk: Desk, runner: Runner, models: &Models, args: &ChatArgs, ui: &mu
         left.and_then(|left| parted(&desk, &left, ui))
     } else {
         ui.goes_on_unread();
+        ui.prices = Some(desk.prices.clone());
         let manner = Manner { json: args.json, plain: args.plain };
         lines(&runtime, &mut desk, &runner, &models.tape, manner, ui)
     };

@@ -101,6 +101,9 @@ fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     // It is harmless already, and may be coloured.
     let text = recorded.text(usize::MAX, &style, args.all, SystemClock.now());
     ui.frame(text.trim_start_matches('\n'))?;
+    if let Some(budget) = recorded.budget() {
+        ui.tell(&format!("\n{budget}"))?;
+    }
     Ok(Exit::Done)
 }
 

@@ -4,6 +4,8 @@
 mod budget_tests;
 mod chat;
 #[cfg(test)]
+mod chat_budget_tests;
+#[cfg(test)]
 mod chat_tests;
 mod conversations;
 mod diff;

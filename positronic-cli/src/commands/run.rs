@@ -35,7 +35,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let options = options(entry, given, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
     let budget = args.budget.budget();
-    keepable(Limited::of(budget.as_ref(), &entry.plan), &models)?;
+    keepable(Limited::of(&[("--max-money", budget.as_ref())], &entry.plan), &models)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;

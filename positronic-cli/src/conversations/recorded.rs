@@ -5,13 +5,15 @@ use std::sync::Arc;
 use positronic_core::machine::RunState;
 use positronic_core::projection::Prompts;
 use positronic_core::record::{
-    Body, Event, FileOutput, Output, OutputKind, Path, Prompt, RunSummary, Seq, SideOutput, Timestamp, ToolDecl,
+    Body, Event, FileOutput, Output, OutputKind, Path, Prompt, RunSummary, Seq, SharedBudget, SideOutput, Timestamp,
+    ToolDecl,
 };
 use positronic_core::runner::Control;
 use serde_json::{Value, json};
 
 use super::happened::is_own;
 use super::markdown::{Chapter, markdown};
+use crate::amounts::standing;
 use crate::display::{Style, View, talk_text};
 use crate::failure::Failure;
 
@@ -24,6 +26,8 @@ pub(crate) struct Recorded {
     pub(crate) id: String,
     /// Its runs with their logs, the first one first.
     pub(crate) runs: Vec<(RunSummary, Vec<Arc<Event>>)>,
+    /// What its prompts may use together, with what they have used.
+    budget: Option<SharedBudget>,
 }
 
 /// A prompt with the run that it is of.
@@ -41,7 +45,7 @@ impl Recorded {
             let log = control.events(&row.run, Seq(0)).await?;
             runs.push((row, log));
         }
-        Ok(Self { id: id.to_owned(), runs })
+        Ok(Self { id: id.to_owned(), runs, budget: control.budget(id, None).await? })
     }
 
     /// Writes the last `most` runs as a transcript; with `all`, also what people are not shown.
@@ -59,6 +63,11 @@ impl Recorded {
             text.push_str(&talk_text(&view, style, all));
         }
         text
+    }
+
+    /// Says how much of its budget was used, where it has one.
+    pub(crate) fn budget(&self) -> Option<String> {
+        standing(self.budget.as_ref()?, None).map(|standing| format!("budget of the conversation: {standing}"))
     }
 
     /// Lists the prompts of the runs' own brains in order; with `all`, also those that people are not shown.
@@ -90,7 +99,11 @@ impl Recorded {
         };
         let user = self.runs.last().and_then(|(row, _)| row.user.clone());
         let prompts: Vec<Value> = self.prompts(true).iter().map(prompt).collect();
-        json!({"positronic_conversation": VERSION, "id": self.id, "user": user, "prompts": prompts})
+        let mut json = json!({"positronic_conversation": VERSION, "id": self.id, "user": user, "prompts": prompts});
+        if let (Some(fields), Some(budget)) = (json.as_object_mut(), &self.budget) {
+            fields.insert("budget".to_owned(), json!(budget));
+        }
+        json
     }
 
     /// Returns the tools that a model had when it was asked last.

@@ -113,13 +113,14 @@ pub struct Conversation {
     actor: Actor,
     busy: Busy,
     pub(super) budget: Option<Budget>,
+    each: Option<Budget>,
 }
 
 impl Runner {
     /// Returns the conversation with this id, which need not have begun.
     pub fn conversation(&self, id: impl Into<String>) -> Conversation {
         let (actor, busy) = (Actor::default(), Busy::default());
-        Conversation { runner: self.clone(), id: id.into(), user: None, actor, busy, budget: None }
+        Conversation { runner: self.clone(), id: id.into(), user: None, actor, busy, budget: None, each: None }
     }
 }
 
@@ -171,6 +172,14 @@ impl Conversation {
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Sets what each prompt that begins here may use by itself, as a run's own budget does: it goes before that of the brain. What
+    /// is beyond it ends the prompt, and the next one begins with as much again.
+    #[must_use]
+    pub fn prompt_budget(mut self, budget: Budget) -> Self {
+        self.each = Some(budget);
         self
     }
 
@@ -378,7 +387,8 @@ impl Conversation {
             after: last.map(|last| last.run.clone()),
             message,
             fired,
-            budget,
+            // A trigger brings that of the prompt which has set it.
+            budget: budget.or_else(|| self.each.clone()),
             shared_budget,
             ..Start::default()
         };

@@ -3,10 +3,53 @@
 use std::sync::Arc;
 
 use super::conversation::{Conversation, ConversationError};
-use super::load;
+use super::{Control, load};
 use crate::machine::{RunState, add_up};
 use crate::projection::{CallCost, Cost, Costs};
-use crate::record::{Body, Event, Money, PriceTable, RunSummary, Seq, SharedBudget};
+use crate::record::{Body, Budget, Event, Money, PriceTable, RunSummary, Seq, SharedBudget};
+use crate::store::{EventStore, StoreError};
+
+impl Control {
+    /// Returns what the prompts of a conversation may use together, with what they have used by now, one that is not over
+    /// included; none where they have no budget. With `instead`, another budget stands in the place of the one that is
+    /// recorded, as with [`Conversation::budget`].
+    ///
+    /// # Errors
+    ///
+    /// As the store fails.
+    pub async fn budget(
+        &self,
+        conversation: &str,
+        instead: Option<&Budget>,
+    ) -> Result<Option<SharedBudget>, StoreError> {
+        let (runs, store) = (self.conversation(conversation).await?, self.store());
+        let last = match runs.first() {
+            Some(last) => load::state(store, &last.run).await?,
+            None => RunState::default(),
+        };
+        standing(store, &runs, &last, instead).await
+    }
+}
+
+/// Adds up what the prompts of a conversation have used, the last one first in `runs`, with its state beside it.
+async fn standing(
+    store: &dyn EventStore,
+    runs: &[RunSummary],
+    last: &RunState,
+    instead: Option<&Budget>,
+) -> Result<Option<SharedBudget>, StoreError> {
+    let known = last.start.shared_budget.as_ref();
+    let Some(budget) = instead.or(known.map(|known| &known.budget)) else { return Ok(None) };
+    let mut shared = SharedBudget { budget: budget.clone(), ..known.cloned().unwrap_or_default() };
+    if known.is_none() {
+        // The first prompt with a budget counts all before it.
+        for row in runs.iter().skip(1) {
+            add_up(&mut shared, &load::state(store, &row.run).await?);
+        }
+    }
+    add_up(&mut shared, last);
+    Ok(Some(shared))
+}
 
 impl Conversation {
     /// Refuses what the budget does not let begin, while the last run is not over: it is cancelled only for what may begin.
@@ -25,19 +68,9 @@ impl Conversation {
         runs: &[RunSummary],
         last: &RunState,
     ) -> Result<Option<SharedBudget>, ConversationError> {
-        let known = last.start.shared_budget.clone();
-        let Some(budget) = self.budget.clone().or_else(|| known.as_ref().map(|known| known.budget.clone())) else {
+        let Some(mut shared) = standing(&*self.runner.store, runs, last, self.budget.as_ref()).await? else {
             return Ok(None);
         };
-        let mut shared = known.clone().unwrap_or_default();
-        shared.budget = budget;
-        if known.is_none() {
-            // The first prompt with a budget counts all before it.
-            for row in runs.iter().skip(1) {
-                add_up(&mut shared, &load::state(&*self.runner.store, &row.run).await?);
-            }
-        }
-        add_up(&mut shared, last);
         let conversation = || self.id.clone();
         if shared.budget.max_money.is_some()
             && let Some(what) = self.unknown_cost(runs, &mut shared).await?

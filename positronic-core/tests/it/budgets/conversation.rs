@@ -329,6 +329,31 @@ async fn what_may_not_begin_cancels_nothing() {
     assert_eq!(store.run(run.id()).await.unwrap().status, Status::Cancelled);
 }
 
+#[tokio::test(start_paused = true)]
+async fn each_prompt_has_a_budget_of_its_own_and_what_is_left_of_the_conversations_can_be_asked_for() {
+    let store = MemoryStore::new();
+    let runner = process(&store, priced("EUR"));
+    let chat = runner.conversation("c");
+    says(&chat, "one").await.result().await.unwrap();
+    assert_eq!(runner.control().budget("c", None).await.unwrap(), None);
+    let limited = chat.clone().prompt_budget(budget().max_tokens(20));
+
+    for _ in 0..2 {
+        let Settled::Failed(failure) = says(&limited, LOOK).await.settled().await else { panic!("it takes thirty") };
+        assert_eq!(failure.message, "the brain `Helper` used up its budget of tokens in the loop `Chat`: 20 tokens");
+    }
+    let money = budget().max_money(Money::of_nanos(90_000));
+    let before = runner.control().budget("c", Some(&money)).await.unwrap().unwrap();
+    assert_eq!(before.used, More { money: Money::of_nanos(50_000), ..spent(5) }, "with what was before it was limited");
+    let run = says(&chat.budget(money), "two").await;
+    run.result().await.unwrap();
+
+    let now = runner.control().budget("c", None).await.unwrap().unwrap();
+    assert_eq!((now.used.of(LimitKind::Money), now.limit(LimitKind::Money)), (60_000, Some(90_000)));
+    assert_eq!(now.currency.as_deref(), Some("EUR"));
+    assert_eq!(run.state().start.budget, None, "what was said of each prompt is said of those alone");
+}
+
 /// Prices at which each answer costs ten millionths.
 fn priced(currency: &str) -> Option<PriceTable> {
     Some(table(currency, &json!({"scripted/*": {"input": 1, "output": 1}})))
