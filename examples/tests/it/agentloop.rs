@@ -194,6 +194,16 @@ fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
 }
 
 #[test]
+fn programs_that_need_no_approval_leave_the_cassettes_decisions_unasked() {
+    let desk = Desk::new();
+
+    let said = desk.expect(&["run", "agentloop", "-o", "unattended=sh"], 0);
+
+    let left = "nothing waited for 2 decisions of people in the cassette, the first after `Work/2.0`\n";
+    assert!(said.contains(left) && !said.contains("not used"), "{said}");
+}
+
+#[test]
 fn another_goal_without_an_endpoint_is_refused_with_a_sentence() {
     let desk = Desk::new();
 

@@ -6,6 +6,7 @@ use positronic_core::store::PendingFilter;
 use serde_json::Value;
 
 use super::block_on;
+use crate::display::figures::many;
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::interrupts::Interrupt;
@@ -58,12 +59,17 @@ fn completed(result: &Value, tape: &Tape, json: bool, ui: &mut Ui) -> Result<(),
     if !json {
         ui.document(result)?;
     }
-    if let Tape::Plays(cassette) = tape {
-        let left = cassette.unused();
-        if let Some(first) = left.first() {
-            let count = left.len();
-            ui.notice(&format!("{count} of the cassette's answers were not used, the first is {first}"))?;
-        }
+    let Tape::Plays(cassette) = tape else { return Ok(()) };
+    let exchanges = cassette.unused_exchanges();
+    if let Some(first) = exchanges.first() {
+        let count = exchanges.len();
+        ui.notice(&format!("{count} of the cassette's answers were not used, the first is {first}"))?;
+    }
+    // A brain that asks for less, as its options say, has no use for them.
+    let signals = cassette.unused_signals();
+    if let Some(first) = signals.first() {
+        let count = many(u64::try_from(signals.len()).unwrap_or(u64::MAX), "decision");
+        ui.notice(&format!("nothing waited for {count} of people in the cassette, the first after `{first}`"))?;
     }
     Ok(())
 }

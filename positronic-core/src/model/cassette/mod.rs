@@ -196,11 +196,25 @@ impl Cassette {
     /// Returns what was recorded and never asked for: the paths of exchanges, and what signals answered.
     #[must_use]
     pub fn unused(&self) -> Vec<String> {
+        let signals = self.unused_signals().into_iter().map(|after| format!("a signal after `{after}`"));
+        self.unused_exchanges().into_iter().chain(signals).collect()
+    }
+
+    /// Returns the paths of the exchanges that were never asked for.
+    #[must_use]
+    pub fn unused_exchanges(&self) -> Vec<String> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
-            Mode::Replay { player, signals, .. } => {
-                lock(player).unused().into_iter().chain(lock(signals).unused()).collect()
-            }
+            Mode::Replay { player, .. } => lock(player).unused(),
+        }
+    }
+
+    /// Returns after what the signals were recorded that nothing waited for.
+    #[must_use]
+    pub fn unused_signals(&self) -> Vec<String> {
+        match &self.mode {
+            Mode::Record(..) => Vec::new(),
+            Mode::Replay { signals, .. } => lock(signals).unused(),
         }
     }
 }

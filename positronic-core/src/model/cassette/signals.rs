@@ -40,8 +40,8 @@ impl Signals {
         self.0.remove(place).map(|line| line.signal)
     }
 
-    pub(super) fn unused(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|line| format!("a signal after `{}`", line.after))
+    pub(super) fn unused(&self) -> Vec<String> {
+        self.0.iter().map(|line| line.after.clone()).collect()
     }
 }
 
