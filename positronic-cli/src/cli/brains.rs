@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{AskMore, Budget, DecisionForm, Money, OnLimit};
 
-use super::values::{money, name, rounds, time, tokens};
+use super::values::{money, name, rounds, said, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -219,6 +219,9 @@ pub(crate) struct RunArgs {
     /// All options as JSON, @FILE with them, or - for stdin; -o is laid over it
     #[arg(long, value_name = "JSON")]
     pub(crate) options: Option<String>,
+    /// What is said to the brain: its first loop begins with it, as with a message in `chat`
+    #[arg(long, value_name = "TEXT", value_parser = said)]
+    pub(crate) message: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Writes every event as one line of JSON, instead of the result

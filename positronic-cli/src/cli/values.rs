@@ -80,6 +80,11 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     crate::names::sound("it", text).map(|()| text.to_owned())
 }
 
+/// Reads a message that says something.
+pub(super) fn said(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("it says nothing".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

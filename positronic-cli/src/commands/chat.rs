@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::plan::StageBody;
 use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
 use super::block_on;
 use super::outcome::left_by;
-use super::run::{Given, options, save, unkept};
+use super::run::{Given, hears, options, save, unkept};
 use crate::chat::{Desk, Left, Manner, lines, table};
 use crate::cli::ChatArgs;
 use crate::conversations::{known, new_id};
@@ -30,11 +29,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         return Err(Failure::Misused { message, hint: "say --memory or --store FILE".to_owned() });
     }
     let entry = project.find(&args.brain)?;
-    if !entry.plan.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
-        let message = format!("`{}` takes no message: it has no loop of its own that could hear one", entry.plan.title);
-        let hint = format!("run it with: {}", ui.command(&["run", &entry.plan.title]));
-        return Err(Failure::Misused { message, hint });
-    }
+    hears(entry, || format!("run it with: {}", ui.command(&["run", &entry.plan.title])))?;
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
     let goal = playing.as_ref().and_then(Playing::goal);

@@ -24,6 +24,8 @@ mod report;
 #[cfg(test)]
 mod report_tests;
 mod run;
+#[cfg(test)]
+mod run_tests;
 mod runs;
 mod runtime;
 mod send;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::record::{RunId, SignalId, Start};
+use positronic_core::plan::StageBody;
+use positronic_core::record::{Body, Event, LoopOutcome, Opening, RunId, Seq, SignalId, Speaker, Start};
 use positronic_core::runner::{Runner, StartError};
 use positronic_core::store::StoreError;
 use serde_json::Value;
@@ -19,7 +20,7 @@ use crate::options::parse;
 use crate::prices::{Limited, keepable, prices};
 use crate::project::{Entry, Project};
 use crate::rewind::rewind;
-use crate::session::{Role, Sitting, session};
+use crate::session::{Ending, Role, Sitting, session};
 use crate::ui::Ui;
 
 pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -29,6 +30,9 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     }
     ui.goes_on_unread();
     let entry = project.find(&args.brain)?;
+    if args.message.is_some() {
+        hears(entry, || "leave --message out".to_owned())?;
+    }
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
     let given = Given { pairs: &args.pairs, document: args.options.as_deref() };
@@ -43,7 +47,9 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
-    let start = Start { id, user: args.user.clone(), actor: actor.clone(), budget, ..Start::default() };
+    // The same words again are the same start.
+    let message = args.message.clone().map(|text| Opening { text, id: None });
+    let start = Start { id, user: args.user.clone(), actor: actor.clone(), message, budget, ..Start::default() };
     let sitting = Sitting {
         tape: &models.tape,
         played: !args.ask,
@@ -76,7 +82,60 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     }
     // Where people answer, the cassette's answers of theirs stay.
     let tape = if args.ask || over { &Tape::None } else { &models.tape };
-    ended(&kept, &run, ending, tape, args.json, ui)
+    let is_completed = matches!(ending, Ending::Completed(_));
+    let exit = ended(&kept, &run, ending, tape, args.json, ui)?;
+    if over {
+        return Ok(exit);
+    }
+    let log = block_on(async { Ok::<_, Failure>(kept.control().events(&run, Seq(0)).await?) })?;
+    if is_completed && args.message.as_ref().is_some_and(|said| !log.iter().any(|event| begins_with(event, said))) {
+        let message = "the brain did not take the message: its loop begins with an input of its own".to_owned();
+        return Err(Failure::Misused { message, hint: "leave --message out".to_owned() });
+    }
+    if ui.settings.stderr_is_terminal && !takes_options(&log) && answered_nobody(&log) {
+        let title = &entry.plan.title;
+        ui.notice(&format!("nothing was said to `{title}`: say something with --message TEXT, or talk with it:"))?;
+        ui.lines(&format!("  {}", ui.command(&["chat", title])))?;
+    }
+    Ok(exit)
+}
+
+/// Refuses what has no loop that could hear a message.
+pub(super) fn hears(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
+    if entry.plan.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
+        return Ok(());
+    }
+    let message = format!("`{}` takes no message: it has no loop of its own that could hear one", entry.plan.title);
+    Err(Failure::Misused { message, hint: hint() })
+}
+
+fn begins_with(event: &Event, said: &str) -> bool {
+    matches!(&event.body, Body::LoopStart { input: Some(input), .. } if input == said)
+}
+
+fn takes_options(log: &[Arc<Event>]) -> bool {
+    log.first().is_some_and(|event| matches!(&event.body, Body::BrainStart(start) if !start.options.is_null()))
+}
+
+/// Says whether the run's first loop has answered, or failed, although neither the brain nor a person has said anything to it.
+/// One that ends by a tool has done what its instructions say.
+fn answered_nobody(log: &[Arc<Event>]) -> bool {
+    let mut own = log.iter().filter(|event| event.path.parent().is_some_and(|owner| owner.is_root()));
+    let first = own.find(|event| matches!(event.body, Body::LoopStart { .. }));
+    let Some(first) = first.filter(|event| matches!(event.body, Body::LoopStart { input: None, .. })) else {
+        return false;
+    };
+    let later = own.filter(|event| event.path == first.path).map(|event| &event.body);
+    for body in later {
+        match body {
+            Body::LoopMessage { from: Speaker::Person, .. } => return false,
+            Body::LoopComplete { outcome, .. } => {
+                return matches!(outcome, LoopOutcome::Answered | LoopOutcome::Failed { .. });
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Says whether the run of an id is over before anything is done.

@@ -1,0 +1,90 @@
+//! What `run` says to a brain, and of one whose loop did not come to its end.
+
+use std::sync::Arc;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Message, Tier};
+use serde_json::json;
+
+use super::tests::{Outcome, call_given};
+use crate::project::Project;
+use crate::settings::Settings;
+
+fn talker() -> Brain<(), ()> {
+    brain("Talker").r#loop("Talk", |cx| cx.system("You help."))
+}
+
+fn asker() -> Brain<(), ()> {
+    brain("Asker").r#loop("Ask", |cx| cx.system("You help.").input("What is there?"))
+}
+
+fn worker() -> Brain<(), ()> {
+    brain("Worker")
+        .r#loop("Work", |cx| {
+            let config = cx.system("You work.").max_iterations(3);
+            config.tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
+        })
+        .step("Close", async |_| Ok(()))
+}
+
+fn idle() -> Brain<(), ()> {
+    brain("Idle").step("Do", async |_| Ok(()))
+}
+
+fn run(model: &Arc<ScriptedModel>, arguments: &[&str], terminal: bool) -> Outcome {
+    let brains = Project::new().brain(talker()).brain(asker()).brain(worker()).brain(idle());
+    let project = brains.model(Tier::Normal, Arc::clone(model) as Arc<dyn positronic_core::model::Model>);
+    let settings = Settings { stderr_is_terminal: terminal, ..Settings::default() };
+    let arguments = [&["run"], arguments, &["--memory", "--plain"]].concat();
+    call_given(&project, &arguments, "", settings)
+}
+
+fn says(text: &'static str) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::from_fn(move |_| Reply::text(text)))
+}
+
+#[test]
+fn a_message_opens_the_first_loop() {
+    let model = Arc::new(ScriptedModel::new([Reply::text("Good day.")]));
+
+    let answered = run(&model, &["talker", "--message", "Hello"], true);
+
+    assert_eq!(answered.code, 0, "{}", answered.err);
+    let heard = model.requests().remove(0).messages.messages();
+    assert!(matches!(heard.as_slice(), [Message::User { text }] if text == "Hello"), "{heard:?}");
+    assert!(!answered.err.contains("nothing was said"), "{}", answered.err);
+}
+
+#[test]
+fn a_message_that_nobody_can_hear_is_refused() {
+    let model = says("There is a tree.");
+
+    let deaf = run(&model, &["idle", "--message", "Hello"], false);
+    let own = run(&model, &["asker", "--message", "Hello"], false);
+
+    insta::assert_snapshot!(deaf.err, @r"
+    error: `Idle` takes no message: it has no loop of its own that could hear one
+      leave --message out
+    ");
+    assert_eq!((deaf.code, own.code), (2, 2));
+    let why =
+        "error: the brain did not take the message: its loop begins with an input of its own\n  leave --message out\n";
+    assert!(own.err.ends_with(why), "{}", own.err);
+}
+
+#[test]
+fn who_runs_a_brain_to_talk_with_is_told_how() {
+    let told = "nothing was said to `Talker`: say something with --message TEXT, or talk with it: desk chat Talker";
+
+    let silent = run(&says("How can I help?"), &["talker", "--color", "never"], true);
+
+    let err = silent.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(silent.code == 0 && err.ends_with(told), "{}", silent.err);
+    assert!(!run(&says("How can I help?"), &["talker"], false).err.contains("nothing was said"), "nobody reads it");
+    assert!(!run(&says("A tree."), &["asker"], true).err.contains("nothing was said"));
+    let deaf = Arc::new(ScriptedModel::new([]));
+    assert!(run(&deaf, &["talker"], true).err.contains("nothing was said"), "some providers want a message");
+    let works = Arc::new(ScriptedModel::new([Reply::call("finish", json!({}))]));
+    assert!(!run(&works, &["worker"], true).err.contains("nothing was said"), "its instructions say what to do");
+}
