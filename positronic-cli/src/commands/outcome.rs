@@ -1,12 +1,14 @@
 //! How a command that sat with a run ends: the result as data, the exit code, and how a run goes on that was left.
 
-use positronic_core::record::{Pending, RunId};
+use std::collections::HashMap;
+
+use positronic_core::record::{Body, Event, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
 
 use super::block_on;
-use crate::display::figures::many;
+use crate::display::figures::{amount, many};
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::interrupts::Interrupt;
@@ -29,6 +31,10 @@ pub(crate) fn ended(
     match ending {
         Ending::Completed(result) => {
             completed(&result, tape, json, ui)?;
+            let log = block_on(async { Ok::<_, Failure>(kept.control().events(run, Seq(0)).await?) })?;
+            for cut in cut_short(log.iter().map(|event| &**event)) {
+                ui.notice(&cut)?;
+            }
             Ok(Exit::Done)
         }
         Ending::Failed => Ok(Exit::RunFailed),
@@ -72,6 +78,44 @@ fn completed(result: &Value, tape: &Tape, json: bool, ui: &mut Ui) -> Result<(),
         ui.notice(&format!("nothing waited for {count} of people in the cassette, the first after `{first}`"))?;
     }
     Ok(())
+}
+
+/// Says of the loops of a run that a limit has ended them, where no call ran them: the run counts as completed all the same,
+/// since its brain goes on then.
+fn cut_short<'a>(log: impl IntoIterator<Item = &'a Event>) -> Vec<String> {
+    let (mut limits, mut currency, mut cut) = (HashMap::new(), None, Vec::new());
+    for event in log {
+        currency = currency.or_else(|| event.currency());
+        let whose = match &event.body {
+            Body::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "round")),
+            Body::LoopLimit { unpriced: Some(model), .. } => {
+                format!("a limit of money, since nobody knows what {model} costs")
+            }
+            Body::LoopLimit { kind, limit, of, shared, .. } => {
+                let whose = match of {
+                    _ if *shared => "the conversation's".to_owned(),
+                    None => "its".to_owned(),
+                    Some(brain) if brain.is_root() => "the run's".to_owned(),
+                    Some(brain) => format!("`{brain}`'s"),
+                };
+                format!("{whose} limit of {}", amount(*kind, *limit, currency))
+            }
+            Body::LoopComplete { outcome: LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }, .. } => {
+                let limit = limits.remove(&event.path).unwrap_or_else(|| "a limit".to_owned());
+                let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
+                if !is_called {
+                    cut.push(format!(
+                        "the loop `{}` was stopped by {limit}, before it had come to its end",
+                        event.path
+                    ));
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        limits.insert(event.path.clone(), whose);
+    }
+    cut
 }
 
 /// Says what a run waits for, since when, and how it goes on.

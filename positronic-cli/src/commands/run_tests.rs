@@ -88,3 +88,17 @@ fn who_runs_a_brain_to_talk_with_is_told_how() {
     let works = Arc::new(ScriptedModel::new([Reply::call("finish", json!({}))]));
     assert!(!run(&works, &["worker"], true).err.contains("nothing was said"), "its instructions say what to do");
 }
+
+#[test]
+fn a_loop_that_its_limit_has_ended_is_said_to_have_been() {
+    let stopped = run(&says("I will."), &["worker"], false);
+
+    assert_eq!(stopped.code, 0, "its brain goes on: {}", stopped.err);
+    let why = "the loop `Work` was stopped by its limit of 3 rounds, before it had come to its end\n";
+    assert!(stopped.err.ends_with(why), "{}", stopped.err);
+    let works = Arc::new(ScriptedModel::new([Reply::text("Soon."), Reply::call("finish", json!({}))]));
+    assert!(!run(&works, &["worker"], false).err.contains("stopped"));
+    let budget = run(&says("I will."), &["worker", "--max-rounds", "2", "--at-limit", "end"], false);
+    let why = "the loop `Work` was stopped by the run's limit of 2 rounds, before it had come to its end\n";
+    assert!(budget.code == 0 && budget.err.ends_with(why), "{}", budget.err);
+}
