@@ -15,8 +15,8 @@ const TRIES: u32 = 50;
 const STATEMENTS: usize = 128;
 /// How large the file that holds the last commits may stay after a burst.
 const JOURNAL_BYTES: i64 = 16 << 20;
-/// After how many pages in it SQLite copies them by itself, within a commit. Mostly the thread that copies was faster.
-const JOURNAL_PAGES: i64 = 16_000;
+/// After how many pages in it SQLite copies them by itself, within a commit: 32 MB. Mostly the thread that copies was faster.
+const JOURNAL_PAGES: i64 = 32_000;
 
 /// Opens the file to write, makes it or brings it to the newest format.
 pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connection, Trouble> {

@@ -18,8 +18,8 @@ use crate::store::StoreError;
 /// How often the log is copied in a row at most, since it grows meanwhile, and how many pages are not worth another copy.
 const PASSES: usize = 3;
 const FEW: i64 = 64;
-/// From how many pages on the log has to begin anew: 8 MB.
-pub(super) const LONG: i64 = 8000;
+/// From how many pages on the log has to begin anew: 16 MB.
+pub(super) const LONG: i64 = 16_000;
 
 /// The way to ask for a copy. One that is asked for already is not asked for twice.
 pub(super) struct Copies(SyncSender<()>);

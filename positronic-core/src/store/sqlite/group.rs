@@ -341,14 +341,15 @@ impl Committer {
 
 /// Writes a job in a savepoint, so that others stay when it is refused. It fails as a whole where they do not.
 fn attempt_one(place: &Place, job: &mut Box<dyn Job>, unit: &mut Unit<'_>) -> Result<Result<(), StoreError>, Trouble> {
-    let before = unit.told.len();
+    let (told, change) = (unit.told.len(), unit.change);
     unit.db.prepare_cached("SAVEPOINT job")?.execute([])?;
     let outcome = match job.attempt(unit) {
         Ok(()) => Ok(()),
         // Some errors undo the whole transaction, and then the jobs before are undone, too.
         Err(trouble) if unit.db.is_autocommit() => return Err(trouble),
         Err(trouble) => {
-            unit.told.truncate(before);
+            unit.told.truncate(told);
+            unit.change = change;
             unit.db.prepare_cached("ROLLBACK TO job")?.execute([])?;
             Err(place.explain(trouble))
         }

@@ -93,11 +93,16 @@ pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), Trouble> {
 }
 
 fn remove(db: &Connection, old: &Row) -> Result<(), Trouble> {
-    if let PendingKind::Answer { waits } = decode::<Kind<'_>>("something that waits", &old.kind)?.into_kind() {
-        for wait in waits {
-            let sql = "DELETE FROM waits WHERE webhook = ?1 AND identifier = ?2 AND pending = ?3";
-            db.prepare_cached(sql)?.execute(params![wait.webhook, wait.identifier, old.id])?;
+    match serde_json::from_str(&old.kind).map(Kind::into_kind) {
+        Ok(PendingKind::Approval { .. } | PendingKind::More { .. }) => {}
+        Ok(PendingKind::Answer { waits }) => {
+            for wait in waits {
+                let sql = "DELETE FROM waits WHERE webhook = ?1 AND identifier = ?2 AND pending = ?3";
+                db.prepare_cached(sql)?.execute(params![wait.webhook, wait.identifier, old.id])?;
+            }
         }
+        // It must not stop the log, so all webhooks are gone through.
+        Err(_) => _ = db.prepare_cached("DELETE FROM waits WHERE pending = ?1")?.execute([old.id])?,
     }
     db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([old.id])?;
     Ok(())
@@ -113,7 +118,7 @@ fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, Trouble> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Lists what waits.
+/// Lists what waits; what cannot be read is left out, since the rest is still to be answered.
 pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
     let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
     if let Some(run) = &filter.run {
@@ -131,23 +136,31 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter
     // All of them are read faster in the order in which they lie than in that of an index.
     let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
     select.order(order, filter.most);
-    let mut waiters = select.list(db, |row| {
-        let what = "something that waits";
-        let unreadable = |error| Trouble::unreadable(what, error);
-        let pending = Pending {
-            call: Path::parse(text(row, 3)?).map_err(unreadable)?,
-            tool: row.get(4)?,
-            arguments: Arc::new(decode(what, text(row, 5)?)?),
-            since: seq(row.get(6)?),
-            kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
-        };
-        Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
-    })?;
+    let listed = select.list(db, |row| Ok(waiter(row)))?.into_iter();
+    let noted = listed.inspect(|read| {
+        if let Err(trouble) = read {
+            tracing::warn!(?trouble, "something that waits is left out of the list");
+        }
+    });
+    let mut waiters: Vec<_> = noted.flatten().collect();
     if filter.most.is_none() {
         // They are large, and are moved once this way.
         waiters.sort_by_cached_key(|waiter| (waiter.at, waiter.run.clone(), waiter.pending.since));
     }
     Ok(waiters)
+}
+
+fn waiter(row: &rusqlite::Row<'_>) -> Result<Waiter, Trouble> {
+    let what = "something that waits";
+    let unreadable = |error| Trouble::unreadable(what, error);
+    let pending = Pending {
+        call: Path::parse(text(row, 3)?).map_err(unreadable)?,
+        tool: row.get(4)?,
+        arguments: Arc::new(decode(what, text(row, 5)?)?),
+        since: seq(row.get(6)?),
+        kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
+    };
+    Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
 }
 
 /// What a call waits for, as a column. Its tag stands outside, so that it is read in one go: of a list of what waits,

@@ -1,11 +1,12 @@
 //! Files that cannot be used, and what is said then.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::record::Actor;
+use positronic_core::record::{Actor, Path as CallPath, Pending, PendingKind, Seq, Status, WaitSpec};
 use positronic_core::runner::{Control, Delivered};
-use positronic_core::store::{EventStore as _, RunFilter, SqliteOptions, SqliteStore, StoreError};
+use positronic_core::store::{EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore, StoreError};
 use positronic_core::testing::store_suite::Sample;
 use rusqlite::Connection;
 use serde_json::json;
@@ -261,6 +262,41 @@ async fn a_row_that_cannot_be_read() {
     assert_eq!(run.as_str(), "run-1");
     assert!(message.starts_with("the row about the run `run-1` in `"), "{message}");
     assert!(message.ends_with(". Restore the file from a backup"), "{message}");
+}
+
+/// The others are listed all the same, and the run that waits for it goes on.
+#[tokio::test]
+async fn something_that_waits_and_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let wait = WaitSpec {
+        webhook: "slack".to_owned(),
+        identifier: "thread".to_owned(),
+        person: false,
+        prompt: None,
+        schema: Arc::new(json!({})),
+        expires: None,
+        otherwise: None,
+    };
+    let pending = Pending {
+        call: CallPath::parse("Loop/0.0").unwrap(),
+        tool: "ask".to_owned(),
+        arguments: Arc::new(json!({})),
+        since: Seq(0),
+        kind: PendingKind::Answer { waits: vec![wait] },
+    };
+    let run = Sample::new("run-1").says("one").waits(vec![pending.clone()]).appended(&store).await;
+    _ = Sample::new("run-2").says("one").waits(vec![pending]).appended(&store).await;
+    Connection::open(&path).unwrap().execute("UPDATE pending SET kind = '{' WHERE run = 'run-1'", []).unwrap();
+
+    let waiters = store.pending(&PendingFilter::default()).await.unwrap();
+    let run = run.says("two").waits(Vec::new()).row(|row| row.status = Status::Completed).appended(&store).await;
+
+    assert_eq!(waiters.iter().map(|waiter| waiter.run.as_str()).collect::<Vec<_>>(), ["run-2"]);
+    assert_eq!(store.remove(&[run.run]).await, Ok(1));
+    let left = Connection::open(&path).unwrap().query_row("SELECT count(*) FROM waits", [], |row| row.get(0));
+    assert_eq!(left, Ok(1));
 }
 
 /// A webhook that comes once more is read on its own, so one that cannot be read does not stand in the way of the others.
