@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 use crate::answers::{Answer, Recall, ask, example_lines, from_cassette};
 use crate::failure::Failure;
 use crate::interrupts::{Interrupt, interrupts};
-use crate::lists::{named, question};
+use crate::lists::{named, nobody, question};
 use crate::models::Tape;
 use crate::screen::Screen;
 use crate::ui::Ui;
@@ -36,6 +36,9 @@ pub(crate) enum Ending {
 pub(crate) const AT_ONCE: &str = "letting go once what is in flight has ended; Ctrl-C again ends at once";
 /// How often the screen is repainted.
 const TICK: Duration = Duration::from_millis(80);
+/// How often it is looked whether somebody has a run in hand that is only watched. A run that is let go of is taken up again
+/// within a second where somebody serves it, so two looks in a row have to find nobody.
+const LOOK: Duration = Duration::from_secs(2);
 /// How long the last events may take to the screen.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many events and pieces may be on their way to the screen.
@@ -89,10 +92,23 @@ pub(crate) async fn session(
         ui.notice(&format!("run {id}"))?;
     }
     let lift = ui.command(&["resume", id.as_str()]);
+    let alone = nobody(&ui.command(&["work", id.as_str()]));
     let named = sitting.several.then(|| id.clone());
     let screen = Screen::new(ui, sitting.plain, sitting.json, named);
-    let mut session =
-        Session { runner, run, stream, screen, seen: Seq(0), stopped: None, interrupts, person, colour, lift, sitting };
+    let mut session = Session {
+        runner,
+        run,
+        stream,
+        screen,
+        seen: Seq(0),
+        stopped: None,
+        interrupts,
+        person,
+        colour,
+        lift,
+        alone,
+        sitting,
+    };
     let ending = session.work().await;
     session.screen.finish()?;
     Ok((id, ending?))
@@ -160,6 +176,8 @@ struct Session<'a, S> {
     colour: bool,
     /// The command that lifts a pause.
     lift: String,
+    /// What is said where nobody has a run in hand that is only watched.
+    alone: String,
     sitting: &'a Sitting<'a>,
 }
 
@@ -227,11 +245,26 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         let mut settled = pin!(run.settled());
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut found_alone = 0_u32;
         loop {
             tokio::select! {
                 settled = &mut settled => return Ok(Watched::Settled(settled)),
                 Some(live) = self.stream.next() => self.show(live).await?,
-                _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
+                _ = ticks.tick() => {
+                    self.screen.tick(SystemClock.now())?;
+                    // A question whose time is up is one until somebody works on the run, which may be never.
+                    if self.sitting.role == (Role::Watches { until_waiting: true }) && self.run.status() == Status::Waiting {
+                        return Ok(Watched::Settled(Settled::Waiting(self.run.pending())));
+                    }
+                }
+                _ = looks.tick(), if matches!(self.sitting.role, Role::Watches { .. }) => {
+                    found_alone = if self.is_alone().await? { found_alone.saturating_add(1) } else { 0 };
+                    if found_alone == 2 {
+                        self.screen.say(&self.alone)?;
+                    }
+                }
                 Some(told) = self.interrupts.recv() => {
                     if self.lets_go(told) {
                         return Ok(Watched::LetGo(told));
@@ -243,6 +276,13 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                 }
             }
         }
+    }
+
+    /// Says whether there is work in the run and nobody has it in hand.
+    async fn is_alone(&self) -> Result<bool, Failure> {
+        let control = self.runner.control();
+        let row = control.store().run(self.run.id()).await?;
+        Ok(row.has_work(SystemClock.now()) && control.worker(&row).await?.is_none())
     }
 
     /// Lets go of the run: whoever has worked on it begins nothing new, shows how what is in flight ends, and releases

@@ -20,6 +20,11 @@ pub(crate) async fn alone(
     Ok(alone)
 }
 
+/// Says that nobody has a run in hand, and how it goes on; a `run` that asks lets go of it for that time, and takes it up again.
+pub(crate) fn nobody(work: &str) -> String {
+    format!("nobody has the run in hand; where no `run` or `work` is open that takes it up, go on with: {work}")
+}
+
 /// Writes a run's status, and that nobody works on it.
 pub(super) fn status(row: &RunSummary, alone: &HashSet<RunId>) -> String {
     format!("{}{}", row.status.as_str(), if alone.contains(&row.run) { " (nobody)" } else { "" })

@@ -9,7 +9,7 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use alone::alone;
+pub(crate) use alone::{alone, nobody};
 pub(crate) use changed::{changed, said};
 pub(crate) use table::table;
 pub(crate) use talks::{Talk, talks};

@@ -1,5 +1,8 @@
 //! The command where there is no project.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin_cmd;
 
@@ -66,4 +69,25 @@ fn runs_are_dealt_with_where_there_is_no_project() {
     command(&["send", "ticket-1"], 2);
     command(&["runs", "--since", "yesterday"], 2);
     command(&["work"], 6);
+}
+
+#[test]
+fn whoever_watches_a_run_that_nobody_has_in_hand_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = "{\"positronic_run\":1,\"run\":\"one\",\"brain\":\"Help\",\"events\":1}\n\
+               {\"seq\":0,\"at\":1,\"type\":\"BRAIN_START\",\"title\":\"Help\",\"fingerprint\":\"f\",\
+               \"stages\":[{\"name\":\"Chat\",\"kind\":\"loop\"}]}\n";
+    std::fs::write(folder.path().join("one.jsonl"), log).unwrap();
+    positronic().current_dir(&folder).args(["import", "one.jsonl"]).assert().success();
+
+    let mut watch = std::process::Command::new(assert_cmd::cargo::cargo_bin!("positronic"));
+    watch.current_dir(&folder).env_remove("POSITRONIC_STORE").args(["watch", "one"]);
+    let mut watching = watch.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let told = BufReader::new(watching.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut told = told.skip_while(|line| !line.starts_with("nobody has the run in hand"));
+
+    let said = told.next().unwrap();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    assert!(said.ends_with(" work one"), "{said}");
 }
