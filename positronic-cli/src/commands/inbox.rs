@@ -27,9 +27,10 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let short = Short::of(&control, waiters.iter().map(|waiter| &waiter.run)).await?;
         Ok::<_, StoreError>((waiters, short))
     })?;
+    let now = SystemClock.now();
     if args.json {
         for waiter in &waiters {
-            let answers = answers(waiter.run.as_str(), &waiter.pending, ui);
+            let answers = answers(waiter.run.as_str(), &waiter.pending, now, ui);
             let (run, brain, at, pending) = (&waiter.run, &waiter.brain, waiter.at, &waiter.pending);
             ui.json_line(&json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers}))?;
         }
@@ -39,7 +40,6 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let rest = if args.all { "" } else { " for a person; --all lists what waits for machines, too" };
         ui.notice(&format!("nothing in {} waits{rest}", kept.place))?;
     }
-    let now = SystemClock.now();
     for (index, waiter) in waiters.iter().enumerate() {
         if index > 0 {
             ui.blank()?;

@@ -18,7 +18,7 @@ use crate::display::{Style, View, render};
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, find};
 use crate::kept::Kept;
-use crate::lists::{answers, changed, entry, said};
+use crate::lists::{answers, changed, entry, nobody, said};
 use crate::prices::told;
 use crate::project::Project;
 use crate::ui::Ui;
@@ -43,7 +43,8 @@ pub(crate) fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) 
     let costs = Costs::of(known.log.iter().map(|event| &**event), &prices);
     if args.json {
         let id = known.row.run.as_str();
-        let waiting = |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, ui)});
+        let waiting =
+            |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, now, ui)});
         let mut document = json!({
             "run": known.row,
             "why": why(&state(&known)?),
@@ -105,10 +106,7 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
     if let Some(worker) = &known.worker {
         lines.push(format!("the worker {worker} has it in hand"));
     } else if row.has_work(now) {
-        lines.push(format!(
-            "nobody has it in hand; where no `work` serves it, go on with: {}",
-            ui.command(&["work", id])
-        ));
+        lines.push(nobody(&ui.command(&["work", id])));
     }
     let mut started = format!("started {} ago", age(now.since(row.started)));
     if let Some(Body::BrainStart(start)) = known.log.first().map(|event| &event.body)

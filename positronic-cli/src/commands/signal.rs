@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
 use crate::json::value;
 use crate::kept::Kept;
-use crate::lists::{RUN, answers, question};
+use crate::lists::{RUN, answers, nobody, question};
 use crate::prices::currency;
 use crate::ui::Ui;
 
@@ -80,7 +80,7 @@ fn asks_nothing(run: &str, named: Option<&Path>, all: &[Pending], ui: &Ui) -> Fa
         Some(at) => format!("{} of the run `{run}` does not ask for more", place(at)),
         None => format!("nothing in the run `{run}` asks for more"),
     };
-    let mut hints: Vec<String> = all.iter().flat_map(|asking| answers(run, asking, ui)).collect();
+    let mut hints: Vec<String> = all.iter().flat_map(|asking| answers(run, asking, SystemClock.now(), ui)).collect();
     if hints.is_empty() {
         hints.push(format!("`{}` says more", ui.command(&["show", run])));
     }
@@ -110,7 +110,17 @@ async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Fa
 
 /// Reads the path of a call, a loop or a brain; the run's own brain is a dot.
 fn frame(written: &str) -> Result<Path, Failure> {
-    if written == RUN { Ok(Path::root()) } else { call(written) }
+    match written {
+        RUN => Ok(Path::root()),
+        // What a shell makes of a name that is not set means nothing.
+        "" => Err(Failure::Misused {
+            message: "the name of a call is empty".to_owned(),
+            hint: format!(
+                "name a call such as Chat/0.1, {RUN} for the run itself, or leave it out where only one waits"
+            ),
+        }),
+        call_or_loop => call(call_or_loop),
+    }
 }
 
 fn line(pending: &Pending, question: &str) -> String {
@@ -119,7 +129,7 @@ fn line(pending: &Pending, question: &str) -> String {
 }
 
 pub(crate) fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: args.reason.clone() };
+    let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: said(args.reason.as_deref()) };
     let done = |at: &Path| match at.last() {
         Some(Segment::Call(..)) => format!("rejected {at}"),
         None | Some(Segment::Stage(_) | Segment::Round(_)) => format!("refused {} more", place(at)),
@@ -136,8 +146,13 @@ pub(crate) fn resume(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 }
 
 pub(crate) fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kind = SignalKind::Cancel { reason: args.reason.clone() };
+    let kind = SignalKind::Cancel { reason: said(args.reason.as_deref()) };
     say(&args.run, None, &[(kind, "cancelled".to_owned())], &args.by, ui)
+}
+
+/// Returns a reason that says something: a blank one is none.
+fn said(reason: Option<&str>) -> Option<String> {
+    reason.filter(|reason| !reason.trim().is_empty()).map(str::to_owned)
 }
 
 fn decide(
@@ -151,7 +166,17 @@ fn decide(
 ) -> Result<Exit, Failure> {
     let calls = match calls {
         [] => block_on(pending(run, all, limits, ui))?,
-        calls => calls.iter().map(|written| frame(written)).collect::<Result<_, _>>()?,
+        calls => {
+            let mut named = Vec::new();
+            for written in calls {
+                let path = frame(written)?;
+                // What is named twice is meant once.
+                if !named.contains(&path) {
+                    named.push(path);
+                }
+            }
+            named
+        }
     };
     let signals: Vec<_> = calls.iter().map(|call| (kind(call), done(call))).collect();
     say(run, None, &signals, by, ui)
@@ -173,7 +198,7 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         let currency = currency(&kept.control(), &row.run, asking).await?;
         let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
-        return Err(Failure::Refused { message, hints: answers(run, asking, ui) });
+        return Err(Failure::Refused { message, hints: answers(run, asking, SystemClock.now(), ui) });
     }
     match waiting.as_slice() {
         [] => {
@@ -274,11 +299,15 @@ async fn refused(error: SignalError, control: &Control, row: &RunSummary, ui: &U
     let Failure::Refused { message, .. } = Failure::from(error.clone()) else { return Ok(error.into()) };
     let show = ui.command(&["show", row.run.as_str()]);
     let mut hints = vec![format!("nothing was changed; `{show}` says how the run stands")];
+    if let SignalError::Refused(Refusal::Expired { .. }) = &error {
+        let work = ui.command(&["work", row.run.as_str()]);
+        hints.push(format!("the run goes on without an answer, with: {work}"));
+    }
     if let Some(call) = call {
         let filter = PendingFilter::builder().run(row.run.clone()).build();
         let waiters = control.store().pending(&filter).await?;
         let waits = waiters.iter().filter(|waiter| waiter.pending.call == call);
-        hints.extend(waits.flat_map(|waiter| answers(row.run.as_str(), &waiter.pending, ui)));
+        hints.extend(waits.flat_map(|waiter| answers(row.run.as_str(), &waiter.pending, SystemClock.now(), ui)));
     }
     Ok(Failure::Refused { message, hints })
 }
@@ -291,5 +320,5 @@ async fn rest(control: &Control, row: &RunSummary, ui: &Ui) -> Result<Option<Str
     }
     let short = Short::of(control, [&row.run]).await?;
     let work = ui.command(&["work", short.get(&row.run)]);
-    Ok(Some(format!("nobody has the run in hand; where no `work` serves it, go on with: {work}")))
+    Ok(Some(nobody(&work)))
 }

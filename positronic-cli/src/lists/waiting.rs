@@ -41,7 +41,7 @@ pub(crate) fn entry(
     let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(waiter.at)))));
     let until = expires(&waiter.pending);
     let left = until.map_or_else(String::new, |until| match until.since(now) {
-        left if left.is_zero() => "; its time is up".to_owned(),
+        left if left.is_zero() => "; its time is up, and the run goes on without an answer".to_owned(),
         left => format!("; {} left", age(left)),
     });
     text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending, currency))));
@@ -49,7 +49,7 @@ pub(crate) fn entry(
     for row in (Room { columns, most: Some(MOST_ROWS), unicode }).brief(&waiter.pending.arguments) {
         _ = writeln!(text, "{row}");
     }
-    for command in answers(run, &waiter.pending, ui) {
+    for command in answers(run, &waiter.pending, now, ui) {
         // A command that is cut is of no use.
         _ = writeln!(text, "    {}", one_line(&command, unicode));
     }
@@ -83,9 +83,12 @@ pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     }
 }
 
-/// Returns the commands that answer what is pending.
-pub(crate) fn answers(run: &str, pending: &Pending, ui: &Ui) -> Vec<String> {
+/// Returns the commands that answer what is pending, or that go on without an answer where its time is up.
+pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> Vec<String> {
     let call = pending.call.as_str();
+    if expires(pending).is_some_and(|until| until <= now) {
+        return vec![ui.command(&["work", run])];
+    }
     match &pending.kind {
         PendingKind::Approval { gate, .. } => {
             let mut commands = vec![ui.command(&["approve", run, call])];

@@ -1,6 +1,11 @@
 //! A run that waits: what it says, and what is decided elsewhere.
 
-use positronic_core::model::scripted::Reply;
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::Tier;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, begun_batch, refund, scripted};
@@ -29,11 +34,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
 
     let approved = desk.call(&Project::new(), &["approve", "tick", "--args", r#"{"amount": 60}"#]);
     assert_eq!((approved.code, approved.out.as_str()), (0, "approved Chat/0.0 (event 10 of ticket-1)\n"));
-    assert!(
-        approved.err.contains("nobody has the run in hand; where no `work` serves it, go on with: desk work ticket-1"),
-        "{}",
-        approved.err
-    );
+    assert!(approved.err.contains("is open that takes it up, go on with: desk work ticket-1"), "{}", approved.err);
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
     assert!(listed.contains("running (nobody)"), "{listed}");
@@ -81,6 +82,84 @@ fn several_decisions_are_taken_together() {
     let done = desk.call(&scripted([Reply::text("Nothing was noted.")]), &["work", "both"]);
     assert_eq!((done.code, done.out.as_str()), (0, "[]\n"), "{}", done.err);
     assert!(done.err.contains("rejected by ann: not today"), "{}", done.err);
+}
+
+#[test]
+fn a_call_that_is_named_twice_is_meant_once_and_an_empty_name_means_none() {
+    let desk = Desk::new();
+    begun_batch(&desk, "both");
+
+    insta::assert_snapshot!(desk.refused(&["approve", "both", ""]), @"
+    2
+    error: the name of a call is empty
+      name a call such as Chat/0.1, . for the run itself, or leave it out where only one waits
+    ");
+    let approved = desk.json(&["approve", "both", "Work/0.0", "Work/0.0"]);
+
+    assert_eq!(approved["accepted"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_reason_that_is_blank_is_none() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+
+    desk.json(&["reject", "one", "Work/0.0", "--reason", ""]);
+    desk.json(&["reject", "one", "Work/0.1", "--reason", " "]);
+    desk.json(&["cancel", "one", "--reason", ""]);
+
+    let log = desk.call(&Project::new(), &["events", "one", "--json"]).out;
+    assert!(log.contains("\"rejected\"") && log.contains("BRAIN_CANCELLED"), "{log}");
+    assert!(!log.contains("\"reason\":\"\"") && !log.contains("\"reason\":\" \""), "{log}");
+}
+
+/// Makes a desk with a run whose question was to be answered a while ago.
+fn overdue() -> Desk {
+    let hasty = brain("Hasty").r#loop("Work", |cx| {
+        cx.system("You hurry.").input("Hurry!").tool("ship", |t| {
+            t.description("Ships something")
+                .requires_approval("it leaves the house")
+                .approval_expires(Duration::from_hours(1))
+                .execute(async |_: NoArgs, _| Ok("shipped"))
+        })
+    });
+    let model = ScriptedModel::new([Reply::call("ship", json!({}))]);
+    let (before, desk) = (Desk::new(), Desk::new());
+    let project = Project::new().brain(hasty).model(Tier::Normal, Arc::new(model));
+    assert_eq!(before.call(&project, &["run", "hasty", "--id", "one"]).code, 3);
+    let log = before.call(&Project::new(), &["export", "one"]).out;
+    let (head, rest) = log.split_once("\"expires\":").unwrap();
+    let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let asked = before.json(&["runs"])["at"].as_u64().unwrap();
+    std::fs::write(desk.path("one.jsonl"), format!("{head}\"expires\":{}{rest}", asked + 1)).unwrap();
+    desk.json(&["import", &desk.path("one.jsonl")]);
+    desk
+}
+
+#[test]
+fn a_question_whose_time_is_up_is_not_offered_for_an_answer() {
+    let desk = overdue();
+
+    let inbox = desk.call(&Project::new(), &["inbox"]).out;
+    assert!(inbox.contains("its time is up, and the run goes on without an answer\n    desk work one\n"), "{inbox}");
+    assert!(!inbox.contains("desk approve"), "{inbox}");
+    assert_eq!(desk.json(&["inbox"])["answers"], json!(["desk work one"]));
+    insta::assert_snapshot!(desk.refused(&["approve", "one"]), @"
+    7
+    error: the question about the call `Work/0.0` expired before the answer came
+      nothing was changed; `desk show one` says how the run stands
+      the run goes on without an answer, with: desk work one
+    ");
+}
+
+#[test]
+fn a_run_that_is_watched_until_it_waits_waits_also_where_nobody_says_that_the_time_is_up() {
+    let desk = overdue();
+
+    let watched = desk.call(&Project::new(), &["watch", "one", "--until-waiting"]);
+
+    assert_eq!(watched.code, 3, "{}", watched.err);
+    assert!(watched.err.ends_with("    desk work one\nthen go on with: desk work one\n"), "{}", watched.err);
 }
 
 #[test]
