@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::record::{Body, Event, RunSummary, Seq};
+use positronic_core::record::RunSummary;
 use positronic_core::runner::{ResumeError, Runner};
 use serde_json::Value;
 
@@ -46,15 +46,20 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     let runner = models.runner(project, &kept);
     let watch = ui.command(&["watch", row.run.as_str()]);
     let fork = ui.command(&["fork", row.run.as_str(), "--at"]);
+    let anew = ui.command(&["run", &row.brain]);
     let begin = async |runner: Runner| {
         wind(&models, &kept, &row).await?;
         match runner.resume(&row.run).await {
             Err(error @ ResumeError::Changed { .. }) => {
                 let mut failure = refused(&error, &watch);
-                if let (Failure::Refused { hints, .. }, Some(at)) = (&mut failure, open_round(&kept, &row).await?) {
-                    hints.push(format!(
-                        "where all before the open round fits, that round begins anew in a fork: {fork} {at}"
-                    ));
+                if let Failure::Refused { hints, .. } = &mut failure {
+                    hints.push(match runner.fork_point(&row.run).await? {
+                        Some(at) => format!("the new code fits up to event {at}; a fork goes on from there: {fork} {at}"),
+                        None => format!(
+                            "the new code fits no part of it: declare with Brain::migrate how it gets there, or begin anew \
+                             with: {anew}"
+                        ),
+                    });
                 }
                 Err(failure)
             }
@@ -66,18 +71,6 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     runtime.shutdown_timeout(Duration::from_secs(1));
     let (run, ending) = ending?;
     ended(&kept, &run, ending, &Tape::None, args.json, ui)
-}
-
-/// Returns the last event before the round began whose calls are open.
-async fn open_round(kept: &Kept, row: &RunSummary) -> Result<Option<Seq>, Failure> {
-    let log = kept.control().events(&row.run, Seq(0)).await?;
-    let Some(round) = log.iter().rposition(|event| matches!(event.body, Body::LoopIteration(_))) else {
-        return Ok(None);
-    };
-    // The first round begins with its loop, and is not parted from it.
-    let loop_begins = |event: &Arc<Event>| matches!(event.body, Body::LoopStart { .. });
-    let first = round.checked_sub(1).filter(|before| log.get(*before).is_some_and(loop_begins)).unwrap_or(round);
-    Ok(first.checked_sub(1).and_then(|before| log.get(before)).map(|event| event.seq))
 }
 
 /// Chooses the models for the runs of a brain.

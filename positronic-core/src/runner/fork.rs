@@ -6,8 +6,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::commit::{Extras, append_of, follow, stamp};
+use super::restore::migration;
 use super::{Control, ResumeError, Run, Runner, load};
-use crate::machine::RunState;
+use crate::machine::{RunState, Stage};
 use crate::record::{Actor, Body, Draft, Event, Overrides, Path, RunId, Seq, ToolResult};
 use crate::store::StoreError;
 
@@ -146,6 +147,34 @@ impl Runner {
         }
         let new = self.control().fork(run, at, fork).await?;
         self.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
+    }
+
+    /// Returns the last event after which a fork of a run goes on with the code that this runner has, where the run itself
+    /// does not ([`ResumeError::Changed`]): before the open round, or within the last step or before the last stage up to which
+    /// the code fits. None where it fits nowhere, as after a new version of the brain, and where this runner does not know
+    /// the brain.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    pub async fn fork_point(&self, run: &RunId) -> Result<Option<Seq>, StoreError> {
+        let log = self.control().events(run, Seq(0)).await?;
+        let mut state = RunState::default();
+        let mut found = None;
+        for (index, event) in log.iter().enumerate() {
+            state.fold(event).map_err(|error| load::broken(run, &error))?;
+            let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) else { continue };
+            let Some(plan) = self.plan_of(&root.title) else { return Ok(None) };
+            let parts = matches!(root.stage, Stage::Step(_))
+                || log.get(index + 1).is_some_and(|next| {
+                    matches!(next.body, Body::StepStart { .. } | Body::LoopStart { .. } | Body::LoopIteration(_))
+                });
+            let stands = || whole(&log, event.seq).is_ok_and(|at| at == event.seq);
+            if parts && stands() && migration(root, plan).is_ok() {
+                found = Some(event.seq);
+            }
+        }
+        Ok(found)
     }
 }
 

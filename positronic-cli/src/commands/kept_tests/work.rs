@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, begun_batch, scripted};
-use crate::commands::tests::{call_unread, project};
+use crate::commands::tests::{DeskOptions, call_unread, project};
 use crate::project::Project;
 
 #[test]
@@ -127,11 +127,35 @@ fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
 
     assert_eq!(refused.code, 7);
     assert!(refused.err.contains("its tool `note` has other parameters now"), "{}", refused.err);
-    let (_, command) = refused.err.split_once("that round begins anew in a fork: desk ").unwrap();
+    let (_, command) = refused.err.split_once("a fork goes on from there: desk ").unwrap();
     let words: Vec<&str> = command.split_whitespace().collect();
     let forked = desk.json(&words);
     let worked = desk.call(&project(Some(Reply::text("Nothing to note."))), &["work", forked["run"].as_str().unwrap()]);
     assert_eq!(worked.code, 0, "{}", worked.err);
+}
+
+#[test]
+fn a_run_whose_stage_has_another_name_now_is_forked_where_the_code_fits_and_else_begun_anew() {
+    let desk = Desk::new();
+    begun(&desk, "one");
+    desk.json(&["approve", "one"]);
+    let help = |loop_name: &'static str, version: u32| {
+        let help = brain("Help Desk").version(version).options::<DeskOptions>();
+        let opened = help.step("Open", async |_| Ok(Vec::<String>::new()));
+        let model = ScriptedModel::from_fn(|_| Reply::text("Done."));
+        Project::new().brain(opened.r#loop(loop_name, |cx| cx.system("You help."))).model(Tier::Normal, Arc::new(model))
+    };
+
+    let renamed = desk.call(&help("Talk", 0), &["work", "one"]);
+    let anew = desk.call(&help("Chat", 2), &["work", "one"]);
+
+    assert_eq!((renamed.code, anew.code), (7, 7));
+    let (_, command) = renamed.err.split_once("a fork goes on from there: desk ").unwrap();
+    let forked = desk.json(&command.split_whitespace().collect::<Vec<_>>());
+    let worked = desk.call(&help("Talk", 0), &["work", forked["run"].as_str().unwrap()]);
+    assert!(worked.err.contains("Talk: ended"), "{}", worked.err);
+    assert!(anew.err.contains("the new code fits no part of it"), "{}", anew.err);
+    assert!(anew.err.ends_with("or begin anew with: desk run 'Help Desk'\n"), "{}", anew.err);
 }
 
 #[test]
