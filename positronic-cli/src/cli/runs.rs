@@ -136,14 +136,14 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ForkArgs {
     /// The run
     pub(crate) run: String,
-    /// The last event that both have in common
+    /// The last event that both have in common; what was written with it at once stays with it
     #[arg(long, value_name = "NUMBER", value_parser = number, allow_negative_numbers = true)]
     pub(crate) at: Option<u64>,
     /// Runs this stage again, and what comes after it; one of a nested brain is written Survey/Ask
     #[arg(long, value_name = "NAME")]
     pub(crate) stage: Option<String>,
     /// Names another model, for every loop from its next round on
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) model: Option<String>,
     /// Another system prompt, for every loop from its next round on
     #[arg(long, value_name = "TEXT")]

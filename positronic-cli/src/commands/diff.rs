@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use positronic_core::projection::{Parted, RunDiff, diff as differences};
-use positronic_core::record::{RunSummary, Seq};
+use positronic_core::projection::{Given, Parted, RunDiff, diff as differences};
+use positronic_core::record::{Overrides, RunSummary, Seq};
 use serde_json::Value;
 
 use super::block_on;
 use crate::cli::DiffArgs;
 use crate::display::figures::{many, tokens};
-use crate::display::text::{one_line, shorten, wrap};
+use crate::display::text::{arguments, one_line, shorten, wrap};
 use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
@@ -47,6 +47,10 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
     for ((sign, run), (status, usage)) in ["-", "+"].into_iter().zip(runs).zip(diff.status.iter().zip(&diff.usage)) {
         line(sign, &format!("{} {}, {}, {}", run.run, run.brain, status.as_str(), tokens(usage)));
     }
+    if let Some([one, other]) = &diff.given {
+        line("-", &format!("given {}", given(one, other, unicode)));
+        line("+", &format!("given {}", given(other, one, unicode)));
+    }
     let same = many(u64::try_from(diff.same).unwrap_or(u64::MAX), "event");
     let Some(parting) = &diff.parts else {
         line(" ", &format!("both say the same, in {same}"));
@@ -65,10 +69,30 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
         let field =
             |name: &str| change.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         let [op, path] = ["op", "path"].map(|name| field(name).unwrap_or_default());
+        let path = if path.is_empty() { "all of it".to_owned() } else { path };
         let value = change.get("value").map(Value::to_string).unwrap_or_default();
         line(" ", format!("  {op} {path} {value}").trim_end());
     }
     text
+}
+
+/// Says what was given to a run, as far as it is other than what another one was given.
+fn given(one: &Given, other: &Given, unicode: bool) -> String {
+    let mut options = one.options.clone();
+    if let (Some(fields), Some(others)) = (options.as_object_mut(), other.options.as_object()) {
+        fields.retain(|name, value| others.get(name) != Some(value));
+    }
+    let options = if one.options == other.options { String::new() } else { arguments(&options, unicode) };
+    let said = [options, overridden(&one.overrides)];
+    let said: Vec<&str> = said.iter().map(String::as_str).filter(|said| !said.is_empty()).collect();
+    if said.is_empty() { "nothing else".to_owned() } else { said.join(", ") }
+}
+
+/// Says what a fork says in the place of its brain's code.
+pub(super) fn overridden(overrides: &Overrides) -> String {
+    let model = overrides.model.as_ref().map(|model| format!("the model {model}"));
+    let system = overrides.system.as_ref().map(|system| format!("another system prompt: {system}"));
+    model.into_iter().chain(system).collect::<Vec<_>>().join(" and ")
 }
 
 fn parted(event: Option<&Parted>) -> String {

@@ -11,6 +11,7 @@ use positronic_core::store::{PendingFilter, Waiter};
 use serde_json::json;
 
 use super::block_on;
+use super::diff::overridden;
 use crate::cli::ShowArgs;
 use crate::display::figures::{age, many, tokens};
 use crate::display::text::{one_line, sanitise, wrap};
@@ -126,7 +127,13 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
         lines.push(format!("the trigger {} has started it: {}", fired.trigger.id, fired.trigger.what));
     }
     if let Some((run, seq)) = &row.forked_from {
-        lines.push(format!("forked from {run} after event {seq}"));
+        let others = match known.log.first().map(|event| &event.body) {
+            Some(Body::BrainStart(begin)) => begin.start.as_ref().map(|start| overridden(&start.overrides)),
+            _ => None,
+        };
+        let others =
+            others.filter(|others| !others.is_empty()).map_or_else(String::new, |others| format!(", with {others}"));
+        lines.push(format!("forked from {run} after event {seq}{others}"));
     }
     let mut text = String::new();
     for line in &lines {

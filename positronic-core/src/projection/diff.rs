@@ -6,13 +6,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::machine::{IllegalEvent, RunState, status};
-use crate::record::{Body, Event, Seq, Status, Usage};
+use crate::record::{Body, Event, Overrides, Seq, Status, Usage};
 
 /// How two runs differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunDiff {
-    /// How many events say the same in both from the begin on. Times, workers and what a provider says of an answer
-    /// beside its content are not compared.
+    /// What was given to them, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<[Given; 2]>,
+    /// How many events say the same in both from the begin on. Times, workers, what was given, and what a provider says of an
+    /// answer beside its content are not compared.
     pub same: usize,
     /// The first events that differ; none where both say the same to their ends.
     pub parts: Option<Parting>,
@@ -22,6 +25,15 @@ pub struct RunDiff {
     pub status: [Status; 2],
     /// Their tokens.
     pub usage: [Usage; 2],
+}
+
+/// What was given to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Given {
+    /// Its options.
+    pub options: Value,
+    /// What a fork says in the place of its brain's code.
+    pub overrides: Overrides,
 }
 
 /// Where two runs part; a run that has no more events has none there.
@@ -57,13 +69,21 @@ pub fn diff(one: &[Arc<Event>], other: &[Arc<Event>]) -> Result<RunDiff, Illegal
     let state = |state: &RunState| state.root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default();
     let usage = |state: &RunState| state.root.as_ref().map(|root| root.usage).unwrap_or_default();
     let patch = json_patch::diff(&state(&a), &state(&b));
+    let given = given(one).zip(given(other)).filter(|(one, other)| one != other);
     Ok(RunDiff {
+        given: given.map(|(one, other)| [one, other]),
         same,
         parts: (parts.one.is_some() || parts.other.is_some()).then_some(parts),
         state: serde_json::to_value(patch).unwrap_or_default(),
         status: [status(&a), status(&b)],
         usage: [usage(&a), usage(&b)],
     })
+}
+
+fn given(log: &[Arc<Event>]) -> Option<Given> {
+    let Body::BrainStart(begin) = &log.first()?.body else { return None };
+    let overrides = begin.start.as_ref().map(|start| start.overrides.clone()).unwrap_or_default();
+    Some(Given { options: begin.options.clone(), overrides })
 }
 
 fn replayed(log: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
@@ -80,6 +100,10 @@ fn said(log: &[Arc<Event>]) -> Vec<Parted> {
             if let Some(fields) = body.as_object_mut() {
                 for name in ["start", "duration", "facts", "signal", "due", "expires"] {
                     fields.remove(name);
+                }
+                // What a nested brain was given comes from what happened before it.
+                if event.seq == Seq(0) {
+                    fields.remove("options");
                 }
             }
             Parted { seq: event.seq, path: event.path.clone(), body }

@@ -22,7 +22,7 @@ pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 #[cfg(all(test, feature = "openai"))]
 pub(crate) use decision::decision_request;
 pub(crate) use decision::{Decided, ReasoningStream, decided};
-pub use diff::{Parted, Parting, RunDiff, diff};
+pub use diff::{Given, Parted, Parting, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use history::History;
 pub use messages::{messages, prompts_to_messages, result_text};

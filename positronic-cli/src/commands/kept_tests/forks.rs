@@ -67,6 +67,19 @@ fn a_fork_and_what_differs_in_it_read_well() {
       both say the same, in 9 events
     ");
 
+    let other = ["--model", "small", "--system", "You help nobody."];
+    let forked = desk.json(&[&["fork", "ticket-1", "--at", "9"][..], &other].concat());
+    let other = forked["run"].as_str().unwrap();
+    let said = "given the model small and another system prompt: You help nobody.";
+    assert!(
+        diff("ticket-1", other).contains(&format!("- given nothing else\n+ {said}\n")),
+        "{}",
+        diff("ticket-1", other)
+    );
+    let shown = desk.call(&Project::new(), &["show", other]).out;
+    assert!(shown.contains("after event 9, with the model small and another system prompt: You help"), "{shown}");
+    assert_eq!(desk.call(&Project::new(), &["fork", "ticket-1", "--at", "9", "--model", ""]).code, 2);
+
     let staged = desk.call(&Project::new(), &["fork", "ticket-1", "--stage", "Chat"]);
     let id = staged.out.trim_end().rsplit(' ').next().unwrap().to_owned();
     insta::assert_snapshot!(
