@@ -157,6 +157,8 @@ pub(crate) enum Failure {
     Prices { path: PathBuf, reason: String },
     #[error("{}, line {line}: {reason}", path.display())]
     Import { path: PathBuf, line: usize, reason: String },
+    #[error("{}, line 1: a newer release wrote it (format {format}); this one reads up to {known}", path.display())]
+    ImportNewer { path: PathBuf, format: u32, known: u32 },
 }
 
 impl Failure {
@@ -212,6 +214,7 @@ impl Failure {
             | Self::File { .. }
             | Self::Store { .. }
             | Self::Import { .. }
+            | Self::ImportNewer { .. }
             | Self::Prices { .. }
             | Self::Output(_) => Exit::Surroundings,
         }
@@ -291,6 +294,7 @@ impl Failure {
             Self::NoCall { reason, .. } => vec![reason.clone()],
             Self::Misused { hint, .. } => vec![hint.clone()],
             Self::Refused { hints, .. } | Self::Store { hints, .. } => hints.clone(),
+            Self::ImportNewer { .. } => vec!["nothing was taken in; a newer release of positronic reads it".to_owned()],
             Self::Import { .. } => {
                 vec!["nothing was taken in; export the run again, and copy the file whole".to_owned()]
             }

@@ -80,6 +80,11 @@ impl Kept {
         if matches!(opened, Err(StoreError::Older { .. })) && holds_something() && SqliteStore::open(path).is_ok() {
             opened = SqliteStore::with(options);
         }
+        if matches!(opened, Err(StoreError::Older { .. })) && !holds_something() {
+            let message = format!("{} is an empty file, and holds no event store yet", shown(path, here));
+            let hints = vec!["`run` and `import` make one of it".to_owned()];
+            return Err(Failure::Store { message, hints });
+        }
         Ok(Self { store: Store::File(opened?), place: shown(path, here), path: Some(path.to_owned()) })
     }
 

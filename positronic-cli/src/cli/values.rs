@@ -1,5 +1,6 @@
 //! Values of flags that are more than a text.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -59,20 +60,27 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
 }
 
-/// Reads a number; one below zero is told what is expected.
+/// Reads a number; one below zero is told what is expected, and so is one that is too large.
 pub(super) fn number(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|_| "expected a whole number, at least 0".to_owned())
+    text.trim().parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => format!("expected a whole number, at most {}", u64::MAX),
+        _ => "expected a whole number, at least 0".to_owned(),
+    })
 }
 
 /// Reads how many are wanted at most.
 pub(super) fn count(text: &str) -> Result<usize, String> {
     let count = number(text)?;
-    usize::try_from(count).map_err(|_| "expected a smaller number".to_owned())
+    usize::try_from(count).map_err(|_| format!("expected a whole number, at most {}", usize::MAX))
 }
 
 /// Reads how many are wanted at most, where none would be no answer.
 pub(super) fn most(text: &str) -> Result<usize, String> {
-    count(text).ok().filter(|most| *most > 0).ok_or_else(|| "expected a whole number, at least 1".to_owned())
+    match count(text) {
+        Ok(most) if most > 0 => Ok(most),
+        Err(expected) if expected.contains("at most") => Err(expected),
+        Ok(_) | Err(_) => Err("expected a whole number, at least 1".to_owned()),
+    }
 }
 
 /// Reads a name that is not empty, and one line.
@@ -94,6 +102,10 @@ mod tests {
         assert_eq!((most("1"), most("20")), (Ok(1), Ok(20)));
         for wrong in ["0", "-1", "many", ""] {
             assert_eq!(most(wrong).unwrap_err(), "expected a whole number, at least 1", "{wrong}");
+        }
+        let too_large = "99999999999999999999";
+        for expected in [number(too_large).unwrap_err(), most(too_large).unwrap_err()] {
+            assert_eq!(expected, "expected a whole number, at most 18446744073709551615");
         }
     }
 

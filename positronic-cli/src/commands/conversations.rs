@@ -14,7 +14,7 @@ use crate::conversations::{Recorded, find};
 use crate::display::Style;
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
-use crate::lists::{Talk, alone, talks};
+use crate::lists::{Talk, alone, more, talks};
 use crate::ui::Ui;
 use crate::whole::replace;
 
@@ -59,7 +59,7 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.tell(&talks(&all, &alone, SystemClock.now(), columns, unicode))?;
         if all.len() == args.limit {
-            ui.notice(&format!("the last {} are shown; --limit shows more", args.limit))?;
+            ui.notice(&more("last", args.limit))?;
         }
     }
     Ok(Exit::Done)

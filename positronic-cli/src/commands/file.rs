@@ -176,11 +176,8 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
         broken(1, format!("it is no header of an exported run, which reads {form}"))
     })?;
     if header.positronic_run > WITH_FILES {
-        let version = header.positronic_run;
-        return Err(broken(
-            1,
-            format!("a newer release wrote it (format {version}); this one reads up to {WITH_FILES}"),
-        ));
+        let (path, format) = (file.to_owned(), header.positronic_run);
+        return Err(Failure::ImportNewer { path, format, known: WITH_FILES });
     }
     sound("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
     let (mut state, mut log, mut last, mut blobs) = (RunState::default(), Vec::new(), 1, Vec::new());

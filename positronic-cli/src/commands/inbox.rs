@@ -11,7 +11,7 @@ use crate::display::text::{arguments, one_line, shorten};
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::kept::Kept;
-use crate::lists::{answers, entry};
+use crate::lists::{answers, entry, more};
 use crate::prices::currency;
 use crate::ui::Ui;
 
@@ -48,7 +48,7 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, ui.columns(), ui))?;
     }
     if waiters.len() == args.limit {
-        ui.notice(&format!("the first {} are shown; --limit shows more", args.limit))?;
+        ui.notice(&more("first", args.limit))?;
     }
     Ok(Exit::Done)
 }

@@ -12,7 +12,7 @@ use crate::cli::RunsArgs;
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::kept::Kept;
-use crate::lists::{alone, changed, table};
+use crate::lists::{alone, changed, more, table};
 use crate::project::{Project, normal};
 use crate::ui::Ui;
 
@@ -52,7 +52,7 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.tell(&table(&rows, &short, &alone, &changed, now, columns, unicode))?;
         if rows.len() == args.limit {
-            ui.notice(&format!("the last {} are shown; --limit shows more", args.limit))?;
+            ui.notice(&more("last", args.limit))?;
         }
     }
     Ok(Exit::Done)

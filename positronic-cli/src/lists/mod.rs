@@ -11,6 +11,6 @@ mod tests;
 
 pub(crate) use alone::{alone, nobody};
 pub(crate) use changed::{changed, said};
-pub(crate) use table::table;
+pub(crate) use table::{more, table};
 pub(crate) use talks::{Talk, talks};
 pub(crate) use waiting::{RUN, answers, entry, named, question};

@@ -110,3 +110,11 @@ fn reason(row: &RunSummary, difference: Option<&String>, unicode: bool) -> Strin
 fn padded(cell: &str, columns: usize) -> String {
     format!("{cell}{}", " ".repeat(columns.saturating_sub(width(cell))))
 }
+
+/// Says that a list may go on; `which` end of it is shown.
+pub(crate) fn more(which: &str, shown: usize) -> String {
+    match shown {
+        1 => format!("the {which} one is shown; --limit shows more"),
+        several => format!("the {which} {several} are shown; --limit shows more"),
+    }
+}

@@ -41,6 +41,7 @@ fn a_broken_file_is_refused_with_its_line() {
     assert!(broken(&cut).starts_with("6 error: desk/run.jsonl, line 3: "), "{}", broken(&cut));
     let newer = lines[0].replace(r#""positronic_run":1"#, r#""positronic_run":9"#);
     assert!(broken(&[&newer]).contains("a newer release wrote it (format 9)"));
+    assert!(desk.refused(&["import", &desk.path("run.jsonl")]).ends_with("a newer release of positronic reads it\n"));
 }
 
 #[test]

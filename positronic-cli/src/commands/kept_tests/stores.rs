@@ -48,6 +48,17 @@ fn a_store_that_is_none_is_said_to_be_none() {
 }
 
 #[test]
+fn a_folder_is_no_store_for_whoever_looks_or_writes() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("runs.db")).unwrap();
+
+    for arguments in [&["runs"][..], &["show", "one"], &["approve", "one"], &["pause", "one"]] {
+        let told = desk.refused(arguments);
+        assert!(told.starts_with("6\nerror: `desk/runs.db` is a folder, and an event store is a file"), "{told}");
+    }
+}
+
+#[test]
 fn whoever_only_looks_writes_nothing() {
     let desk = Desk::new();
     let path = desk.path("runs.db");
@@ -55,7 +66,8 @@ fn whoever_only_looks_writes_nothing() {
 
     for arguments in [&["runs"][..], &["inbox"], &["show", "one"], &["watch", "one"], &["state", "one"]] {
         let looked = desk.call(&Project::new(), arguments);
-        assert_ne!(looked.code, 0, "{arguments:?}: an empty file is no store");
+        assert_eq!(looked.code, 6, "{arguments:?}: an empty file is no store");
+        assert!(looked.err.contains("is an empty file") && looked.err.contains("make one of it"), "{}", looked.err);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{arguments:?} made one of it");
     }
     begun(&desk, "one");

@@ -125,11 +125,13 @@ impl Place {
         )
     }
 
+    /// Says that there is a folder where the file has to be, which SQLite takes for a broken disk where it only reads.
+    pub(super) fn is_folder(&self) -> String {
+        format!("`{}` is a folder, and an event store is a file. Name a file in it", self.path.display())
+    }
+
     fn cannot_open(&self, error: &rusqlite::Error) -> String {
         let file = self.path.display();
-        if self.path.is_dir() {
-            return format!("`{file}` is a folder, and an event store is a file. Name a file in it");
-        }
         match self.path.parent().filter(|folder| !folder.is_dir()) {
             Some(folder) => format!(
                 "the event store `{file}` cannot be made, since the folder `{}` does not exist. Make the folder first",

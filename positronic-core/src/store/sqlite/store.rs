@@ -96,6 +96,9 @@ impl SqliteStore {
             .map_err(|error| StoreError::Unusable { message: format!("`{given}` is no path of a file: {error}") })?;
         options.path = absolute;
         let place = Place { path: options.path.clone(), patience: options.patience };
+        if options.path.is_dir() {
+            return Err(StoreError::Unusable { message: place.is_folder() });
+        }
         Self::start(&options, &place).map_err(|trouble| place.explain(trouble))
     }
 
