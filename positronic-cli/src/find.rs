@@ -20,6 +20,11 @@ const SHORTEST: usize = 13;
 
 /// Finds the run whose id a person wrote, or its beginning.
 pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
+    if written.trim().is_empty() {
+        // What a shell makes of a name that is not set.
+        let hint = format!("`{}` lists the runs", ui.command(&["runs"]));
+        return Err(Failure::Misused { message: "the id of the run is empty".to_owned(), hint });
+    }
     let control = kept.control();
     match control.store().run(&RunId::new(written)).await {
         Err(StoreError::NoSuchRun { .. }) => {}
@@ -27,7 +32,7 @@ pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSumma
     }
     let mut rows = Vec::new();
     for written in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
-        if rows.is_empty() && !written.is_empty() {
+        if rows.is_empty() {
             rows = control.store().runs(&RunFilter::builder().prefix(written).most(CANDIDATES + 1).build()).await?;
         }
     }

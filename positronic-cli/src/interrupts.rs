@@ -18,6 +18,23 @@ pub(crate) fn interrupts() -> mpsc::UnboundedReceiver<Interrupt> {
     receiver
 }
 
+/// Has a write fail that goes beyond the limit for the size of a file (`ulimit -f`), as one on a full disk does: the system
+/// would end the process otherwise, without a word.
+#[cfg(target_os = "linux")]
+pub(crate) fn survive_large_files() {
+    /// `SIGXFSZ`, as most architectures number it; elsewhere the system does as ever.
+    const LIMIT_REACHED: i32 = 25;
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    // A signal that is listened to once is never again left to the system.
+    _ = runtime.block_on(async {
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(LIMIT_REACHED)).map(drop)
+    });
+}
+
+/// The limit for the size of a file is as the system has it.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn survive_large_files() {}
+
 #[cfg(unix)]
 async fn listen(sender: mpsc::UnboundedSender<Interrupt>) {
     use tokio::signal::unix::{SignalKind, signal};

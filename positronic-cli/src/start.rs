@@ -95,6 +95,7 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
 }
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
+    crate::interrupts::survive_large_files();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     ExitCode::from(run(&arguments, &mut Ui::standard(Settings::from_env())))
 }

@@ -155,7 +155,7 @@ pub(crate) struct ForkArgs {
     #[arg(long = "result", value_name = "CALL=JSON", value_parser = result)]
     pub(crate) results: Vec<(String, String)>,
     /// Who forks; the user of the environment where nothing is said
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) by: Option<String>,
     /// Writes JSON
     #[arg(long)]

@@ -2,13 +2,13 @@
 
 use clap::{ArgGroup, Args};
 
-use super::values::name;
+use super::values::{name, text};
 
 /// Who says it, and how it is answered.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct By {
     /// Who says it; the user of the environment where nothing is said
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) by: Option<String>,
     /// Writes JSON
     #[arg(long)]
@@ -77,7 +77,7 @@ pub(crate) struct SendArgs {
     #[arg(required_unless_present_any = ["webhook", "discard"])]
     pub(crate) run: Option<String>,
     /// Says this to the open loop
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = text)]
     pub(crate) message: Option<String>,
     /// Delivers a webhook of this name
     #[arg(long, value_name = "NAME", requires = "identifier", requires = "payload", value_parser = name)]

@@ -83,6 +83,11 @@ pub(super) fn most(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Reads a text that says something.
+pub(super) fn text(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// Reads a name that is not empty, and one line.
 pub(super) fn name(text: &str) -> Result<String, String> {
     crate::names::sound("it", text).map(|()| text.to_owned())

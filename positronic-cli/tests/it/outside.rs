@@ -91,3 +91,22 @@ fn whoever_watches_a_run_that_nobody_has_in_hand_is_told_so() {
     watching.wait().unwrap();
     assert!(said.ends_with(" work one"), "{said}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_may_not_grow_is_a_failure_of_the_store_and_no_sudden_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let letter = ["send", "--webhook", "post", "--identifier", "ada", "--payload", "{}"];
+    positronic().current_dir(&folder).args(letter).assert().success();
+
+    let program = assert_cmd::cargo::cargo_bin!("positronic");
+    let mut limited = std::process::Command::new("sh");
+    limited.current_dir(&folder).env_remove("POSITRONIC_STORE").args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]);
+    let output = limited.arg(program).args(letter).output().unwrap();
+
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(6), "{said}");
+    assert!(said.contains("nothing was written"), "{said}");
+    let kept = positronic().current_dir(&folder).args(["inbox", "--mail", "--json"]).output().unwrap();
+    assert_eq!(String::from_utf8(kept.stdout).unwrap().lines().count(), 1);
+}

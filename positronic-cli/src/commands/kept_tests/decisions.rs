@@ -94,6 +94,10 @@ fn a_call_that_is_named_twice_is_meant_once_and_an_empty_name_means_none() {
     error: the name of a call is empty
       name a call such as Chat/0.1, . for the run itself, or leave it out where only one waits
     ");
+    assert_eq!(desk.refused(&["approve", "", "Work/0.0"]).lines().nth(1), Some("error: the id of the run is empty"));
+    for nothing in [&["approve", "both", "--all", "--by", ""][..], &["send", "both", "--message", " "]] {
+        assert_eq!(desk.call(&Project::new(), nothing).code, 2, "{nothing:?}");
+    }
     let approved = desk.json(&["approve", "both", "Work/0.0", "Work/0.0"]);
 
     assert_eq!(approved["accepted"].as_array().unwrap().len(), 1);
