@@ -37,8 +37,10 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
     if args.json {
         for row in &rows {
             let mut line = serde_json::to_value(row).map_err(io::Error::from)?;
-            if let (Some(difference), Some(fields)) = (changed.get(&row.run), line.as_object_mut()) {
-                fields.insert("changed".to_owned(), difference.as_str().into());
+            if let Some(fields) = line.as_object_mut() {
+                let difference = changed.get(&row.run).map(|difference| ("changed", difference.as_str().into()));
+                let nobody = alone.contains(&row.run).then_some(("nobody", true.into()));
+                fields.extend(difference.into_iter().chain(nobody).map(|(name, value)| (name.to_owned(), value)));
             }
             ui.json_line(&line)?;
         }

@@ -299,6 +299,10 @@ async fn refused(error: SignalError, control: &Control, row: &RunSummary, ui: &U
     let Failure::Refused { message, .. } = Failure::from(error.clone()) else { return Ok(error.into()) };
     let show = ui.command(&["show", row.run.as_str()]);
     let mut hints = vec![format!("nothing was changed; `{show}` says how the run stands")];
+    if let SignalError::Refused(Refusal::Ended) = &error {
+        let status = control.store().run(&row.run).await?.status;
+        hints = vec![format!("it is {}, and nothing was changed; `{show}` says how it ended", status.as_str())];
+    }
     if let SignalError::Refused(Refusal::Expired { .. }) = &error {
         let work = ui.command(&["work", row.run.as_str()]);
         hints.push(format!("the run goes on without an answer, with: {work}"));

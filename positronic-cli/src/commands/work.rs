@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::record::RunSummary;
+use positronic_core::record::{Body, RunSummary, Seq};
 use positronic_core::runner::{ResumeError, Runner};
+use positronic_core::store::StoreError;
 use serde_json::Value;
 
 use super::block_on;
@@ -29,6 +30,9 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     let models = models(project, &args.model, &row.brain, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
+    }
+    if let (Tape::Plays(_), Some(model)) = (&models.tape, block_on(wanted(&kept, &row))?) {
+        ui.notice(&format!("the fork is to ask the model {model}; a cassette answers in its place"))?;
     }
     ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
@@ -71,6 +75,16 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     runtime.shutdown_timeout(Duration::from_secs(1));
     let (run, ending) = ending?;
     ended(&kept, &run, ending, &Tape::None, args.json, ui)
+}
+
+/// Returns the model that a fork is to ask, whatever its brain says.
+async fn wanted(kept: &Kept, row: &RunSummary) -> Result<Option<String>, StoreError> {
+    let first = kept.control().store().read(&row.run, Seq(0), 1).await?;
+    let start = first.first().and_then(|event| match &event.body {
+        Body::BrainStart(begin) => begin.start.as_ref(),
+        _ => None,
+    });
+    Ok(start.and_then(|start| start.overrides.model.clone()))
 }
 
 /// Chooses the models for the runs of a brain.

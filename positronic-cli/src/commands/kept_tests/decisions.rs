@@ -38,6 +38,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
     assert!(listed.contains("running (nobody)"), "{listed}");
+    assert_eq!(desk.json(&["runs"])["nobody"], true);
 
     let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
     let worked = desk.call(&waits, &["work", "ticket-1"]);
@@ -187,4 +188,9 @@ fn a_paused_run_goes_on_after_the_pause() {
     assert_eq!(done(&["cancel", "one", "--reason", "enough"]), "cancelled (event 12 of one)\n");
     assert_eq!(desk.call(&scripted([]), &["work", "one"]).code, 7);
     assert_eq!(desk.json(&["show", "one"])["run"]["status"], "cancelled");
+    insta::assert_snapshot!(desk.refused(&["resume", "one"]), @"
+    7
+    error: the run has ended, so it takes no more signals
+      it is cancelled, and nothing was changed; `desk show one` says how it ended
+    ");
 }

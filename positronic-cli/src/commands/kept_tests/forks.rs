@@ -91,6 +91,19 @@ fn a_fork_and_what_differs_in_it_read_well() {
 }
 
 #[test]
+fn whoever_works_on_a_fork_with_another_model_is_told_where_a_cassette_answers() {
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project(), &["run", "help desk", "--ask", "--id", "ticket-1", "-o", "customer=ada"]).code, 3);
+    let forked = desk.json(&["fork", "ticket-1", "--at", "5", "--model", "small"]);
+
+    let [own, other] =
+        ["ticket-1", forked["run"].as_str().unwrap()].map(|run| desk.call(&project(), &["work", run]).err);
+
+    let told = "the fork is to ask the model small; a cassette answers in its place\n";
+    assert!(other.contains(told) && !own.contains(told), "{other}");
+}
+
+#[test]
 fn a_stage_is_run_again_in_a_fork() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
