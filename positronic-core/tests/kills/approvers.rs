@@ -1,8 +1,6 @@
 //! Two processes that decide about the same call at once.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path as File, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::PathBuf;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -11,6 +9,7 @@ use positronic_core::runner::{Control, Runner, Settled, SignalError};
 use positronic_core::store::SqliteStore;
 use serde_json::json;
 
+use super::children::Children;
 use super::{FOLDER, effect};
 
 const TIMES: usize = 100;
@@ -36,42 +35,6 @@ async fn the_approver() {
     }
 }
 
-struct Approver {
-    child: Child,
-    told: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Approver {
-    fn start(folder: &File) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "approvers::the_approver", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env(FOLDER, folder).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (told, answers) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut approver = Self { child, told, answers };
-        assert_eq!(approver.answer(), "ready");
-        approver
-    }
-
-    fn answer(&mut self) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.answers.read_line(&mut line).unwrap(), 0, "the other process has ended");
-            if let Some((_, answer)) = line.trim().split_once("answer ") {
-                return answer.to_owned();
-            }
-        }
-    }
-}
-
-impl Drop for Approver {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-    }
-}
-
 #[tokio::test]
 async fn promise_04_two_processes_that_approve_a_call_at_once_a_hundred_times_run_it_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,20 +57,17 @@ async fn promise_04_two_processes_that_approve_a_call_at_once_a_hundred_times_ru
     });
     let runner =
         Runner::builder().model(model).store(SqliteStore::open(folder.path().join("runs.db")).unwrap()).build();
-    let mut approvers = [Approver::start(folder.path()), Approver::start(folder.path())];
+    let mut approvers = Children::start("approvers::the_approver", folder.path());
     for time in 0..TIMES {
         let start = Start { id: Some(SignalId::new(format!("run-{time}"))), ..Start::default() };
         let run = runner.start_with(&desk, (), start).await.unwrap();
         assert!(matches!(run.settled().await, Settled::Waiting(_)));
 
-        for approver in &mut approvers {
-            writeln!(approver.told, "run-{time}").unwrap();
-        }
-        let mut answers: Vec<_> = approvers.iter_mut().map(Approver::answer).collect();
+        let mut answers = approvers.answer(&format!("run-{time}"));
 
         answers.sort();
-        let other = answers.pop().unwrap();
-        assert_eq!(answers, ["accepted"], "and {other}");
+        let [accepted, other] = answers;
+        assert_eq!(accepted, "accepted", "and {other}");
         assert!(other.starts_with(&format!("the call `{}` was decided already: it was approved", call())), "{other}");
         run.result().await.unwrap();
     }

@@ -8,6 +8,8 @@
 #![allow(clippy::print_stdout, reason = "the killed process says what it sees")]
 
 mod approvers;
+mod children;
+mod resumers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Write as _};
