@@ -130,7 +130,7 @@ async fn a_rejection_is_a_typed_denial_and_an_identical_call_is_not_asked_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn strict_does_not_ask_about_the_same_call_behind_a_rejected_one() {
+async fn promise_07_strict_does_not_ask_about_the_same_call_behind_a_rejected_one() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, |config| tools(config).policy(BatchPolicy::Strict)), ()).await;
@@ -215,7 +215,7 @@ async fn a_decision_after_the_expiry_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_that_panics_fails_its_call_and_nothing_runs_unasked() {
+async fn promise_18_an_approval_that_panics_fails_its_call_and_nothing_runs_unasked() {
     let journal = Journal::default();
     let play = Play::new([
         Reply::calls([("now", json!({"id": "a"})), ("later", json!({"id": "b"})), ("safe", json!({"id": "c"}))]),

@@ -323,7 +323,7 @@ async fn what_plugins_keep_goes_on_with_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pruning_keeps_what_is_the_history_of_a_run_that_stays() {
+async fn promise_13_pruning_keeps_what_is_the_history_of_a_run_that_stays() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     let chat = runner.conversation("c");

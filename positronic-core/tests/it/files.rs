@@ -156,7 +156,7 @@ impl Clock for Hand {
 
 /// A fork has the files of its original, also when that is removed; the last one takes them along, an hour later.
 #[tokio::test]
-async fn a_fork_keeps_the_files_of_its_original() {
+async fn promise_13_a_fork_keeps_the_files_of_its_original() {
     let folder = tempfile::tempdir().unwrap();
     on(MemoryStore::new()).await;
     on(SqliteStore::open(folder.path().join("runs.db")).unwrap()).await;
