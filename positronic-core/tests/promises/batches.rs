@@ -1,15 +1,15 @@
-//! What the model reads, from whatever depth, whatever comes meanwhile: promises 6, 10, 11, 12 and 16.
+//! What the model reads, from whatever depth, whatever comes meanwhile: promises 6, 10, 11 and 16.
 
 use std::time::Duration;
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, LimitKind, LoopOutcome, Message, Status, ToolResult, Usage};
+use positronic_core::record::{Body, LoopOutcome, Message, Status, ToolResult};
 use positronic_core::runner::Settled;
-use positronic_core::store::{EventStore as _, PendingFilter};
+use positronic_core::store::PendingFilter;
 use serde_json::json;
 
-use crate::bench::{Bench, behind, by, named, result_of, run_id};
+use crate::bench::{Bench, behind, by, in_two_rounds, named, result_of, run_id};
 use crate::stores::{Fresh, on_both_stores};
 use crate::support::{
     Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, settled, slow_batch, tools, waits, work,
@@ -20,12 +20,7 @@ on_both_stores! {
     promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_go_on
     promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back
     promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
-    promise_12_limits_go_on_counting_over_a_pause_and_over_processes
     promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight
-}
-
-fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + Clone + 'static {
-    move |place| if place == "Work/0" { first.clone() } else { done() }
 }
 
 fn asking(config: ShopLoop) -> ShopLoop {
@@ -78,6 +73,29 @@ async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_
     let log = bench.checked().await;
     assert_eq!(named(&log, "LOOP_TOOL_CALL").len(), 9);
     assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), 9);
+    let refused = ["Work/0.1", "Work/0.4", "Work/0.5"].map(str::to_owned);
+    let begun = named(&log, "LOOP_TOOL_START");
+    assert!(begun.iter().all(|call| !refused.contains(call)), "what makes no sense never begins: {begun:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_06_every_call_around_one_that_ends_its_loop_has_a_result() {
+    let (bench, journal) = (Bench::new(), Journal::default());
+    let asked = batch([("safe", "a"), ("gated", "b"), ("finish", "c"), ("safe", "d"), ("gated", "e")]);
+    let process = bench.process("work", in_two_rounds(asked));
+    let shop = workshop(&journal, |config| tools(config).tools([worker("finish", ShopBuilder::exit)]));
+    let run = bench.start(&process, &shop).await;
+    assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.4"]);
+
+    run.approve(&path("Work/0.1"), "ann").await.unwrap();
+
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(journal.take(), ["a", "b", "c"]);
+    let log = bench.checked().await;
+    for call in ["Work/0.3", "Work/0.4"] {
+        assert!(matches!(result_of(&log, call), ToolResult::Skipped { .. }), "{call}");
+    }
+    assert_eq!(named(&log, "LOOP_APPROVAL_WITHDRAWN"), ["Work/0.4"]);
 }
 
 /// A loop whose brain runs a brain whose loop calls brains: approvals and waits wherever.
@@ -217,129 +235,28 @@ async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
     cut.checked().await;
 }
 
-fn tokens(input: u64) -> Usage {
-    Usage { input, ..Usage::default() }
-}
-
-fn limit_of(log: &[std::sync::Arc<positronic_core::record::Event>]) -> Option<(LimitKind, u64)> {
-    log.iter().find_map(|event| match &event.body {
-        Body::LoopLimit { kind, used, .. } => Some((*kind, *used)),
-        _ => None,
-    })
-}
-
-async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fresh>() {
-    type Limit = fn(ShopLoop) -> ShopLoop;
-    let limits: [(&str, Limit); 3] = [
-        ("rounds", |config| tools(config).max_iterations(5)),
-        ("tokens", |config| tools(config).unlimited().max_tokens(50)),
-        ("time", |config| tools(config).unlimited().max_time(Duration::from_secs(42))),
-    ];
-    for (name, limit) in limits {
-        let journal = Journal::default();
-        let shop = workshop(&journal, limit);
-        // Ten tokens and ten seconds a round; in the fourth round a person is asked.
-        let says = |place: &str| {
-            let tool = if place == "Work/3" { "gated" } else { "safe" };
-            slow_batch([(tool, place, 10_000)]).usage(tokens(10))
-        };
-        let undisturbed = Bench::<S>::fresh();
-        let process = undisturbed.process("only", says);
-        let run = undisturbed.start(&process, &shop).await;
-        waits(&run).await;
-        run.approve(&path("Work/3.0"), "ann").await.unwrap();
-        assert!(matches!(settled(&run).await, Settled::Completed(_)));
-        assert_eq!(undisturbed.sent().len(), 5, "{name}");
-
-        let first = Bench::<S>::fresh();
-        let process = first.process("first", says);
-        let run = first.start(&process, &shop).await;
-        // In the second round, while a tool runs; and while a person is asked.
-        tokio::time::sleep(Duration::from_secs(15)).await;
+#[tokio::test(start_paused = true)]
+async fn promise_11_a_message_to_a_paused_run_whose_model_still_answers_is_read_in_another_round() {
+    // While the model answers, and when it has.
+    for moment in [1, 9] {
+        let bench = Bench::new();
+        let process = bench.process("work", |_| done().after(Duration::from_secs(5)));
+        let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         run.pause().await.unwrap();
-        assert_eq!(settled(&run).await, Settled::Paused);
-        tokio::time::sleep(Duration::from_secs(1000)).await;
-        run.resume().await.unwrap();
-        waits(&run).await;
-        run.pause().await.unwrap();
-        assert_eq!(settled(&run).await, Settled::Paused);
-        tokio::time::sleep(Duration::from_secs(1000)).await;
-        let cut = first.cut(first.log().await.len()).await;
-        let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
-        tokio::time::sleep(Duration::from_secs(1000)).await;
-        run.resume().await.unwrap();
-        tokio::time::sleep(Duration::from_secs(1000)).await;
-        run.approve(&path("Work/3.0"), "ann").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(moment)).await;
 
+        run.message("wait", "ann").await.unwrap();
+
+        assert_eq!(settled(&run).await, Settled::Paused);
+        assert_eq!(bench.sent().len(), 1, "nothing new begins");
+        run.resume().await.unwrap();
         assert!(matches!(settled(&run).await, Settled::Completed(_)));
-        assert_eq!(first.sent().len() + cut.sent().len(), 5, "{name}");
-        let (log, whole) = (cut.checked().await, undisturbed.checked().await);
-        let kind = |log| limit_of(log).map(|(kind, _)| kind);
-        assert_eq!(kind(&log), kind(&whole), "{name}");
-        assert_eq!(cut.transcript().await, undisturbed.transcript().await, "{name}");
+        let mut read = roles(&bench.last_messages()).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        read.sort();
+        assert_eq!((bench.sent().len(), read), (2, ["assistant", "begin", "wait"].map(str::to_owned).to_vec()));
+        bench.checked().await;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
-    let (bench, journal) = (Bench::new(), Journal::default());
-    let shop = workshop(&journal, |config| tools(config).unlimited().max_time(Duration::from_secs(60)));
-    let says = |place: &str| match place {
-        "Work/0" => slow_batch([("safe", "a", 30_000), ("gated", "b", 20_000)]),
-        "Work/1" => slow_batch([("safe", "c", 20_000)]),
-        _ => done(),
-    };
-    let run = bench.start(&bench.process("first", says), &shop).await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    run.message("hurry", "ann").await.unwrap();
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    run.message("please", "ann").await.unwrap();
-    let cut = bench.cut(bench.log().await.len()).await;
-    drop(run);
-
-    tokio::time::sleep(Duration::from_secs(36_000)).await;
-    cut.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(36_000)).await;
-    let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
-
-    assert!(matches!(settled(&run).await, Settled::Completed(_)));
-    assert_eq!(limit_of(&cut.checked().await), None);
-
-    // The worker that lives counts what passed before each message, too.
-    let log = bench.checked().await;
-    assert_eq!(limit_of(&log), None, "a person is asked");
-    bench.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(100)).await;
-    assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
-    assert_eq!(limit_of(&bench.checked().await), Some((LimitKind::Time, 70_000_000)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn promise_12_a_limit_covers_what_brains_below_used_before_a_restart() {
-    let journal = Journal::default();
-    let inner = || {
-        brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
-    };
-    let outer = workshop(&journal, move |config| tools(config).max_tokens(50).brain("inner", inner(), |b| b));
-    let says = |place: &str| match place {
-        "Work/0" => Reply::call("inner", json!({})).usage(tokens(10)),
-        "Work/0.0/Deep/2" => batch([("gated", "g")]).usage(tokens(10)),
-        _ => batch([("safe", place)]).usage(tokens(10)),
-    };
-    let first = Bench::new();
-    let process = first.process("first", says);
-    let run = first.start(&process, &outer).await;
-    waits(&run).await;
-    let cut = first.cut(first.log().await.len()).await;
-    let run = cut.process("second", says).brain(outer).resume(&run_id()).await.unwrap();
-
-    run.approve(&path("Work/0.0/Deep/2.0"), "ann").await.unwrap();
-
-    assert!(matches!(settled(&run).await, Settled::Completed(_)));
-    let log = cut.checked().await;
-    assert_eq!(limit_of(&log), Some((LimitKind::Tokens, 50)));
-    assert_eq!((first.sent().len(), cut.sent().len()), (4, 1), "four rounds before, one after");
-    assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }));
 }
 
 async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight<S: Fresh>() {

@@ -1,6 +1,6 @@
 //! Several processes over one store.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use positronic_core::dsl::Runnable;
@@ -8,12 +8,13 @@ use positronic_core::machine::{Refusal, RunState};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
-    Actor, Body, Event, Message, ModelRequest, Path, RunId, Seq, Signal, SignalId, SignalKind, Start, ToolResult,
+    Actor, Body, Event, Message, ModelRequest, Path, PriceTable, RunId, Seq, Signal, SignalId, SignalKind, Start,
+    ToolResult,
 };
 use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::TestClock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stores::Fresh;
 use crate::support::boundaries::OwnIds;
@@ -26,6 +27,7 @@ pub(crate) struct Bench<S = MemoryStore> {
     clock: TestClock,
     sent: Arc<Mutex<Vec<ModelRequest>>>,
     lockstep: bool,
+    prices: Option<PriceTable>,
 }
 
 impl Bench {
@@ -46,7 +48,7 @@ impl<S: Fresh> Bench<S> {
 
     /// Copies a part of the run's log into a fresh store, as a process that died there would have left it.
     pub(crate) async fn cut(&self, until: usize) -> Self {
-        let cut = Self { store: S::fresh(), clock: self.clock.clone(), sent: Arc::default(), lockstep: true };
+        let cut = Self { prices: self.prices.clone(), clock: self.clock.clone(), ..Self::fresh() };
         cut.control("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
         cut
     }
@@ -60,12 +62,20 @@ impl<S: Fresh> Bench<S> {
 
 impl<S: EventStore + Clone> Bench<S> {
     pub(crate) fn on(store: S) -> Self {
-        Self { store, clock: TestClock::default(), sent: Arc::default(), lockstep: true }
+        watch();
+        Self { store, clock: TestClock::default(), sent: Arc::default(), lockstep: true, prices: None }
     }
 
     /// Records outcomes in the order in which they come.
     pub(crate) fn free(self) -> Self {
         Self { lockstep: false, ..self }
+    }
+
+    /// Lets each token of an answer cost a millionth.
+    pub(crate) fn priced(self) -> Self {
+        let table =
+            json!({"as_of": "2026-01-01", "currency": "EUR", "prices": {"scripted/*": {"input": 1, "output": 1}}});
+        Self { prices: Some(serde_json::from_value(table).unwrap()), ..self }
     }
 
     /// Makes a process whose model answers a request by its path. Its worker's name is `process-0`.
@@ -85,14 +95,17 @@ impl<S: EventStore + Clone> Bench<S> {
             sent.lock().unwrap().push(request.clone());
             says(request.path.as_str())
         });
-        Runner::builder()
+        let runner = Runner::builder()
             .model(model)
             .store(self.store.clone())
             .clock(self.clock.clone())
             .ids(OwnIds::of(name))
             .lockstep(self.lockstep)
-            .linger(linger)
-            .build()
+            .linger(linger);
+        match self.prices.clone() {
+            Some(prices) => runner.prices(prices).build(),
+            None => runner.build(),
+        }
     }
 
     /// Makes the control of a process that knows no brain.
@@ -113,7 +126,12 @@ impl<S: EventStore + Clone> Bench<S> {
     pub(crate) async fn settled<R>(&self, run: &Run<R>) -> Settled {
         loop {
             let next = self.store.run(run.id()).await.unwrap().next;
-            while run.state().next < next {
+            // No time passes meanwhile, so turns are counted.
+            for turn in 0.. {
+                if run.state().next >= next {
+                    break;
+                }
+                assert!(turn < 10_000_000, "the run never reads what is written: {:?}", run.state());
                 tokio::task::yield_now().await;
             }
             let settled = crate::support::settled(run).await;
@@ -162,6 +180,20 @@ impl<S: EventStore + Clone> Bench<S> {
     pub(crate) fn last_results(&self) -> Vec<String> {
         tool_texts(&self.sent().pop().unwrap())
     }
+}
+
+/// Ends the tests after a while: a task that goes round and round lets no paused time pass, so no time-out ends its test.
+/// The test program says which of them have been running for long.
+fn watch() {
+    static WATCHED: Once = Once::new();
+    #[expect(clippy::exit, clippy::print_stderr, reason = "no test can end another one")]
+    WATCHED.call_once(|| {
+        std::thread::spawn(|| {
+            std::thread::sleep(Duration::from_secs(20 * 60));
+            eprintln!("some test goes round and round; all are given up after twenty minutes");
+            std::process::exit(101);
+        });
+    });
 }
 
 pub(crate) fn by(name: &str) -> Actor {
@@ -218,4 +250,9 @@ pub(crate) fn decisions(log: &[Arc<Event>]) -> Vec<(Path, Option<String>)> {
         _ => None,
     });
     decided.collect()
+}
+
+/// Says something in the first round of the loop `Work`, and is done in all others.
+pub(crate) fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + Clone + 'static {
+    move |place| if place == "Work/0" { first.clone() } else { crate::support::done() }
 }

@@ -238,9 +238,9 @@ async fn promise_15_options_with_another_schema_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
-    fn outer(version: u32) -> Brain<(), Board> {
+    fn outer(title: &'static str, version: u32) -> Brain<(), Board> {
         let inner = move || {
-            brain("Inner")
+            brain(title)
                 .version(version)
                 .services::<Journal>()
                 .state(Board::default())
@@ -254,16 +254,20 @@ async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
         "Work/0.0/Deep/0" => batch([("gated", "a")]),
         _ => done(),
     };
-    let run = bench.start(&bench.process("first", says), &outer(1)).await;
+    let run = bench.start(&bench.process("first", says), &outer("Inner", 1)).await;
     waits(&run).await;
     let cut = bench.cut(bench.log().await.len()).await;
     cut.control("people").approve(&run_id(), &path("Work/0.0/Deep/0.0"), by("ann")).await.unwrap();
 
-    let changed = cut.process("second", says).brain(outer(2)).resume(&run_id()).await.unwrap_err();
+    for (other, named) in [
+        (outer("Inner", 2), "the run has begun with version 1 of `Inner`, the code has version 2"),
+        (outer("Other", 1), "the run is of the brain `Inner`, the code is that of `Other`"),
+    ] {
+        let changed = cut.process("second", says).brain(other).resume(&run_id()).await.unwrap_err();
 
-    let ResumeError::Changed { difference } = changed else { panic!("{changed}") };
-    assert_eq!(difference, "the run has begun with version 1 of `Inner`, the code has version 2");
-    let same = cut.process("third", says).brain(outer(1)).resume(&run_id()).await.unwrap();
+        assert_eq!(changed, ResumeError::Changed { difference: named.to_owned() });
+    }
+    let same = cut.process("third", says).brain(outer("Inner", 1)).resume(&run_id()).await.unwrap();
     assert!(matches!(settled(&same).await, Settled::Completed(_)));
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Event, ModelRequest, ToolResult};
+use positronic_core::record::{Body, Event, ModelRequest, SignalKind, ToolResult};
 use positronic_core::runner::{Run, Settled};
 use serde_json::json;
 
-use crate::bench::{Bench, behind, named, result_of, run_id};
+use crate::bench::{Bench, behind, by, named, result_of, run_id};
 use crate::stores::{Fresh, on_both_stores};
 use crate::support::{
-    Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, settled, waits, worker, workshop,
+    Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, result, settled, waits, worker, workshop,
 };
 
 on_both_stores! {
@@ -85,7 +85,7 @@ async fn promise_05_a_call_that_was_only_announced_runs_as_if_nothing_had_happen
     let (whole, journal) = (Bench::new(), Journal::default());
     let shop = workshop(&journal, three);
     let first = whole.process("first", says);
-    whole.start(&first, &shop).await.settled().await;
+    settled(&whole.start(&first, &shop).await).await;
     journal.take();
 
     let (_, run) = goes_on(&whole, behind(&whole.log().await, "Work/0.2", "LOOP_TOOL_CALL"), &shop).await;
@@ -103,11 +103,19 @@ async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was<S: Fresh
         .r#loop("Work", |cx| three(cx.system(format!("Mood {}.", cx.services.count())).input("begin")))
         .bind(journal.clone());
     let first = whole.process("first", says);
-    whole.start(&first, &shop).await.settled().await;
+    settled(&whole.start(&first, &shop).await).await;
     let log = whole.log().await;
     for round in ["Work/0", "Work/1"] {
-        let (cut, _) = goes_on(&whole, behind(&log, round, "LOOP_MODEL_CALL"), &shop).await;
+        let cut = whole.cut(behind(&log, round, "LOOP_MODEL_CALL")).await;
+        let message = SignalKind::Message { to: None, text: "Meanwhile.".to_owned(), message_id: None };
+        cut.control("people").signal(&run_id(), message, by("ann")).await.unwrap();
 
+        let run = cut.process("second", says).brain(shop.clone()).resume(&run_id()).await.unwrap();
+
+        assert!(matches!(settled(&run).await, Settled::Completed(_)));
+        cut.checked().await;
+        let last = cut.last_messages();
+        assert!(format!("{last:?}").contains("Meanwhile."), "a later round reads it: {last:?}");
         let wire = |sent: &[ModelRequest]| {
             let sent = sent.iter().find(|request| request.path == path(round)).unwrap().clone();
             serde_json::to_string(&(sent.system, sent.context, sent.messages.messages(), sent.settings)).unwrap()
@@ -201,15 +209,21 @@ async fn promise_05_a_step_runs_again_under_the_same_key_and_its_questions_are_n
         .bind(journal.clone());
     let process = whole.process("first", |place| Reply::text(place));
     let run = whole.start(&process, &asking).await;
-    assert_eq!(run.result().await.unwrap(), ["Ask/0", "Ask/1"]);
-    let cut = whole.cut(behind(&whole.log().await, "Ask/0", "LOOP_MODEL_RESULT")).await;
+    assert_eq!(result(&run).await, ["Ask/0", "Ask/1"]);
+    journal.take();
+    for (until, again) in [("LOOP_MODEL_CALL", &["Ask/0", "Ask/1"][..]), ("LOOP_MODEL_RESULT", &["Ask/1"])] {
+        let cut = whole.cut(behind(&whole.log().await, "Ask/0", until)).await;
+        let second = cut.process("second", |place| Reply::text(place)).brain(asking.clone());
 
-    let run = cut.process("second", |place| Reply::text(place)).brain(asking).resume(&run_id()).await.unwrap();
+        let run = second.resume(&run_id()).await.unwrap();
 
-    assert!(matches!(settled(&run).await, Settled::Completed(_)));
-    assert_eq!(run.document(), json!(["Ask/0", "Ask/1"]));
-    assert_eq!(journal.take(), ["run:Ask", "run:Ask"]);
-    assert_eq!(cut.sent().iter().map(|request| request.path.to_string()).collect::<Vec<_>>(), ["Ask/1"]);
+        assert!(matches!(settled(&run).await, Settled::Completed(_)));
+        assert_eq!(run.document(), json!(["Ask/0", "Ask/1"]));
+        assert_eq!(journal.take(), ["run:Ask"]);
+        let sent: Vec<_> = cut.sent().iter().map(|request| request.path.to_string()).collect();
+        assert_eq!(sent, again, "after {until}");
+        cut.checked().await;
+    }
 }
 
 async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
@@ -282,6 +296,8 @@ async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
     let noted = journal.take();
     let effects: Vec<_> = noted.iter().filter(|what| *what != "deep").collect();
     assert_eq!(effects, ["c"], "neither steps nor siblings nor what had failed");
+    let asked: Vec<_> = bench.sent().iter().map(|request| request.path.to_string()).collect();
+    assert_eq!(asked, ["Work/0.1/Deep/1", "Work/1"], "nor is a model asked again");
     assert_eq!(bench.last_results().len(), 3);
     assert!(bench.last_results()[2].starts_with("Error: f broke"));
     bench.checked().await;

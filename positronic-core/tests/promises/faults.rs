@@ -56,7 +56,7 @@ fn full() -> StoreError {
 
 /// Approves what waits, until the run has ended or stopped.
 async fn drive<R>(bench: &Bench<Faulty>, run: &Run<R>) -> Settled {
-    loop {
+    for _ in 0..100 {
         match crate::support::settled(run).await {
             Settled::Waiting(pending) => {
                 // Whoever decides tries again, with the same id, until there is an answer.
@@ -73,6 +73,7 @@ async fn drive<R>(bench: &Bench<Faulty>, run: &Run<R>) -> Settled {
             settled => return settled,
         }
     }
+    panic!("the run goes round and round: {:?}", run.state())
 }
 
 async fn appends_of_an_undisturbed_run() -> (u64, String) {

@@ -96,12 +96,20 @@ impl EventStore for OnDisk {
         still(self.store.runs(filter))
     }
 
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+        still(self.store.unreadable(filter))
+    }
+
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
         still(self.store.pending(filter))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
         still(self.store.search(text, most))
+    }
+
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+        still(self.store.accepted(run, signal))
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
@@ -122,6 +130,10 @@ impl EventStore for OnDisk {
 
     fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
         still(self.store.mailbox())
+    }
+
+    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
+        still(self.store.letter(mail))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {

@@ -372,10 +372,21 @@ pub(crate) fn paths(pending: &[Pending]) -> Vec<String> {
     pending.iter().map(|pending| pending.call.to_string()).collect()
 }
 
-/// Waits until a run has settled, for a year at most: one that hangs fails its test.
+/// For how long tests wait, in the paused time of their clock: what hangs fails its test. Whoever serves a store looks
+/// once a second, so this is not longer than it has to be.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+/// Waits until a run has settled.
 pub(crate) async fn settled<R>(run: &Run<R>) -> Settled {
-    let patience = Duration::from_secs(365 * 24 * 3600);
-    tokio::time::timeout(patience, run.settled()).await.unwrap_or_else(|_| panic!("the run hangs: {:?}", run.state()))
+    tokio::time::timeout(PATIENCE, run.settled()).await.unwrap_or_else(|_| panic!("the run hangs: {:?}", run.state()))
+}
+
+/// Waits until a run has ended well, and returns its result.
+pub(crate) async fn result<R: DeserializeOwned>(run: &Run<R>) -> R {
+    match tokio::time::timeout(PATIENCE, run.result()).await {
+        Ok(result) => result.unwrap(),
+        Err(_) => panic!("the run hangs: {:?}", run.state()),
+    }
 }
 
 /// Waits until the run waits for somebody, and returns the paths of the calls that do.
