@@ -261,7 +261,7 @@ fn approve(
     }
     let body = Body::LoopApprovalDecided {
         decision: Decision::Approved,
-        arguments: arguments.filter(|arguments| **arguments != *call.arguments).cloned(),
+        arguments: arguments.filter(|arguments| **arguments != *call.arguments).map(sorted),
         reason: None,
         signal: signal.id.clone(),
         actor: signal.actor.clone(),
@@ -431,11 +431,19 @@ fn answer(
     let body = Body::LoopResume {
         cause: ResumeCause::Answered,
         wait: u32::try_from(index).unwrap_or(u32::MAX),
-        payload: payload.clone(),
+        payload: sorted(payload),
         signal: Some(signal.id.clone()),
         actor: signal.actor.clone(),
     };
     Ok(vec![Draft::new(call.clone(), body)])
+}
+
+/// Sorts the keys of what came from outside, whatever features other crates switch on in `serde_json`: the model reads it
+/// as whoever reads the log does.
+fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value
 }
 
 /// Finds the loop that hears a message: the named one, or the one open loop of the outermost brain that has one.

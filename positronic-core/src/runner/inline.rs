@@ -206,7 +206,7 @@ impl Worker {
             Ok(changes) => {
                 let output = match (output, answered) {
                     (Value::Null, _) | (_, false) => payload,
-                    (output, true) => serde_json::json!({ "result": output, "answer": payload }),
+                    (output, true) => serde_json::json!({ "answer": payload, "result": output }),
                 };
                 (ToolResult::success(output), changes)
             }

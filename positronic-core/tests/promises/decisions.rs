@@ -241,7 +241,7 @@ async fn promise_08_edited_arguments_are_what_runs_also_in_another_process<S: Fr
     let control = cut.control("people");
     let misfit = control.signal(&run_id(), edit("Work/0.0", json!({"id": null})), by("ann")).await.unwrap_err();
     assert!(matches!(refusal(misfit), Refusal::Misfit { .. }));
-    control.signal(&run_id(), edit("Work/0.0", json!({"id": "b"})), by("ann")).await.unwrap();
+    control.signal(&run_id(), edit("Work/0.0", json!({"takes": 0, "id": "b"})), by("ann")).await.unwrap();
 
     let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
 
@@ -253,8 +253,11 @@ async fn promise_08_edited_arguments_are_what_runs_also_in_another_process<S: Fr
         _ => None,
     });
     assert_eq!(*proposed.unwrap(), json!({"id": "a"}), "the proposal stays as it was");
-    assert!(cut.transcript().await.contains(r#"gated({"id":"a"}) edited to {"id":"b"} -> b done"#));
-    assert_eq!(cut.last_results(), ["A person changed the arguments before the call ran: {\"id\":\"b\"}\n\nb done"]);
+    assert!(cut.transcript().await.contains(r#"gated({"id":"a"}) edited to {"id":"b","takes":0} -> b done"#));
+    assert_eq!(
+        cut.last_results(),
+        ["A person changed the arguments before the call ran: {\"id\":\"b\",\"takes\":0}\n\nb done"]
+    );
 }
 
 async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goes_on_anywhere<S: Fresh>() {
