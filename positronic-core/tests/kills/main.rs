@@ -16,6 +16,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path as File, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use positronic_core::dsl::{Tool, ToolBuilder};
@@ -179,7 +180,8 @@ async fn the_process() {
         Err(positronic_core::runner::ResumeError::Over { .. }) => return println!("over"),
         Err(error) => panic!("{error}"),
     };
-    drive(&run).await;
+    // Whoever reads its lines waits for ever for a process that waits for ever.
+    tokio::time::timeout(Duration::from_secs(60), drive(&run)).await.expect("the run hangs");
     println!("over");
 }
 
