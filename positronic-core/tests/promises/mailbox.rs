@@ -36,6 +36,7 @@ on_both_stores! {
     promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere
     promise_22_a_fork_takes_no_webhook_from_its_origin
     promise_22_each_webhook_finds_the_wait_that_it_is_for
+    promise_22_what_came_first_counts_whatever_is_sent_again_under_its_id
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -166,27 +167,58 @@ async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
 
 #[tokio::test(start_paused = true)]
 async fn promise_22_a_webhook_that_somebody_else_delivers_meanwhile_is_not_said_to_be_kept() {
-    let (faster, hit) = (Arc::<OnceLock<Control>>::default(), Arc::<AtomicBool>::default());
-    let (other, is_hit) = (Arc::clone(&faster), Arc::clone(&hit));
-    // The other delivery falls between this one's look into the mailbox and its look at who waits.
-    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
-        let control = other.get().filter(|_| method == "pending")?;
-        if !is_hit.swap(true, Ordering::SeqCst) {
-            let delivered = deliver(control, "hook", "slack", "a", "once").now_or_never();
-            assert!(matches!(delivered, Some(Delivered::To { .. })), "{delivered:?}");
+    for another_waits in [false, true] {
+        let (faster, hit) = (Arc::<OnceLock<Control>>::default(), Arc::<AtomicBool>::default());
+        let (other, is_hit) = (Arc::clone(&faster), Arc::clone(&hit));
+        // The other delivery falls between this one's look into the mailbox and its look at who waits.
+        let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
+            let control = other.get().filter(|_| method == "pending")?;
+            if !is_hit.swap(true, Ordering::SeqCst) {
+                let delivered = deliver(control, "hook", "slack", "a", "once").now_or_never();
+                assert!(matches!(delivered, Some(Delivered::To { .. })), "{delivered:?}");
+            }
+            None
+        });
+        let bench = Bench::on(store);
+        let (_process, run) = begun(&bench, "run").await;
+        run.approve(&path("Work/0.0"), "ann").await.unwrap();
+        assert_eq!(waits(&run).await, ["Work/1.0"]);
+        let (_two, second) = begun(&bench, "second").await;
+        if another_waits {
+            second.approve(&path("Work/0.0"), "ann").await.unwrap();
+            assert_eq!(waits(&second).await, ["Work/1.0"]);
         }
-        None
+        faster.set(bench.control("other")).unwrap();
+
+        let delivered = deliver(&bench.control("one"), "hook", "slack", "a", "once").await;
+
+        assert!(hit.load(Ordering::SeqCst));
+        assert!(matches!(&delivered, Delivered::To { run, .. } if *run == run_id()), "{delivered:?}");
+        assert_eq!(waits(&second).await.len(), 1, "it counts once");
+    }
+}
+
+async fn promise_22_what_came_first_counts_whatever_is_sent_again_under_its_id<S: Fresh>() {
+    let broken = Arc::<AtomicBool>::default();
+    let is_broken = Arc::clone(&broken);
+    let store = FaultyStore::new(S::fresh(), move |_, _| {
+        let failed = || Fault::Refused(StoreError::Failed { message: "the disk is full".to_owned() });
+        is_broken.load(Ordering::SeqCst).then(failed)
     });
     let bench = Bench::on(store);
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/1.0"]);
-    faster.set(bench.control("other")).unwrap();
+    let control = bench.control("machine");
+    broken.store(true, Ordering::SeqCst);
+    let first = control.deliver(SignalId::from("hook"), "slack", "a", note("first"), by("slack")).await;
+    assert!(matches!(first, Err(SignalError::Store(_))), "{first:?}");
+    broken.store(false, Ordering::SeqCst);
 
-    let delivered = deliver(&bench.control("one"), "hook", "slack", "a", "once").await;
+    deliver(&control, "hook", "slack", "a", "second").await;
 
-    assert!(hit.load(Ordering::SeqCst));
-    assert!(matches!(delivered, Delivered::To { .. }), "{delivered:?}");
+    assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["first", "a", "first"]}));
 }
 
 async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {
