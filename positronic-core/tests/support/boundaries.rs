@@ -192,7 +192,8 @@ impl Tale {
         let store = MemoryStore::new();
         let runner = self.runner(store, "second", at, &sent);
         runner.control().import(&whole.run, prefix).await.unwrap();
-        let run = match runner.resume(&whole.run).await {
+        let resumed = tokio::time::timeout(super::PATIENCE, runner.resume(&whole.run)).await;
+        let run = match resumed.expect("it does not come to resume the run") {
             Ok(run) => run,
             Err(ResumeError::Over { .. }) => {
                 assert!(RunState::replay(prefix.iter().map(|event| &**event)).unwrap().has_ended());
