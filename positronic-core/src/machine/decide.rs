@@ -162,10 +162,18 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
         }
         SignalKind::Reject { call, reason } => reject(state, signal, call, reason.as_ref(), now),
         SignalKind::Webhook { name, identifier, payload } => {
-            let found = waiting(state).find(|(_, wait)| wait.1.webhook == *name && wait.1.identifier == *identifier);
-            let (call, wait) =
-                found.ok_or_else(|| Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() })?;
-            answer(signal, &call, wait, payload, now, schemas)
+            let mut refused = Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() };
+            for (call, wait) in
+                waiting(state).filter(|(_, (_, wait))| wait.webhook == *name && wait.identifier == *identifier)
+            {
+                match answer(signal, &call, wait, payload, now, schemas) {
+                    // What does not fit is refused for good, whatever has expired beside it.
+                    Err(refusal) if !matches!(refused, Refusal::Misfit { .. }) => refused = refusal,
+                    Err(_) => {}
+                    accepted => return accepted,
+                }
+            }
+            Err(refused)
         }
         SignalKind::Reply { call, payload } => {
             let wait = waiting(state).find(|(path, wait)| path == call && wait.1.webhook == REPLY);

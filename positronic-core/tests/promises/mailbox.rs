@@ -35,6 +35,7 @@ on_both_stores! {
     promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_delivered_too
     promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere
     promise_22_a_fork_takes_no_webhook_from_its_origin
+    promise_22_a_wait_that_cannot_take_a_webhook_hides_no_other_one
     promise_22_each_webhook_finds_the_wait_that_it_is_for
     promise_22_what_came_first_counts_whatever_is_sent_again_under_its_id
 }
@@ -100,6 +101,36 @@ async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
     assert_eq!(bench.log().await, log);
     let left = bench.store.mail("slack", "b", Timestamp(0)).await.unwrap();
     assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Count {
+    count: u32,
+}
+
+/// Three calls wait for the same: one for something else by that name, one not long enough, and one that takes it.
+async fn promise_22_a_wait_that_cannot_take_a_webhook_hides_no_other_one<S: Fresh>() {
+    let three = |config: ShopLoop| {
+        let hours = |hours| Duration::from_hours(hours);
+        let note = move |long| move |job: &Job, _: &Shop| [webhook::<Note>("slack").on(&job.id).timeout(hours(long))];
+        let count = |job: &Job, _: &Shop| [webhook::<Count>("slack").on(&job.id)];
+        let tools = tools(config).tool("count", |t| t.wait(count).execute(work));
+        tools.tool("brief", |t| t.wait(note(1)).execute(work)).tool("long", |t| t.wait(note(24)).execute(work))
+    };
+    let bench = Bench::<S>::fresh();
+    let says = |_: &str| batch([("count", "a"), ("brief", "a"), ("long", "a")]);
+    let run = bench.start(&bench.process("first", says), &workshop(&Journal::default(), three)).await;
+    assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1", "Work/0.2"]);
+    // Nobody works on the copy, so nothing says yet that the time of one is up.
+    let left = bench.cut(bench.log().await.len()).await;
+    tokio::time::advance(Duration::from_hours(2)).await;
+
+    let delivered = deliver(&left.control("machine"), "hook", "slack", "a", "in time").await;
+
+    assert!(matches!(delivered, Delivered::To { .. }), "{delivered:?}");
+    assert_eq!(named(&left.log().await, "LOOP_RESUME"), ["Work/0.2"]);
+    let late = left.control("machine").deliver(SignalId::from("late"), "slack", "a", note("twice"), by("slack")).await;
+    assert!(matches!(late.map_err(refusal), Err(Refusal::Misfit { .. })), "what waits takes no note");
 }
 
 /// A fork waits for what its origin waits for, under an id that a list may show before.
