@@ -51,3 +51,4 @@ pub(crate) use batch::denied_before;
 pub(crate) use decide::REPLY;
 pub(crate) use limits::{Verdict, has_limit_of_money, limits_money, may_ask};
 pub(crate) use shared_budget::add_up;
+pub(crate) use status::keeps_values;

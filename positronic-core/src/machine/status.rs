@@ -105,6 +105,16 @@ pub fn awaits(state: &RunState, path: &Path) -> bool {
     }
 }
 
+/// Says whether values can be recorded at this path: for a step or a tool that runs, and not before or after.
+pub(crate) fn keeps_values(state: &RunState, path: &Path) -> bool {
+    match path.last() {
+        Some(Segment::Call(..)) => {
+            state.call(path).is_some_and(|call| matches!(call.phase, CallPhase::Open(Intent::Running)))
+        }
+        _ => awaits(state, path),
+    }
+}
+
 const fn is_busy(intent: Intent) -> bool {
     matches!(intent, Intent::Running | Intent::Backoff(_))
 }

@@ -36,7 +36,7 @@ pub(super) enum Report {
     /// A step asks a model, or, in turn, a plugin that prepares a round.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value that is never to be computed again.
-    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Arc<Value>>, turn: Turn },
+    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
     /// A step's question failed and is asked again.
     Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.

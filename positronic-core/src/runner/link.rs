@@ -165,7 +165,7 @@ impl Link for RunLink {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>> {
         Box::pin(async move {
-            let gone = || Error::new("the run has ended, so nothing is recorded any more");
+            let gone = || Error::new("nobody works on the run here any more, so nothing is recorded");
             // One after the other, so that a name that is asked for twice at once is computed once.
             let turn = self.turn(path, name).lock_owned().await;
             if let Some(known) = self.shared.upgrade().ok_or_else(gone)?.state().value(path, name) {
@@ -176,7 +176,7 @@ impl Link for RunLink {
             let (reply, kept) = oneshot::channel();
             let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
             self.reports.send(Box::new(report)).map_err(|_| gone())?;
-            kept.await.map_err(|_| gone())
+            kept.await.map_err(|_| gone())?
         })
     }
 

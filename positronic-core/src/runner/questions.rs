@@ -9,7 +9,7 @@ use super::flight::{Asker, Outcome, Report, Turn, ask, took};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::{LoopPhase, Stage, Verdict, may_ask, question_hash};
+use crate::machine::{LoopPhase, Stage, Verdict, keeps_values, may_ask, question_hash};
 use crate::projection::question_request;
 use crate::record::{Body, Draft, ModelError, ModelErrorKind, ModelResponse, Path, Question, Segment};
 
@@ -21,17 +21,19 @@ impl Worker {
         path: &Path,
         name: String,
         value: Arc<Value>,
-        reply: oneshot::Sender<Arc<Value>>,
+        reply: oneshot::Sender<Result<Arc<Value>>>,
     ) -> Result<(), Stop> {
         let known = self.shared.state().value(path, &name);
         let kept = if let Some(known) = known {
-            known
+            Ok(known)
         } else {
-            let drafts = vec![Draft::new(path.clone(), Body::ValueRecorded { name, value: Arc::clone(&value) })];
-            if !self.append_outcome(path, drafts).await? {
-                return Ok(());
+            let runs = keeps_values(&self.shared.state(), path);
+            let recorded = Body::ValueRecorded { name, value: Arc::clone(&value) };
+            // While it runs, nobody else can do anything with it but end it.
+            match runs && self.append_outcome(path, vec![Draft::new(path.clone(), recorded)]).await? {
+                true => Ok(value),
+                false => Err(Error::new(format!("`{path}` does not run now, so nothing is recorded for it"))),
             }
-            value
         };
         // Whoever gave up waiting does not want to know.
         _ = reply.send(kept);

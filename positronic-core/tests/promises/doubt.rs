@@ -8,6 +8,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Body, Event, ModelRequest, SignalKind, ToolResult};
 use positronic_core::runner::{Run, Settled};
 use serde_json::json;
+use tokio::sync::{Notify, mpsc};
 
 use crate::bench::{Bench, behind, by, named, result_of, run_id};
 use crate::stores::{Fresh, on_both_stores};
@@ -193,6 +194,37 @@ async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_ag
         assert_eq!(cut[..=value], log[..=value]);
         assert_eq!(recorded(&cut).len(), 4, "none is recorded twice");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_05_a_value_that_comes_after_its_tool_has_returned_is_refused_and_stops_nothing() {
+    let (go, (said, mut says_so)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let may_go = Arc::clone(&go);
+    let shop = workshop(&Journal::default(), move |config| {
+        let (may_go, said) = (Arc::clone(&may_go), said.clone());
+        config.tool("hasty", |t| {
+            t.execute(move |_: Job, cx: Shop| {
+                let (may_go, said, late) = (Arc::clone(&may_go), said.clone(), cx.clone());
+                tokio::spawn(async move {
+                    may_go.notified().await;
+                    said.send(late.once("late", async { Ok(1) }).await.map_err(|error| error.to_string()))
+                });
+                std::future::ready(Ok(cx.result("asked").wait_for([webhook::<NoArgs>("slack").on("a")])))
+            })
+        })
+    });
+    let bench = Bench::new();
+    let says = |place: &str| if place == "Work/0" { batch([("hasty", "a")]) } else { done() };
+    let run = bench.start(&bench.process("first", says), &shop).await;
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+
+    go.notify_one();
+
+    let refused = says_so.recv().await.unwrap().unwrap_err();
+    assert_eq!(refused, "`Work/0.0` does not run now, so nothing is recorded for it");
+    run.webhook("slack", "a", json!({})).await.unwrap();
+    assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
+    assert_eq!(named(&bench.checked().await, "VALUE_RECORDED"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
