@@ -124,6 +124,7 @@ pub(crate) fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
                 message: format!("{} has the run {} already", kept.place, header.run),
                 hints: vec![format!("`{}` shows it", ui.command(&["show", header.run.as_str()]))],
             },
+            StoreError::NoRunBefore { .. } => Failure::Refused { message: error.to_string(), hints: Vec::new() },
             other => other.into(),
         })
     })?;

@@ -247,8 +247,8 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] when the store has the run, [`StoreError::Failed`] when the events are not the log of a
-    /// run from its begin on.
+    /// [`StoreError::Conflict`] when the store has the run, [`StoreError::NoRunBefore`] when it does not have the one before
+    /// it in its conversation, [`StoreError::Failed`] when the events are not the log of a run from its begin on.
     pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
         let none = RunState::default();
         let state = follow(&none, events).map_err(|error| load::broken(run, &error))?;

@@ -40,6 +40,14 @@ pub enum StoreError {
         /// The run.
         run: RunId,
     },
+    /// The run goes on after another one that is not there.
+    #[error("the run `{run}` goes on after `{before}`, which the store does not have; take that one in first")]
+    NoRunBefore {
+        /// The run.
+        run: RunId,
+        /// The run before it in its conversation.
+        before: RunId,
+    },
     /// A file has more bytes than a store keeps.
     #[error(
         "a file of {size} bytes is too large to be kept with the runs: at most {most} bytes are; put it elsewhere, and record where"

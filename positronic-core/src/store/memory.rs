@@ -125,6 +125,12 @@ impl MemoryStore {
             if let Some(held) = kept.map(|kept| kept.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held)) {
                 return Err(StoreError::Fenced { held });
             }
+            if kept.is_none()
+                && let Some(before) = &append.index.summary.after
+                && !contents.runs.contains_key(before)
+            {
+                return Err(StoreError::NoRunBefore { run: run.clone(), before: before.clone() });
+            }
             for id in &append.takes {
                 if let Some((_, Some((run, seq)))) = contents.mail.get(id) {
                     return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });

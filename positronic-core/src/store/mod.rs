@@ -100,7 +100,8 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// [`StoreError::Conflict`] when the log's next number is another one, [`StoreError::Fenced`] when a newer
     /// attachment has the run, [`StoreError::Taken`] when a mail that it takes was taken before, [`StoreError::NotDue`] when a
-    /// timer is not there, or not due at the time at which the append says that it fires.
+    /// timer is not there, or not due at the time at which the append says that it fires, and [`StoreError::NoRunBefore`] when
+    /// the run begins after another one that is not there.
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()>;
 
     /// Reads at most `most` events from number `from` on; fewer only at the log's end.

@@ -72,6 +72,28 @@ async fn each_prompt_has_those_before_as_its_history_also_in_another_process() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_is_taken_in_after_those_before_it() {
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    let chat = runner.conversation("c").user("ann");
+    for text in ["one", "two"] {
+        chat.send(&helper(), (), text).await.unwrap().result().await.unwrap();
+    }
+    let (first, second) = (RunId::new("c-0"), RunId::new("c-1"));
+    let log = async |run: &RunId| store.read(run, Seq(0), usize::MAX).await.unwrap();
+    let there = echoing(&MemoryStore::new());
+
+    let refused = there.control().import(&second, &log(&second).await).await.unwrap_err();
+
+    let said_so = "the run `c-1` goes on after `c-0`, which the store does not have; take that one in first";
+    assert_eq!(refused.to_string(), said_so);
+    for run in [&first, &second] {
+        there.control().import(run, &log(run).await).await.unwrap();
+    }
+    assert_eq!(said(&there, "c").await, said(&runner, "c").await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_is_resumed_sends_its_history_again_and_it_is_rebuilt_byte_for_byte() {
     let store = MemoryStore::new();
     let chat = |runner: &Runner| runner.conversation("c");

@@ -98,6 +98,12 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     if append.epoch.is_some_and(|own| own < held) {
         return Err(StoreError::Fenced { held }.into());
     }
+    if row.is_none()
+        && let Some(before) = &append.row.after
+        && find(db, before)?.is_none()
+    {
+        return Err(StoreError::NoRunBefore { run: append.run.clone(), before: before.clone() }.into());
+    }
     for mail in &append.takes {
         if let Some((run, seq)) = mailbox::taker(db, mail)? {
             return Err(StoreError::Taken { mail: mail.clone(), run, seq }.into());

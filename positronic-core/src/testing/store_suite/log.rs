@@ -180,6 +180,21 @@ pub async fn a_snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.snapshot(&sample.run).await, Ok(Some(late)));
 }
 
+/// A run whose row names one before it is there only where that one is, too.
+pub async fn a_run_begins_only_after_one_that_is_there<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let before = RunId::from("c-0");
+    let mut next = Sample::new("c-1").says("next").row(|row| row.after = Some(before.clone()));
+
+    let refused = StoreError::NoRunBefore { run: next.run.clone(), before };
+    assert_eq!(next.append(&store).await, Err(refused));
+    assert_eq!(other.run(&next.run).await, Err(StoreError::NoSuchRun { run: next.run.clone() }));
+
+    _ = Sample::new("c-0").says("first").appended(&store).await;
+    next = next.appended(&other).await;
+    _ = next.says("more").appended(&store).await;
+}
+
 /// Tasks that append to the same runs at the same time, through two handles, and try again when another was first:
 /// every event is there once, and the events of a task are in the order in which it appended them.
 pub async fn many_tasks_append_to_many_runs<S: EventStore>(open: impl Fn() -> S) {

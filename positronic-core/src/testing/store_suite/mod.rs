@@ -54,6 +54,7 @@ macro_rules! store_suite {
             a_range_is_read,
             a_snapshot_is_replaced,
             a_signal_is_found_by_its_id,
+            a_run_begins_only_after_one_that_is_there,
             many_tasks_append_to_many_runs,
             a_row_follows_the_appends,
             runs_are_listed_by_any_filter,
