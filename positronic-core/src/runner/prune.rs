@@ -1,7 +1,11 @@
 //! Runs that nobody needs any more: which they are, and how they go.
 
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexSet;
+
 use super::control::Control;
-use crate::record::{RunId, RunSummary, Status};
+use crate::record::{RunId, RunSummary};
 use crate::store::{RunFilter, StoreError};
 
 impl Control {
@@ -12,32 +16,45 @@ impl Control {
     ///
     /// [`StoreError`] as the store fails; what was removed by then stays removed.
     pub async fn prune(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
-        let removable = self.removable(runs).await?;
-        self.store().remove(&removable).await?;
+        let mut removable = self.removable(runs).await?;
+        let count = self.store().remove(&removable).await?;
         self.sweep().await?;
+        if count < removable.len() {
+            // Somebody has begun a prompt after one of them just then.
+            let left = self.store().runs(&RunFilter::default()).await?;
+            let left: HashSet<_> = left.iter().map(|row| &row.run).collect();
+            removable.retain(|run| !left.contains(run));
+        }
         Ok(removable)
     }
 
-    /// Says which of these runs [`Control::prune`] would remove.
+    /// Says which of these runs [`Control::prune`] would remove: a run comes before those that it goes on after.
     ///
     /// # Errors
     ///
     /// [`StoreError`] as the store fails.
     pub async fn removable(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
-        let over = |status: Status| status.is_over();
-        let mut removable: indexmap::IndexSet<RunId> =
-            runs.iter().filter(|row| over(row.status)).map(|row| row.run.clone()).collect();
-        if runs.iter().any(|row| row.conversation.is_some()) {
-            let all = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
-            // The last one first, so one pass finds whatever a run that stays has before it.
-            for row in all.iter().filter(|row| row.after.is_some()) {
-                if !removable.contains(&row.run)
-                    && let Some(before) = &row.after
-                {
-                    removable.shift_remove(before);
-                }
+        let mut removable: IndexSet<RunId> =
+            runs.iter().filter(|row| row.status.is_over()).map(|row| row.run.clone()).collect();
+        if runs.iter().all(|row| row.conversation.is_none()) {
+            return Ok(removable.into_iter().collect());
+        }
+        let all = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
+        let before: HashMap<_, _> = all.iter().filter_map(|row| Some((&row.run, row.after.as_ref()?))).collect();
+        for row in &all {
+            // One that stays anyway has a walk of its own.
+            let mut needed = row.after.as_ref().filter(|_| !removable.contains(&row.run));
+            while let Some(run) = needed.filter(|run| removable.shift_remove(*run)) {
+                needed = before.get(run).copied();
             }
         }
-        Ok(removable.into_iter().collect())
+        let mut earlier_first = IndexSet::new();
+        for run in removable.iter().rev() {
+            let new = |run: &&RunId| removable.contains(*run) && !earlier_first.contains(*run);
+            let chain = std::iter::successors(Some(run).filter(new), |run| before.get(*run).copied().filter(new));
+            let chain: Vec<_> = chain.collect();
+            earlier_first.extend(chain.into_iter().rev());
+        }
+        Ok(earlier_first.into_iter().rev().cloned().collect())
     }
 }

@@ -282,7 +282,8 @@ impl EventStore for MemoryStore {
         let mut contents = self.contents();
         let mut removed = 0;
         for run in runs {
-            if contents.runs.get(run).is_some_and(|kept| kept.summary.status.is_over()) {
+            let is_needed = contents.runs.values().any(|kept| kept.summary.after.as_ref() == Some(run));
+            if !is_needed && contents.runs.get(run).is_some_and(|kept| kept.summary.status.is_over()) {
                 contents.runs.remove(run);
                 removed += 1;
             }

@@ -170,8 +170,9 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only those of the store itself.
     fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>>;
 
-    /// Removes runs with all that belongs to them, and returns how many there were; a run that is not over stays. The
-    /// bytes of their files, to which other runs may refer, go when they are swept.
+    /// Removes runs with all that belongs to them, one after the other, and returns how many there were. A run stays that is
+    /// not over, or that another one of its conversation goes on after: name the later one first. The bytes of their files, to
+    /// which other runs may refer, go when they are swept.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
 use positronic_core::record::{Body, Message, ModelRequest, Opening, RunId, Seq, Status};
 use positronic_core::runner::{Busy, ConversationError, Runner, Settled};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::{Append, EventStore as _, Index, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -364,6 +364,34 @@ async fn promise_13_pruning_keeps_what_is_the_history_of_a_run_that_stays() {
     assert_eq!(only_last, std::slice::from_ref(&last.run), "the fork has the two before as its history");
     assert_eq!(control.history(&fork).await.unwrap().len(), 4);
     assert_eq!(control.conversation("c").await.unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pruning_takes_runs_in_any_order_and_follows_no_clock() {
+    let store = MemoryStore::new();
+    let runner = echoing(&store);
+    for text in ["one", "two", "three"] {
+        runner.conversation("c").send(&helper(), (), text).await.unwrap().result().await.unwrap();
+    }
+    // The clock went back before each prompt, so that lists show the first one first.
+    let there = echoing(&MemoryStore::new()).control();
+    for (number, mut row) in (0..).zip(runner.control().conversation("c").await.unwrap().into_iter().rev()) {
+        let events = store.read(&row.run, Seq(0), usize::MAX).await.unwrap();
+        row.started = TestClock::BEGIN.after(std::time::Duration::from_secs(3 - number));
+        let index = Index { summary: row.clone(), pending: None };
+        let expected = Seq(0);
+        let (epoch, takes, timers, snapshot) = (None, Vec::new(), Vec::new(), None);
+        let append = Append { expected, epoch, events, index, takes, timers, snapshot };
+        there.store().append(&row.run, append).await.unwrap();
+    }
+    let rows = there.conversation("c").await.unwrap();
+    let [first, middle, last] = &*rows else { panic!("three runs") };
+    assert_eq!(first.run, RunId::new("c-0"));
+
+    assert_eq!(there.prune(&[first.clone(), middle.clone()]).await.unwrap(), Vec::<RunId>::new());
+    assert_eq!(there.history(&last.run).await.unwrap().len(), 4);
+    assert_eq!(there.prune(&rows).await.unwrap(), ["c-2", "c-1", "c-0"].map(RunId::new));
+    assert_eq!(there.conversation("c").await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,15 @@ use crate::record::{RunId, Status};
 /// How many pages of the file are given back at once, so that nobody else waits long.
 const PAGES: u32 = 1000;
 
-/// Removes runs that are over, and says how many there were.
+/// Finds a run, and says whether another one of its conversation, which began later, goes on after it.
+const NEEDED: &str = "
+    SELECT key, status, EXISTS (
+        SELECT 1 FROM runs AS later
+        WHERE later.conversation = runs.conversation AND later.started >= runs.started
+            AND CASE WHEN json_valid(later.summary) THEN json_extract(later.summary, '$.after') END = runs.run
+    ) FROM runs WHERE run = ?1";
+
+/// Removes runs that are over and that no other one of their conversation goes on after, and says how many there were.
 pub(super) fn runs(unit: &mut Unit<'_>, runs: &[RunId]) -> Result<usize, Trouble> {
     unit.forgets();
     runs.iter().try_fold(0, |removed, one| Ok(removed + usize::from(run(unit, one)?)))
@@ -20,11 +28,11 @@ pub(super) fn runs(unit: &mut Unit<'_>, runs: &[RunId]) -> Result<usize, Trouble
 fn run(unit: &Unit<'_>, run: &RunId) -> Result<bool, Trouble> {
     let db = unit.db();
     let found = db
-        .prepare_cached("SELECT key, status FROM runs WHERE run = ?1")?
-        .query_row([run.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
+        .prepare_cached(NEEDED)?
+        .query_row([run.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, bool>(2)?)))
         .optional()?;
     let is_over = |word: &String| Status::ALL.iter().any(|status| status.is_over() && status.as_str() == word);
-    let Some((key, _)) = found.filter(|(_, status)| is_over(status)) else { return Ok(false) };
+    let Some((key, ..)) = found.filter(|(_, status, needed)| is_over(status) && !needed) else { return Ok(false) };
     db.prepare_cached("UPDATE counter SET change = max(change, ?1)")?.execute([unit.change()])?;
     let start = key * EVENTS;
     db.prepare_cached("DELETE FROM events WHERE id >= ?1 AND id < ?2")?.execute(params![start, start + EVENTS])?;

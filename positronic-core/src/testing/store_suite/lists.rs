@@ -234,6 +234,26 @@ pub async fn a_text_is_found_whatever_its_case<S: EventStore>(open: impl Fn() ->
     assert_eq!(store.search("'; DROP TABLE events", 10).await.unwrap(), []);
 }
 
+/// A run that another one of its conversation has before it stays, and so do those before it; it goes after that one.
+pub async fn a_run_stays_while_another_one_goes_on_after_it<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let runs = ["c-2", "c-1", "c-0"].map(RunId::from);
+    for (number, run) in (0..).zip(runs.iter().rev()) {
+        let after = runs.iter().rev().take_while(|before| *before != run).last().cloned();
+        let sample = Sample::new(run.as_str()).says("found").row(|row| {
+            (row.conversation, row.after) = (Some("c".to_owned()), after);
+            (row.status, row.started) = (Status::Completed, Timestamp(1_000_000 + number));
+        });
+        _ = sample.appended(&store).await;
+    }
+    let there = async || other.runs(&RunFilter::default()).await.unwrap().len();
+
+    assert_eq!(store.remove(&runs[1..]).await, Ok(0));
+    assert_eq!(there().await, 3);
+    assert_eq!(store.remove(&runs).await, Ok(3));
+    assert_eq!(there().await, 0);
+}
+
 /// A run that is over is removed with all that belongs to it; one that is not stays. A removed run may begin anew.
 pub async fn a_run_is_removed_when_it_is_over<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());

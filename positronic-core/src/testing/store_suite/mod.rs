@@ -62,6 +62,7 @@ macro_rules! store_suite {
             what_waits_is_replaced_and_keeps_its_age,
             a_text_is_found_whatever_its_case,
             a_run_is_removed_when_it_is_over,
+            a_run_stays_while_another_one_goes_on_after_it,
             mail_is_kept_until_somebody_takes_it,
             mail_that_came_twice_counts_once,
             mail_expires,
