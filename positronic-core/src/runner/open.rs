@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -142,12 +143,16 @@ impl Runner {
             return Err(StoreError::Failed { message: LEAVES.to_owned() });
         }
         let epoch = Epoch(1);
-        let now = self.clock.now();
+        let mut now = self.clock.now();
         let holder = self.holder().await?.name().to_owned();
         let trace = begin.start.as_ref().and_then(|start| start.actor.trace.clone());
         let before = begin.start.as_ref().and_then(|start| start.after.clone());
         let mut prompts = match before {
-            Some(before) => Prompts::after(load::history(&*self.store, &before).await?),
+            Some(before) => {
+                // Lists go by time, and a clock may stand still, or go back.
+                now = now.max(self.store.run(&before).await?.at.after(Duration::from_micros(1)));
+                Prompts::after(load::history(&*self.store, &before).await?)
+            }
             None => Prompts::default(),
         };
         let begin = vec![Draft::new(Path::root(), Body::BrainStart(Box::new(begin)))];

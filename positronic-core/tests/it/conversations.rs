@@ -5,7 +5,7 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
-use positronic_core::record::{Body, Message, ModelRequest, Opening, RunId, Seq, Status};
+use positronic_core::record::{Body, Message, ModelRequest, Opening, RunId, Seq, Status, Timestamp};
 use positronic_core::runner::{Busy, ConversationError, Runner, Settled};
 use positronic_core::store::{Append, EventStore as _, Index, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::outputs::Sighted;
+use crate::support::boundaries::Later;
 use crate::support::{done, path};
 
 /// Answers with what it was told last, and how many messages there were.
@@ -411,6 +412,28 @@ async fn a_prompt_that_nobody_has_written_waits_for_the_last_one_to_end() {
 
     assert_eq!(refused.to_string(), "the run `c-0` is not over; wait for it, or cancel it");
     assert_eq!(chat.runs().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_comes_after_the_one_before_it_although_the_clock_has_gone_back() {
+    let store = MemoryStore::new();
+    echoing(&store).conversation("c").send(&helper(), (), "one").await.unwrap().result().await.unwrap();
+    let asks = ScriptedModel::from_fn(|_| Reply::call("ask", json!({})));
+    let earlier = Later::than(Timestamp(TestClock::BEGIN.0 - 10_000_000));
+    let runner = Runner::builder().model(asks).store(store.clone()).clock(earlier).build();
+    let asking = brain("Asking").r#loop("Chat", |cx| {
+        cx.system("Ask.").tool("ask", |t| t.requires_approval("sure?").execute(async |_: NoArgs, _| Ok("yes")))
+    });
+    let chat = runner.conversation("c");
+
+    let run = chat.send(&asking, (), "two").await.unwrap();
+
+    assert!(matches!(run.settled().await, Settled::Waiting(_)));
+    let [last, first] = &*chat.runs().await.unwrap() else { panic!("two runs") };
+    assert_eq!((&last.run, &first.run), (&RunId::new("c-1"), &RunId::new("c-0")));
+    assert!(last.started > first.at, "{last:?}");
+    let refused = chat.start(&asking, ()).await.map(|_| ()).unwrap_err();
+    assert_eq!(refused.to_string(), "the run `c-1` is not over; wait for it, or cancel it");
 }
 
 #[tokio::test(start_paused = true)]
