@@ -104,6 +104,8 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     }
     match claim(shared).await {
         Ok(worker) => Ok(Followed::Begun(worker)),
+        // Somebody has ended it while its code was found again.
+        Err(NoClaim::Idle) if shared.state().has_ended() => Ok(Followed::Ended),
         Err(NoClaim::Idle) => {
             shared.publish(Phase::Suspended);
             Ok(Followed::Wait { again: due(shared) })

@@ -7,7 +7,7 @@ use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, 
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, Status};
-use positronic_core::runner::Runner;
+use positronic_core::runner::{RunError, Runner};
 use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
 use positronic_core::testing::TestClock;
 use schemars::JsonSchema;
@@ -210,4 +210,23 @@ async fn a_run_that_is_cancelled_while_its_plugin_is_never_answered_is_over() {
     assert_eq!(desk.store.run(&run).await.unwrap().status, Status::Cancelled);
     assert_eq!(server.journal.take(), ["asked", "over"]);
     process.release().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_holds_a_run_that_is_cancelled_while_its_plugin_is_never_answered_hears_of_it() {
+    let desk = Desk { store: MemoryStore::new(), clock: TestClock::default() };
+    let server = Server::silent_for(&[]);
+    let run = desk.process().start(workshop(&Journal::default(), with(&server)), ()).await.unwrap();
+    waits(&run).await;
+    a_while(6000).await;
+    assert!(desk.store.run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released), "it is let go of");
+    server.silent.send_replace(vec![run.id().to_string()]);
+    run.approve(&path("Work/0.0"), "ann").await.unwrap();
+    a_while(10).await;
+    assert_eq!(server.journal.take(), ["asked", "over", "asked"]);
+
+    run.cancel("no more").await.unwrap();
+
+    let result = tokio::time::timeout(Duration::from_secs(1), run.result()).await;
+    assert!(matches!(result, Ok(Err(RunError::Cancelled))), "{result:?}");
 }
