@@ -72,8 +72,9 @@ impl Drop for Grip {
 
 impl Runner {
     /// Lets go of all runs, so that other workers can go on with them at once: nothing new begins, what is in flight
-    /// runs to its end and is recorded, and each run is released then. From now on, neither this runner nor a clone of
-    /// it starts or resumes a run. It returns when the last run is released.
+    /// runs to its end and is recorded, and each run is released then; a plugin that prepares a round is not waited for.
+    /// From now on, neither this runner nor a clone of it starts or resumes a run. It returns when the last run is
+    /// released.
     ///
     /// Whoever does not wait for it, and ends the process, leaves what was in flight as a crash does.
     pub async fn release(&self) {

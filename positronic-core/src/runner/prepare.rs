@@ -46,10 +46,7 @@ impl Worker {
         round: u32,
         read: usize,
     ) -> Result<(), Stop> {
-        let waits = self.shared.state().looped(path).is_some_and(|frame| {
-            frame.path == *path && frame.round == round && matches!(frame.phase, LoopPhase::Prepare)
-        });
-        if !waits || read != self.said(path) {
+        if self.preparing(path) != Some(round) || read != self.said(path) {
             return Ok(());
         }
         match result {
@@ -57,6 +54,13 @@ impl Worker {
             Err(error) => self.not_prepared(path, &error).await?,
         };
         Ok(())
+    }
+
+    /// Returns the round that a loop prepares, if it does.
+    pub(super) fn preparing(&self, path: &Path) -> Option<u32> {
+        let state = self.shared.state();
+        let frame = state.looped(path).filter(|frame| frame.path == *path)?;
+        matches!(frame.phase, LoopPhase::Prepare).then_some(frame.round)
     }
 
     /// Counts what has been said in a loop so far.

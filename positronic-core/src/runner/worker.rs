@@ -140,6 +140,9 @@ impl Worker {
         loop {
             let leaves = self.leaves();
             self.fly_announced();
+            if leaves {
+                self.give_up_rounds().await?;
+            }
             let wake = if leaves { None } else { self.begin_effects().await? };
             if self.shared.state().has_ended() {
                 return Ok(Left::Ended);
@@ -269,6 +272,17 @@ impl Worker {
         self.link.forget(path);
     }
 
+    /// Gives up the rounds that plugins prepare, which may take as long as they like: nothing of it is in the log. Only the
+    /// answer to a plugin's question is waited for.
+    async fn give_up_rounds(&mut self) -> Result<(), Stop> {
+        let is_idle = |path: &&Path| self.preparing(path).is_some_and(|round| !self.flies(&path.round(round)));
+        let paths: Vec<Path> = self.flights.keys().filter(is_idle).cloned().collect();
+        for path in &paths {
+            self.drop_flight(path);
+        }
+        self.settle_held().await
+    }
+
     /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
     /// came for as long as the worker lingers.
     async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
@@ -304,6 +318,11 @@ impl Worker {
         } else {
             self.held.push(report);
         }
+        self.settle_held().await
+    }
+
+    /// Settles what is held back in lockstep, once nothing is in flight that it waits for.
+    async fn settle_held(&mut self) -> Result<(), Stop> {
         let done = |held: &[Report], path: &Path| {
             held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
         };

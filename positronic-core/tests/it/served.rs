@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
-use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, Status};
 use positronic_core::runner::{RunError, Runner};
@@ -61,6 +61,22 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Server {
         let run = cx.run_id().to_string();
         self.silent.subscribe().wait_for(|silent| !silent.contains(&run)).await?;
         Ok(())
+    }
+}
+
+/// A plugin that asks a model, and is then never done.
+struct Curious;
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Curious {
+    type State = Nothing;
+
+    fn initial(&self) -> Nothing {
+        Nothing {}
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Nothing>) -> Result<()> {
+        cx.model().ask("Who is there?").await?;
+        std::future::pending().await
     }
 }
 
@@ -229,4 +245,37 @@ async fn whoever_holds_a_run_that_is_cancelled_while_its_plugin_is_never_answere
 
     let result = tokio::time::timeout(Duration::from_secs(1), run.result()).await;
     assert!(matches!(result, Ok(Err(RunError::Cancelled))), "{result:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_next_round_is_never_prepared_is_let_go_of_at_once() {
+    let desk = Desk { store: MemoryStore::new(), clock: TestClock::default() };
+    let server = Server::silent_for(&["run".to_owned()]);
+    let process = desk.process();
+    let start = Start { id: Some(SignalId::from("run")), ..Start::default() };
+    let run = process.start_with(workshop(&Journal::default(), with(&server)), (), start).await.unwrap();
+    a_while(10).await;
+
+    tokio::time::timeout(Duration::from_secs(1), process.release()).await.unwrap();
+
+    a_while(10).await;
+    assert_eq!(server.journal.take(), ["asked", "over"]);
+    server.answers_all();
+    let other = desk.asks(&server).resume(run.id()).await.unwrap();
+    assert_eq!(waits(&other).await, ["Work/0.0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_plugin_is_recorded_before_its_round_is_given_up() {
+    let store = MemoryStore::new();
+    let model = ScriptedModel::new([Reply::text("Ann.").after(Duration::from_millis(500))]);
+    let process = Runner::builder().model(model).store(store.clone()).clock(TestClock::default()).build();
+    let run = process.start(workshop(&Journal::default(), |cx| tools(cx).plugin(Curious)), ()).await.unwrap();
+    a_while(10).await;
+
+    tokio::time::timeout(Duration::from_secs(1), process.release()).await.unwrap();
+
+    let log = store.read(run.id(), Seq(2), usize::MAX).await.unwrap();
+    let names: Vec<_> = log.iter().map(|event| event.body.name()).collect();
+    assert_eq!(names, ["LOOP_START", "LOOP_MODEL_CALL", "LOOP_MODEL_RESULT", "RUN_RELEASED"]);
 }
