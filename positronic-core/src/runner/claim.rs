@@ -47,11 +47,12 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
             let_go(shared, &state).await?;
             return Err(NoClaim::Idle);
         }
+        let grip = runner.in_hand.grip(&shared.run);
         if runner.in_hand.is_leaving() {
             return Err(NoClaim::Stopped(Stop::Leaves));
         }
         let held = |by| if idle { NoClaim::Idle } else { NoClaim::Held { by } };
-        let Some(grip) = runner.in_hand.grip(&shared.run) else {
+        let Some(grip) = grip else {
             return Err(held(runner.holder().await?.name().to_owned()));
         };
         if let Some(by) = other_worker(runner, &state).await? {

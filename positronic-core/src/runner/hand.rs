@@ -27,7 +27,8 @@ struct Hand {
 pub(super) struct Grip(Arc<Hand>, RunId);
 
 impl InHand {
-    /// Takes a run in hand, unless it is.
+    /// Takes a run in hand, unless it is. Whoever begins to work on it looks only then whether the runs are let go of: who
+    /// lets go of them waits for what is in hand.
     pub(super) fn grip(&self, run: &RunId) -> Option<Grip> {
         let fresh = self.0.runs().insert(run.clone());
         fresh.then(|| Grip(Arc::clone(&self.0), run.clone()))

@@ -139,6 +139,8 @@ impl Runner {
     }
 
     async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<Run<Value>, StoreError> {
+        // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
+        let grip = self.in_hand.grip(run);
         if self.in_hand.is_leaving() {
             return Err(StoreError::Failed { message: LEAVES.to_owned() });
         }
@@ -165,8 +167,6 @@ impl Runner {
         let timers = fires(&state.start, now).into_iter().collect();
         let append = append_of(run, &none, &state, None, &events, Extras { timers, ..Extras::default() });
         let summary = append.index.summary.clone();
-        // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
-        let grip = self.in_hand.grip(run);
         self.store.append(run, append).await?;
         for event in &events {
             prompts.apply(event);

@@ -25,8 +25,9 @@ pub enum Fault {
 
 type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
 type Reads = Arc<dyn Fn(&'static str) -> Option<StoreError> + Send + Sync>;
+type Pauses = Arc<dyn Fn(&'static str) -> Option<Duration> + Send + Sync>;
 
-/// Wraps a store and makes its appends, and what it reads, fail when a test says so.
+/// Wraps a store and makes its appends, and what it reads, fail or take long when a test says so.
 ///
 /// ```
 /// use positronic_core::store::{MemoryStore, StoreError};
@@ -42,12 +43,13 @@ pub struct FaultyStore<S> {
     inner: S,
     plan: Plan,
     reads: Reads,
+    pauses: Pauses,
 }
 
 impl<S: EventStore> FaultyStore<S> {
     /// Wraps a store; `plan` says of each append what goes wrong with it.
     pub fn new(inner: S, plan: impl Fn(&RunId, &Append) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self { inner, plan: Arc::new(plan), reads: Arc::new(|_| None) }
+        Self { inner, plan: Arc::new(plan), reads: Arc::new(|_| None), pauses: Arc::new(|_| None) }
     }
 
     /// Makes what only reads fail, too, and what keeps a file: `reads` is asked with the name of the method, as in `"mail"`.
@@ -56,10 +58,23 @@ impl<S: EventStore> FaultyStore<S> {
         Self { reads: Arc::new(reads), ..self }
     }
 
+    /// Makes what can be made to fail by [`FaultyStore::reading`] take long: `pauses` is asked with the name of the method, too.
+    #[must_use]
+    pub fn slowly(self, pauses: impl Fn(&'static str) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        Self { pauses: Arc::new(pauses), ..self }
+    }
+
     fn read_or<'a, T: Send + 'a>(&self, method: &'static str, read: impl FnOnce() -> Answer<'a, T>) -> Answer<'a, T> {
-        match (self.reads)(method) {
+        let answer = match (self.reads)(method) {
             Some(error) => Box::pin(std::future::ready(Err(error))),
             None => read(),
+        };
+        match (self.pauses)(method) {
+            Some(pause) => Box::pin(async move {
+                tokio::time::sleep(pause).await;
+                answer.await
+            }),
+            None => answer,
         }
     }
 }

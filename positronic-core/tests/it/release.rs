@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use positronic_core::model::scripted::ScriptedModel;
-use positronic_core::record::{Body, ModelRequest, Seq, ToolResult};
+use positronic_core::record::{Body, ModelRequest, RunId, Seq, SignalId, Start, ToolResult};
 use positronic_core::runner::{ResumeError, Runner, Settled, StartError};
-use positronic_core::store::{EventStore as _, MemoryStore};
-use positronic_core::testing::{CountedIds, TestClock};
+use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::testing::{CountedIds, FaultyStore, TestClock};
 use serde_json::json;
 
 use crate::support::{Journal, batch, done, settled, slow_batch, tools, waits, workshop};
 
-fn runner(store: &MemoryStore) -> Runner {
+fn runner(store: &(impl EventStore + Clone)) -> Runner {
     let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
         "Work/0" => slow_batch([("safe", "a", 20_000)]),
         "Work/1" => batch([("gated", "b")]),
@@ -64,4 +64,24 @@ async fn a_run_that_waits_is_let_go_of_at_once_and_none_is_taken_any_more() {
     assert_eq!(settled(&runner(&store).brain(shop).resume(run.id()).await.unwrap()).await, {
         Settled::Completed(json!({"done": ["a", "b"]}))
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_being_begun_is_let_go_of_too() {
+    let store = MemoryStore::new();
+    let shop = workshop(&Journal::default(), tools);
+    let first = runner(&store).start(&shop, ()).await.unwrap();
+    first.cancel("the next one comes after it").await.unwrap();
+    settled(&first).await;
+    let slow = FaultyStore::new(store.clone(), |_, _| None)
+        .slowly(|method| (method == "read").then_some(Duration::from_secs(60)));
+    let one = runner(&slow);
+    let start = Start { id: Some(SignalId::from("next")), after: Some(first.id().clone()), ..Start::default() };
+    let begins = one.start_with(&shop, (), start);
+    assert!(tokio::time::timeout(Duration::from_secs(1), begins).await.is_err(), "it reads what was before");
+
+    one.release().await;
+
+    let row = store.run(&RunId::new("next")).await.unwrap();
+    assert!(row.claim.is_some_and(|claim| claim.released));
 }
