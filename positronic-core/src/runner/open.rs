@@ -12,6 +12,7 @@ use super::commit::{Extras, append_of, follow, stamp};
 use super::flight::panicked;
 use super::hand::LEAVES;
 use super::restore::migration;
+use super::serve::Place;
 use super::shared::{Folded, Shared, Stop};
 use super::start::differences;
 use super::triggers::fires;
@@ -217,8 +218,13 @@ impl Runner {
     /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Store`], where the log holds whatever could be
     /// written.
     pub async fn resume(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
+        self.resume_from(run, None).await
+    }
+
+    /// Resumes a run from a place among those that are loaded, which is free once this one is.
+    pub(super) async fn resume_from(&self, run: &RunId, place: Option<Place>) -> Result<Run<Value>, ResumeError> {
         let (runner, run) = (self.clone(), run.clone());
-        let resumed = apart(async move { runner.resume_here(&run).await }).await;
+        let resumed = apart(async move { runner.resume_here(&run, place).await }).await;
         resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
     }
 
@@ -236,8 +242,9 @@ impl Runner {
         Ok(plan.zip(open).and_then(|(plan, root)| migration(root, plan).err()))
     }
 
-    async fn resume_here(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
+    async fn resume_here(&self, run: &RunId, place: Option<Place>) -> Result<Run<Value>, ResumeError> {
         let folded = load::whole(&*self.store, run).await?;
+        drop(place);
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
         }

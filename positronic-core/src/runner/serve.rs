@@ -1,25 +1,23 @@
 //! Runs that nobody works on are found and taken up: all of them once, or for as long as a store is served.
 //!
 //! ```text
-//! serve:   what is due ──▶ a place ──▶ resume: load, find the code again, RUN_CLAIMED ──▶ the run's own task
-//!              ▲                          │
-//!              └── refused, or rests ◀────┘
+//! serve:   what is due ──▶ a place: load ──▶ find the code again, RUN_CLAIMED ──▶ the run's own task
+//!              ▲                  │                     │
+//!              └── refused, rests ┴─────────────────────┘
 //! ```
 //!
 //! Runs are taken up beside each other, in the order in which they are found. For the code of an open round, plugins are
-//! asked, which may wait for a server that does not answer. That holds up no other run: a place is for a moment, and who
-//! takes longer goes on without one.
+//! asked, which may wait for a server that does not answer. That holds up no other run: a place is for what a run loads, and
+//! is free again before its plugins are asked.
 
 use std::collections::HashSet;
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::firing::look;
@@ -27,14 +25,15 @@ use super::{Due, ResumeError, Run, Runner};
 use crate::record::{RunId, RunSummary};
 use crate::store::{RunFilter, StoreError};
 
-/// How many runs are taken up at once, so that a store full of them is not loaded all at a time.
+/// How many runs are loaded at once, so that a store full of them is not loaded all at a time.
 const AT_ONCE: usize = 16;
-/// How long a run keeps its place: what takes longer waits for somebody else.
-const MOMENT: Duration = Duration::from_secs(1);
 
-/// The places for runs that are taken up. Clones of a runner share them.
+/// The places for runs that are loaded. Clones of a runner share them.
 #[derive(Clone)]
 pub(super) struct Places(Arc<Semaphore>);
+
+/// A place, until it is dropped.
+pub(super) type Place = OwnedSemaphorePermit;
 
 impl Default for Places {
     fn default() -> Self {
@@ -44,21 +43,15 @@ impl Default for Places {
 
 impl Runner {
     /// Goes on with a run as [`Runner::resume`] does, in its turn: for whoever finds many runs with work. No more than 16 are
-    /// taken up at once; one that takes longer than a second, since a plugin waits for its server, keeps no other waiting.
+    /// loaded at once; one that is loaded, and whose plugins wait for their servers, keeps no other waiting.
     ///
     /// # Errors
     ///
     /// As [`Runner::resume`].
     pub async fn take_up(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
-        let place = self.places.0.acquire().await;
-        let mut resumed = pin!(self.resume(run));
-        tokio::select! {
-            biased;
-            resumed = &mut resumed => return resumed,
-            () = tokio::time::sleep(MOMENT) => {}
-        }
-        drop(place);
-        resumed.await
+        // Nobody closes the places.
+        let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
+        self.resume_from(run, place).await
     }
 
     /// Goes on with every run in which there is work that no worker does, as after a crash. It returns when all are taken

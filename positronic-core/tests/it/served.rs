@@ -8,8 +8,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, Status};
 use positronic_core::runner::{RunError, Runner};
-use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
-use positronic_core::testing::TestClock;
+use positronic_core::store::{EventStore, MemoryStore, RunFilter};
+use positronic_core::testing::{FaultyStore, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -104,11 +104,15 @@ impl Desk {
     }
 
     fn process(&self) -> Runner {
+        self.process_on(self.store.clone())
+    }
+
+    fn process_on(&self, store: impl EventStore) -> Runner {
         let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
             "Work/0" => batch([("gated", "a")]),
             _ => done(),
         });
-        Runner::builder().model(model).store(self.store.clone()).clock(self.clock.clone()).build()
+        Runner::builder().model(model).store(store).clock(self.clock.clone()).build()
     }
 
     /// A process that asks a server before it goes on with the open round of a run.
@@ -165,18 +169,28 @@ async fn a_run_whose_plugin_is_never_answered_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixteen_runs_are_taken_up_at_once_and_those_that_take_longer_keep_no_place() {
+async fn sixteen_runs_are_loaded_at_once_and_those_that_wait_for_their_plugins_keep_no_place() {
     let ids = ids(20);
     let desk = Desk::with(&ids).await;
     let server = Server::silent_for(&ids);
-    let _service = desk.asks(&server).serve();
+    let loads = Journal::default();
+    let slow = FaultyStore::new(desk.store.clone(), |_, _| None).slowly({
+        let loads = loads.clone();
+        move |method| {
+            (method == "snapshot").then(|| {
+                loads.note("load");
+                Duration::from_secs(10)
+            })
+        }
+    });
+    let _service = desk.process_on(slow).brain(workshop(&Journal::default(), with(&server))).serve();
 
-    a_while(500).await;
-    assert_eq!(server.journal.take(), vec!["asked"; 16]);
-    a_while(1000).await;
-    assert_eq!(server.journal.take(), vec!["asked"; 4], "each run is taken up once");
-    a_while(10_000).await;
-    assert!(server.journal.take().is_empty());
+    a_while(9000).await;
+    assert_eq!(loads.take().len(), 16, "however long it takes");
+    a_while(9000).await;
+    assert_eq!((loads.take().len(), server.journal.take()), (4, vec!["asked".to_owned(); 16]));
+    a_while(9000).await;
+    assert_eq!((loads.take().len(), server.journal.take()), (0, vec!["asked".to_owned(); 4]), "each is taken up once");
 
     server.answers_all();
     a_while(500).await;
