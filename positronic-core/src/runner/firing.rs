@@ -145,8 +145,16 @@ fn passes(error: &FireError) -> bool {
     }
 }
 
-/// Fires what is due, if it is time to look, as a server does that nobody sits at.
-pub(super) async fn look(firing: &mut Firing, runner: &Runner) {
+/// Fires whatever is due until the runner lets go of its runs, as a server does that nobody sits at.
+pub(super) async fn fire_all(runner: &Runner) {
+    let mut firing = runner.control().firing();
+    while !runner.in_hand.is_leaving() {
+        look(&mut firing, runner).await;
+        tokio::time::sleep_until(firing.next).await;
+    }
+}
+
+async fn look(firing: &mut Firing, runner: &Runner) {
     let timers = match firing.due().await {
         Ok(timers) => timers,
         Err(error) => return tracing::warn!(%error, "the triggers that are due cannot be listed"),

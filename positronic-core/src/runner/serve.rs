@@ -8,19 +8,19 @@
 //!
 //! Runs are taken up beside each other, in the order in which they are found. For the code of an open round, plugins are
 //! asked, which may wait for a server that does not answer. That holds up no other run: a place is for what a run loads, and
-//! is free again before its plugins are asked.
+//! is free again before its plugins are asked. Triggers fire beside all that, one after the other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
-use super::firing::look;
+use super::firing::fire_all;
 use super::{Due, ResumeError, Run, Runner};
 use crate::record::{RunId, RunSummary};
 use crate::store::{RunFilter, StoreError};
@@ -79,7 +79,8 @@ impl Runner {
     /// after a crash, after a signal of another process, or since something is due, is done here.
     #[must_use = "dropping it stops serving"]
     pub fn serve(&self) -> Service {
-        Service { task: tokio::spawn(serve(self.clone())) }
+        let runner = self.clone();
+        Service { task: tokio::spawn(async move { _ = join(take_all(&runner), fire_all(&runner)).await }) }
     }
 }
 
@@ -95,8 +96,9 @@ impl Drop for Service {
     }
 }
 
-async fn serve(runner: Runner) {
-    let (mut due, mut firing) = (runner.due(), runner.control().firing());
+/// Takes up whatever is due, until the runner lets go of its runs.
+async fn take_all(runner: &Runner) {
+    let mut due = runner.due();
     let (mut taking, mut taken) = (HashSet::new(), FuturesUnordered::new());
     while !runner.in_hand.is_leaving() {
         tokio::select! {
@@ -106,11 +108,10 @@ async fn serve(runner: Runner) {
             }
             () = due.wait() => {}
         }
-        look(&mut firing, &runner).await;
         match due.rows(|run| taking.contains(run) || runner.in_hand.has(run)).await {
             Ok(rows) => {
                 taking.extend(rows.iter().map(|row| row.run.clone()));
-                taken.extend(rows.into_iter().map(|row| take(&runner, row)));
+                taken.extend(rows.into_iter().map(|row| take(runner, row)));
             }
             Err(error) => tracing::warn!(%error, "the runs to be served cannot be listed"),
         }

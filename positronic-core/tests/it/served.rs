@@ -293,3 +293,16 @@ async fn the_answer_to_a_plugin_is_recorded_before_its_round_is_given_up() {
     let names: Vec<_> = log.iter().map(|event| event.body.name()).collect();
     assert_eq!(names, ["LOOP_START", "LOOP_MODEL_CALL", "LOOP_MODEL_RESULT", "RUN_RELEASED"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn triggers_that_take_long_to_fire_hold_up_no_run() {
+    let desk = Desk::with(&ids(20)).await;
+    let slow = FaultyStore::new(desk.store.clone(), |_, _| None)
+        .slowly(|method| (method == "timers").then_some(Duration::from_secs(3600)));
+    let server = Server::silent_for(&[]);
+    let _service = desk.process_on(slow).brain(workshop(&Journal::default(), with(&server))).serve();
+
+    a_while(5000).await;
+
+    assert_eq!(desk.completed().await, 20);
+}
