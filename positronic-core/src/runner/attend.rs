@@ -18,6 +18,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 
 use super::claim::{NoClaim, claim};
+use super::clock::NAP;
 use super::flight::panicked;
 use super::shared::{Phase, Shared, Stop};
 use super::worker::{Left, Worker, sleep};
@@ -123,9 +124,9 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     }
 }
 
-/// Says how long it is until something is due in a run that waits.
+/// Says how long it is until something is due in a run that waits, or until it is looked again.
 fn due(shared: &Shared) -> Option<Duration> {
     let now: Timestamp = shared.now();
     let wake = next(&shared.state(), now).wake?;
-    Some(wake.since(now).max(Duration::from_micros(1)))
+    Some(wake.since(now).clamp(Duration::from_micros(1), NAP))
 }

@@ -1,6 +1,6 @@
 //! Where time, ids and chance come in: nowhere else does the core read a clock or draw a number.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::record::{RunId, SignalId, Timestamp};
 
@@ -20,6 +20,22 @@ pub trait Ids: Send + Sync + 'static {
 
     /// Returns a number from 0 to 1 that spreads retries.
     fn jitter(&self) -> f64;
+}
+
+/// How long it is slept at most before the clock is looked at again: while the machine sleeps, the runtime's own clock stands
+/// still.
+pub(super) const NAP: Duration = Duration::from_mins(1);
+
+/// Sleeps until a time of a clock; for ever where there is none.
+pub(super) async fn sleep_until(clock: &dyn Clock, wake: Option<Timestamp>) {
+    let Some(wake) = wake else { return std::future::pending().await };
+    loop {
+        let left = wake.since(clock.now()).max(Duration::from_micros(1));
+        tokio::time::sleep(left.min(NAP)).await;
+        if left <= NAP {
+            return;
+        }
+    }
 }
 
 /// The system's clock.

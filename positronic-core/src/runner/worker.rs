@@ -9,6 +9,7 @@ use futures::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+use super::clock::sleep_until;
 use super::flight::{Outcome, Report, Reports, panicked};
 use super::frames::Frames;
 use super::hand::Grip;
@@ -286,14 +287,14 @@ impl Worker {
     /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
     /// came for as long as the worker lingers.
     async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
-        let pause = wake.map_or(Duration::MAX, |wake| wake.since(self.shared.now()).max(Duration::from_micros(1)));
         let shared = Arc::clone(&self.shared);
         tokio::select! {
             biased;
             Some(report) = self.incoming.recv() => self.take(*report).await?,
             () = shared.bell.notified() => self.catch_up().await?,
             Ok(()) = self.leaves.changed() => {}
-            () = sleep(pause.min(linger)) => return Ok(pause <= linger),
+            () = sleep_until(&*shared.runner.clock, wake) => {}
+            () = sleep(linger) => return Ok(false),
         }
         if self.shared.state().has_ended() {
             for (_, flight) in self.flights.drain() {

@@ -1,18 +1,21 @@
 //! What authors say of approvals: of a brain as a tool and of a skill, as of any tool.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use positronic_core::dsl::BrainTool;
 use positronic_core::machine::Refusal;
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, CallFlags, Gate, Pending, PendingKind, SignalKind, ToolResult};
-use positronic_core::runner::{Run, SignalError};
+use positronic_core::record::{Actor, CallFlags, Gate, Pending, PendingKind, SignalKind, Timestamp, ToolResult};
+use positronic_core::runner::{Clock, Run, Runner, SignalError};
+use positronic_core::testing::TestClock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::support::{Board, Play, calls, done, path, results, success, waits};
+use crate::support::{Board, Journal, Play, batch, calls, done, path, results, success, waits, worker, workshop};
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct Topic {
@@ -161,4 +164,38 @@ async fn a_function_skill_says_of_itself_what_a_tool_does() {
     let [filled, prepared, _] = request.tools.tools() else { panic!("{:?}", request.tools) };
     assert_eq!((filled.title.as_deref(), filled.flags), (Some("Look it up"), flags));
     assert_eq!(prepared.flags, CallFlags { exit: true, ..CallFlags::default() });
+}
+
+/// A clock that goes on while the machine sleeps, as tokio's does not.
+#[derive(Debug, Clone, Default)]
+struct Wall {
+    awake: TestClock,
+    slept: Arc<AtomicI64>,
+}
+
+impl Clock for Wall {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.awake.now().0 + self.slept.load(Ordering::SeqCst))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_ends_while_the_machine_sleeps_has_ended_a_minute_after_it_wakes() {
+    // Its worker lingers, or has let go of the run.
+    for linger in [Duration::MAX, Duration::ZERO] {
+        let hour = Duration::from_secs(3600);
+        let clock = Wall::default();
+        let model = ScriptedModel::new([batch([("gated", "a")]), done()]);
+        let runner = Runner::builder().model(model).clock(clock.clone()).linger(linger).build();
+        let gated = move || worker("gated", |t| t.requires_approval("quick!").approval_expires(hour));
+        let brain = workshop(&Journal::default(), move |config| config.tools([gated()]));
+        let run = runner.start(&brain, ()).await.unwrap();
+        waits(&run).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+
+        clock.slept.fetch_add(8 * 3600 * 1_000_000, Ordering::SeqCst);
+
+        let result = tokio::time::timeout(Duration::from_secs(61), run.result()).await;
+        assert!(matches!(result, Ok(Ok(_))), "{linger:?}: {result:?}");
+    }
 }
