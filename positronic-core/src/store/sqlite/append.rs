@@ -9,7 +9,7 @@ use super::group::Unit;
 use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, mailbox, timers};
-use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId};
+use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
 use crate::store::{Append, Snapshot, StoreError};
 
 /// An append as it is written: its documents are encoded before the writer has it.
@@ -78,7 +78,12 @@ impl Rare {
             user: row.user.clone(),
             started: row.started.0,
             // A run whose mail may be unread is looked at whenever somebody looks for what is due.
-            wake: if row.mail { Some(i64::MIN) } else { row.wake.map(|wake| wake.0) },
+            wake: match row.status {
+                Status::Running => Some(i64::MIN),
+                Status::Waiting if row.mail => Some(i64::MIN),
+                Status::Waiting => row.wake.map(|wake| wake.0),
+                Status::Paused | Status::Completed | Status::Failed | Status::Cancelled => None,
+            },
         }
     }
 }

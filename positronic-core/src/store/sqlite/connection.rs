@@ -16,7 +16,7 @@ const STATEMENTS: usize = 128;
 /// How large the file that holds the last commits may stay after a burst.
 const JOURNAL_BYTES: i64 = 16 << 20;
 /// After how many pages in it SQLite copies them by itself, within a commit: 32 MB. Mostly the thread that copies was faster.
-const JOURNAL_PAGES: i64 = 32_000;
+const JOURNAL_PAGES: i64 = 16_000;
 
 /// Opens the file to write, makes it or brings it to the newest format.
 pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connection, Trouble> {
@@ -30,7 +30,7 @@ pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connect
     }
     if new {
         // A commit writes whole pages, and an append changes a few rows; a table that is empty takes a page (0008).
-        db.pragma_update(None, "page_size", 1024)?;
+        db.pragma_update(None, "page_size", 2048)?;
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
     write_ahead(&db, place)?;
@@ -38,6 +38,9 @@ pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connect
     db.pragma_update(None, "journal_size_limit", JOURNAL_BYTES)?;
     db.pragma_update(None, "wal_autocheckpoint", JOURNAL_PAGES)?;
     schema::migrate(&mut db, place)?;
+    if new && let Err(error) = db.execute_batch("VACUUM") {
+        tracing::debug!(%error, "another process writes to the new file already, so it keeps the pages that its making left");
+    }
     Ok(db)
 }
 

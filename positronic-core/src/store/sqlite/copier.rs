@@ -19,7 +19,7 @@ use crate::store::StoreError;
 const PASSES: usize = 3;
 const FEW: i64 = 64;
 /// From how many pages on the log has to begin anew: 16 MB.
-pub(super) const LONG: i64 = 16_000;
+pub(super) const LONG: i64 = 8000;
 
 /// The way to ask for a copy. One that is asked for already is not asked for twice.
 pub(super) struct Copies(SyncSender<()>);

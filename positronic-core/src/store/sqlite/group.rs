@@ -20,7 +20,7 @@ use crate::record::{RunId, Seq};
 use crate::store::StoreError;
 use crate::store::watchers::Watchers;
 
-/// After how many jobs the log of commits is copied into the file: some 5,000 pages where events are small. SQLite does
+/// After how many jobs the log of commits is copied into the file: some 4,000 pages where events are small. SQLite does
 /// it by itself, within a commit, where they are very large.
 const COPY_EVERY: usize = 1024;
 

@@ -141,6 +141,11 @@ DROP TABLE blob_refs;
 DROP INDEX timers_of_conversation;
 DROP INDEX timers_of_user;
 CREATE INDEX timers_by_owner ON timers (conversation, user);
+
+-- When there is work in a run: a run that is running always has some.
+UPDATE runs SET wake = -9223372036854775808 WHERE status = 'running';
+UPDATE runs SET wake = NULL WHERE status NOT IN ('running', 'waiting');
+DROP INDEX runs_by_status;
 "];
 
 /// Finds out whose file this is, and says whether it is new.

@@ -89,7 +89,6 @@ INSERT INTO signals VALUES(1,'s-1',0);
 CREATE TABLE run_blobs (run INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (run, sha256)) STRICT, WITHOUT ROWID;
 INSERT INTO run_blobs VALUES(1,'7365d029861e32c521f8089b00a6fb32daf0615025b69b599d1ce53501b845c2');
 CREATE INDEX runs_by_start ON runs (started, run);
-CREATE INDEX runs_by_status ON runs (status, started, run);
 CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
 CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE conversation IS NOT NULL;
 CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;

@@ -1,6 +1,7 @@
 //! Room on the disk.
 
 use std::path::Path;
+use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -21,15 +22,17 @@ struct Note {
     text: String,
 }
 
-/// Runs a brain whose model says 1 KB a round.
+/// Runs a brain with 1 KB of text a round, half of it the model's and half of it a tool's.
 async fn run_of(rounds: u32, store: &SqliteStore) -> RunId {
     let brain = brain("Worker").r#loop("Work", move |cx| {
         cx.system("You take notes.").input("Begin.").max_iterations(rounds + 1).tool("note", |t| {
-            t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.len()))
+            t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(32)))
         })
     });
     let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() / 2 {
-        round if round < rounds as usize => Reply::call("note", json!({ "text": "0123456789abcdef".repeat(64) })),
+        round if round < rounds as usize => {
+            Reply::call("note", json!({ "text": "0123456789abcdef" })).and_text("0123456789abcdef".repeat(32))
+        }
         _ => Reply::text("Done."),
     });
     let runner = Runner::builder().model(model).store(store.clone()).build();
@@ -47,7 +50,7 @@ fn size(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// A file takes at most 3 bytes for each byte of the transcript, however long the run. Beyond the 35 KiB of the empty tables
+/// A file takes at most 3 bytes for each byte of the transcript, however long the run. Beyond the 54 KiB of the empty tables
 /// it is the same at any length.
 #[tokio::test]
 async fn a_log_takes_at_most_three_bytes_for_one() {
@@ -57,7 +60,7 @@ async fn a_log_takes_at_most_three_bytes_for_one() {
         let path = folder.path().join("runs.db");
         let store = quick(&path);
         let empty = size(&path);
-        assert_eq!(empty, 35 << 10);
+        assert_eq!(empty, 54 << 10);
         let run = run_of(rounds, &store).await;
         let events = store.read(&run, Seq(0), usize::MAX).await.unwrap();
         let said = transcript(&Prompts::of(events.iter().map(|event| &**event))).len() as f64;
@@ -92,4 +95,23 @@ async fn removing_runs_gives_their_room_back() {
 
     assert!(half < full * 6 / 10, "{half} of {full}");
     assert!(none <= empty, "{none} of {empty}");
+}
+
+/// As a file is that `sqlite3` has written anew from a dump.
+#[tokio::test]
+async fn removing_runs_ends_also_where_no_room_can_be_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = quick(&path);
+    let sample =
+        Sample::new("run").says(&"a text that takes room ".repeat(400)).row(|row| row.status = Status::Completed);
+    let run = sample.appended(&store).await.run;
+    drop(store);
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+    drop(db);
+
+    let removed = tokio::time::timeout(Duration::from_secs(30), quick(&path).remove(&[run])).await;
+
+    assert_eq!(removed, Ok(Ok(1)));
 }
