@@ -27,18 +27,29 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
         let rows = listed(&control, args, now).await?;
         let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
         let alone = alone(&control, rows.iter()).await?;
-        let changed = changed(project, &kept, rows.iter()).await?;
+        let changed = changed(project, &kept, rows.iter()).await;
         let unreadable = control.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
         Ok::<_, StoreError>((rows, short, alone, changed, unreadable))
     })?;
-    for (run, error) in unreadable {
-        ui.notice(&format!("{run} is left out: {error}"))?;
+    let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
+    let damaged = damaged.map(|(run, error)| format!("{run} cannot go on: {error}"));
+    let left_out = unreadable.iter().map(|(run, error)| format!("{run} is left out: {error}"));
+    let told: Vec<_> = left_out.chain(damaged).collect();
+    for told in &told {
+        ui.notice(told)?;
+    }
+    if !told.is_empty() {
+        let export = ui.command(&["export", "RUN", "FILE"]);
+        ui.notice(&format!("without a backup, `{export}` and `import FILE` take the other runs to a new store"))?;
     }
     if args.json {
         for row in &rows {
             let mut line = serde_json::to_value(row).map_err(io::Error::from)?;
             if let Some(fields) = line.as_object_mut() {
-                let difference = changed.get(&row.run).map(|difference| ("changed", difference.as_str().into()));
+                let difference = changed.get(&row.run).map(|difference| match difference {
+                    Ok(difference) => ("changed", difference.as_str().into()),
+                    Err(error) => ("unreadable", error.to_string().into()),
+                });
                 let nobody = alone.contains(&row.run).then_some(("nobody", true.into()));
                 fields.extend(difference.into_iter().chain(nobody).map(|(name, value)| (name.to_owned(), value)));
             }

@@ -76,7 +76,7 @@ async fn known(project: Option<&Project>, kept: &Kept, written: &str, ui: &Ui) -
     let waiters = control.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let short = Short::of(&control, [&row.run]).await?;
     let worker = control.worker(&row).await?;
-    let changed = changed(project, kept, std::iter::once(&row)).await?.remove(&row.run);
+    let changed = changed(project, kept, std::iter::once(&row)).await.remove(&row.run).transpose()?;
     Ok(Known { row, log, waiters, short, worker, changed })
 }
 

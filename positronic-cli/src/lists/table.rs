@@ -1,11 +1,12 @@
 //! The table of runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use positronic_core::record::{RunId, RunSummary, Timestamp};
+use positronic_core::store::StoreError;
 
 use super::alone::status;
-use super::changed::said;
+use super::changed::{Differences, said};
 use crate::display::figures::{age, count};
 use crate::display::text::{one_line, shorten, width};
 use crate::find::Short;
@@ -25,12 +26,12 @@ const GAP: &str = "  ";
 const LEFT_OUT: [usize; 4] = [5, 4, 3, BRAIN];
 
 /// Writes runs as a table that fits the columns. Those of `alone` have work, and nobody works on them; those of `changed` cannot
-/// go on with the code that there is.
+/// go on with the code that there is, or cannot be read.
 pub(crate) fn table(
     rows: &[RunSummary],
     short: &Short,
     alone: &HashSet<RunId>,
-    changed: &HashMap<RunId, String>,
+    changed: &Differences,
     now: Timestamp,
     columns: usize,
     unicode: bool,
@@ -98,9 +99,11 @@ fn set(widths: &mut [usize], column: usize, width: usize) {
 }
 
 /// Says why a run cannot go on, why it waits, or how it ended, without what the other columns say.
-fn reason(row: &RunSummary, difference: Option<&String>, unicode: bool) -> String {
-    if let Some(difference) = difference {
-        return one_line(&said(difference), unicode);
+fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, unicode: bool) -> String {
+    match difference {
+        Some(Ok(difference)) => return one_line(&said(difference), unicode),
+        Some(Err(_)) => return "its log cannot be read".to_owned(),
+        None => {}
     }
     let why = one_line(row.why.as_deref().unwrap_or_default(), unicode);
     let waits = why.strip_prefix("The run waits").and_then(|rest| rest.split_once(" for "));

@@ -91,6 +91,30 @@ fn a_row_that_cannot_be_read_hides_no_other_run() {
 }
 
 #[test]
+fn a_log_that_cannot_be_read_hides_no_other_run() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    let key: i64 = file.query_row("SELECT key FROM runs WHERE run = 'ticket-1'", [], |row| row.get(0)).unwrap();
+    file.execute("DELETE FROM events WHERE id = ?1 * 4294967296 + 5", [key]).unwrap();
+
+    let listed = desk.call(&project(), &["runs"]);
+    let lines = desk.call(&project(), &["runs", "--json"]);
+
+    assert_eq!((listed.code, lines.code), (0, 0), "{}", listed.err);
+    let row = |run: &str| listed.out.lines().find(|line| line.starts_with(run)).unwrap();
+    assert!(row("ticket-1").ends_with("its log cannot be read"), "{}", listed.out);
+    assert!(!row("ticket-2").contains("cannot be read"), "{}", listed.out);
+    let said = "event 5 of the run `ticket-1` in `desk/runs.db` cannot be read: event 6 stands in its place";
+    assert_eq!(listed.err.matches(said).count(), 1, "{}", listed.err);
+    assert!(listed.err.contains("`desk export RUN FILE`"), "{}", listed.err);
+    let marked =
+        |line: &&str| line.contains("\"ticket-1\"") && line.contains("\"unreadable\":\"the event store failed: ");
+    assert_eq!((lines.out.lines().count(), lines.out.lines().filter(marked).count()), (2, 1), "{}", lines.out);
+}
+
+#[test]
 fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
