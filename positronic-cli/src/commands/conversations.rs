@@ -29,9 +29,10 @@ pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exi
 
 fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
+    let now = SystemClock.now();
     let (all, alone) = block_on(async {
         let all = listed(&kept, args).await?;
-        let alone = alone(&kept.control(), all.iter().map(|talk| &talk.summary.last)).await?;
+        let alone = alone(&kept.control(), all.iter().map(|talk| &talk.summary.last), now).await?;
         Ok::<_, Failure>((all, alone))
     })?;
     if args.json {
@@ -57,7 +58,7 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&talks(&all, &alone, SystemClock.now(), columns, unicode))?;
+        ui.tell(&talks(&all, &alone, now, columns, unicode))?;
         if all.len() == args.limit {
             ui.notice(&more("last", args.limit))?;
         }

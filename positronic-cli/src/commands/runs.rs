@@ -26,7 +26,7 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
         let control = kept.control();
         let rows = listed(&control, args, now).await?;
         let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
-        let alone = alone(&control, rows.iter()).await?;
+        let alone = alone(&control, rows.iter(), now).await?;
         let changed = changed(project, &kept, rows.iter()).await;
         let unreadable = control.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
         Ok::<_, StoreError>((rows, short, alone, changed, unreadable))

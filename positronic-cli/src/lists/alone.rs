@@ -1,8 +1,9 @@
-//! Which runs nobody works on: those of a worker that has died look as if they were at work.
+//! Which runs nobody works on: those of a worker that has died look as if they were at work, and those whose time is up as if
+//! they waited.
 
 use std::collections::HashSet;
 
-use positronic_core::record::{RunId, RunSummary, Status};
+use positronic_core::record::{RunId, RunSummary, Timestamp};
 use positronic_core::runner::Control;
 use positronic_core::store::StoreError;
 
@@ -10,9 +11,10 @@ use positronic_core::store::StoreError;
 pub(crate) async fn alone(
     control: &Control,
     rows: impl Iterator<Item = &RunSummary>,
+    now: Timestamp,
 ) -> Result<HashSet<RunId>, StoreError> {
     let mut alone = HashSet::new();
-    for row in rows.filter(|row| row.status == Status::Running) {
+    for row in rows.filter(|row| row.has_work(now)) {
         if control.worker(row).await?.is_none() {
             alone.insert(row.run.clone());
         }

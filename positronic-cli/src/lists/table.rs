@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use positronic_core::record::{RunId, RunSummary, Timestamp};
+use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::store::StoreError;
 
 use super::alone::status;
@@ -71,7 +71,7 @@ pub(crate) fn table(
     }
     let room = columns.saturating_sub(all(&widths));
     let whys =
-        std::iter::once(WHY.to_owned()).chain(rows.iter().map(|row| reason(row, changed.get(&row.run), unicode)));
+        std::iter::once(WHY.to_owned()).chain(rows.iter().map(|row| reason(row, changed.get(&row.run), now, unicode)));
     let mut text = String::new();
     for (index, (cells, why)) in cells.iter().zip(whys).enumerate() {
         let mut line = String::new();
@@ -99,7 +99,7 @@ fn set(widths: &mut [usize], column: usize, width: usize) {
 }
 
 /// Says why a run cannot go on, why it waits, or how it ended, without what the other columns say.
-fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, unicode: bool) -> String {
+fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now: Timestamp, unicode: bool) -> String {
     match difference {
         Some(Ok(difference)) => return one_line(&said(difference), unicode),
         Some(Err(_)) => return "its log cannot be read".to_owned(),
@@ -107,7 +107,8 @@ fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, uni
     }
     let why = one_line(row.why.as_deref().unwrap_or_default(), unicode);
     let waits = why.strip_prefix("The run waits").and_then(|rest| rest.split_once(" for "));
-    waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"))
+    let why = waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"));
+    if row.status == Status::Waiting && row.has_work(now) { format!("its time is up: {why}") } else { why }
 }
 
 fn padded(cell: &str, columns: usize) -> String {

@@ -158,6 +158,16 @@ fn a_question_whose_time_is_up_is_not_offered_for_an_answer() {
 }
 
 #[test]
+fn a_run_whose_question_has_expired_is_listed_as_one_that_nobody_has_in_hand() {
+    let desk = overdue();
+
+    let listed = desk.call(&Project::new(), &["runs"]).out;
+
+    assert!(listed.contains("waiting (nobody)") && listed.contains("its time is up: for "), "{listed}");
+    assert_eq!(desk.json(&["runs"])["nobody"], true);
+}
+
+#[test]
 fn a_run_that_is_watched_until_it_waits_waits_also_where_nobody_says_that_the_time_is_up() {
     let desk = overdue();
 
