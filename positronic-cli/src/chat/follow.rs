@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::desk::untaken;
 use super::table::Table;
+use crate::commands::UNHEARD;
 use crate::conversations::plain;
 use crate::display::Tone;
 use crate::display::text::sanitise;
@@ -194,7 +195,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         let waits = |opening: &Opening| self.outbox.contains(opening);
         if self.sending.is_none() && self.unheard.iter().any(|opening| !waits(opening)) {
             self.unheard.retain(|opening| self.outbox.contains(opening));
-            self.say(Tone::Warn, "the brain did not take the message: its loop begins with an input of its own")?;
+            self.say(Tone::Warn, UNHEARD)?;
         }
         Ok(())
     }

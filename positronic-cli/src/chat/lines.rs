@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::desk::{Desk, untaken};
 use super::slash::{Slash, Written, written};
-use crate::commands::{ended, left_by};
+use crate::commands::{UNHEARD, ended, left_by};
 use crate::conversations::plain;
 use crate::display::text::sanitise;
 use crate::failure::{Exit, Failure};
@@ -219,9 +219,7 @@ fn answered(
                 ui.document(&result)?;
             }
             if id.is_some_and(|id| !log.iter().any(|event| is_heard(event, &id))) {
-                let message = "the brain did not take the message: its loop begins with an input of its own".to_owned();
-                let hint = format!("run it with: {}", ui.command(&["run", &desk.plan.title]));
-                return Err(Failure::Misused { message, hint });
+                ui.notice(UNHEARD)?;
             }
             Exit::Done
         }

@@ -53,7 +53,7 @@ pub(crate) use new::new;
 pub(crate) use outcome::{ended, left_by};
 pub(crate) use prune::prune;
 pub(crate) use report::report;
-pub(crate) use run::{refused as started, run};
+pub(crate) use run::{UNHEARD, refused as started, run};
 pub(crate) use runs::runs;
 use runtime::block_on;
 pub(crate) use send::send;

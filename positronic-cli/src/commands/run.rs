@@ -23,6 +23,10 @@ use crate::rewind::rewind;
 use crate::session::{Ending, Role, Sitting, session};
 use crate::ui::Ui;
 
+/// What is said where a run is over that has not heard what was said to it.
+pub(crate) const UNHEARD: &str =
+    "the brain has run, and did not hear the message: its loop begins with an input of its own";
+
 pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if let (true, Some(store)) = (args.memory, &ui.place.store) {
         let message = format!("a run in memory is not kept in {}", store.display());
@@ -89,8 +93,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     }
     let log = block_on(async { Ok::<_, Failure>(kept.control().events(&run, Seq(0)).await?) })?;
     if is_completed && args.message.as_ref().is_some_and(|said| !log.iter().any(|event| begins_with(event, said))) {
-        let message = "the brain did not take the message: its loop begins with an input of its own".to_owned();
-        return Err(Failure::Misused { message, hint: "leave --message out".to_owned() });
+        ui.notice(UNHEARD)?;
     }
     if ui.settings.stderr_is_terminal && !takes_options(&log) && answered_nobody(&log) {
         let title = &entry.plan.title;
