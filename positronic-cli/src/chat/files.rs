@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use positronic_core::record::sha256;
+
 use crate::file_names::{numbered, safe};
 
 /// How many files of one name there may be.
@@ -14,9 +16,15 @@ const MOST: usize = 1000;
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Takes the folder under which each conversation has one.
+    /// Takes the folder under which each conversation has one. An id that is no plain name gets one that is made of all of it,
+    /// so that no two have the same.
     pub(super) fn new(around: &Path, conversation: &str) -> Self {
-        Self(around.join(safe(conversation)))
+        let mut name = safe(&conversation.replace(['/', '\\'], "_"));
+        if name != conversation {
+            name.push('-');
+            name.extend(sha256(conversation.as_bytes()).chars().take(16));
+        }
+        Self(around.join(name))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -64,7 +72,7 @@ mod tests {
     #[test]
     fn a_file_is_never_replaced_and_the_same_one_is_not_saved_twice() {
         let around = tempfile::tempdir().unwrap();
-        let folder = Folder::new(around.path(), "../c-1");
+        let folder = Folder::new(around.path(), "c-1");
         let save = |bytes: &[u8]| folder.save("list.md", bytes).unwrap();
 
         let (first, second, again) = (save(b"eggs"), save(b"milk"), save(b"eggs"));
@@ -72,6 +80,34 @@ mod tests {
         assert_eq!(first, around.path().join("c-1/list.md"));
         assert_eq!(second, around.path().join("c-1/list (2).md"));
         assert_eq!((again, fs::read(&first).unwrap()), (first, b"eggs".to_vec()));
+    }
+
+    #[test]
+    fn each_conversation_has_a_folder_of_its_own_and_none_leads_out() {
+        let around = Path::new("files");
+        let long = "a".repeat(200);
+        let ids = [
+            "x",
+            "alice/x",
+            "carol/x",
+            "alice\\x",
+            "alice_x",
+            "a/../x",
+            "..",
+            "../x",
+            "/x",
+            ".x",
+            " x",
+            &long,
+            &long[1..],
+        ];
+
+        let folders = ids.map(|id| Folder::new(around, id).0);
+
+        assert_eq!((&folders[0], &folders[4]), (&around.join("x"), &around.join("alice_x")), "a plain name stays");
+        assert!(folders.iter().all(|folder| folder.parent() == Some(around)), "{folders:?}");
+        let different: std::collections::BTreeSet<_> = folders.iter().collect();
+        assert_eq!(different.len(), ids.len(), "{folders:?}");
     }
 
     #[test]
