@@ -44,13 +44,12 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         match sent {
             Ok(run) => self.adopt(run).await?,
             Err(error) => {
-                // What was not taken can be sent again as it is.
+                // It is among what was written before. In the line it would be taken for the beginning of what is typed next.
                 let lost = self.unheard.iter().position(|opening| !self.outbox.contains(opening));
-                let lost = lost.map(|lost| self.unheard.remove(lost));
-                self.fail(&error)?;
-                if let Some(opening) = lost.filter(|_| self.editor.is_empty()) {
-                    self.editor.set(&opening.text);
+                if let Some(lost) = lost {
+                    self.unheard.remove(lost);
                 }
+                self.fail(&error)?;
             }
         }
         self.send_next();
