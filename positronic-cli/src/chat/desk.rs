@@ -113,6 +113,12 @@ impl Desk {
         self.words.command(&["chat", &self.plan.title, "--conversation", &self.id])
     }
 
+    /// Says why a message is not taken, once it is not.
+    pub(super) fn untaken(&self) -> impl FnOnce(ConversationError) -> Failure + Send + use<> {
+        let (back, inbox) = (self.back(), self.words.command(&["inbox"]));
+        move |error| untaken(error, &back, &inbox)
+    }
+
     pub(super) fn identity(&self) -> String {
         if !self.kept.lasts() {
             return format!("conversation {}, in memory alone", self.id);
@@ -244,8 +250,12 @@ impl Desk {
 }
 
 /// Says why a message was not taken, and how to come back to its conversation.
-pub(super) fn untaken(error: ConversationError, back: &str) -> Failure {
+fn untaken(error: ConversationError, back: &str, inbox: &str) -> Failure {
     match error {
+        ConversationError::Busy { run, reason } => Failure::Refused {
+            message: format!("the run `{run}` is not over, and takes no message now: {reason}"),
+            hints: vec![format!("`{inbox}` says whether it waits for somebody, and how to answer")],
+        },
         ConversationError::Spent { kind, .. } => {
             let option = match kind {
                 LimitKind::Money => "--max-money AMOUNT",

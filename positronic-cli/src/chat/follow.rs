@@ -8,7 +8,6 @@ use positronic_core::runner::{Ids as _, Run, Settled, UuidIds};
 use positronic_core::sink::Live as Shown;
 use serde_json::Value;
 
-use super::desk::untaken;
 use super::table::Table;
 use crate::commands::UNHEARD;
 use crate::conversations::plain;
@@ -33,10 +32,10 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         let Some(opening) = self.outbox.pop_front() else { return };
         let (wound, conversation) = (self.desk.wind(&self.runner), self.desk.conversation(&self.runner));
         let (plan, options) = (Arc::clone(&self.desk.plan), self.desk.options.clone());
-        let back = self.desk.back();
+        let untaken = self.desk.untaken();
         self.sending = Some(tokio::spawn(async move {
             wound.await?;
-            conversation.send_plan(plan, options, opening).await.map_err(|error| untaken(error, &back))
+            conversation.send_plan(plan, options, opening).await.map_err(untaken)
         }));
     }
 

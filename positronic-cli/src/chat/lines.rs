@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::desk::{Desk, untaken};
+use super::desk::Desk;
 use super::slash::{Slash, Written, written};
 use crate::commands::{UNHEARD, ended, left_by};
 use crate::conversations::plain;
@@ -186,10 +186,7 @@ fn answered(
             let (plan, options) = (Arc::clone(&desk.plan), desk.options.clone());
             let opening = Opening { text, id: id.clone() };
             desk.wind(&runner).await?;
-            desk.conversation(&runner)
-                .send_plan(plan, options, opening)
-                .await
-                .map_err(|error| untaken(error, &desk.back()))
+            desk.conversation(&runner).send_plan(plan, options, opening).await.map_err(desk.untaken())
         }
     };
     let (run, ending) = runtime.block_on(session(runner, begin, &sitting, ui))?;

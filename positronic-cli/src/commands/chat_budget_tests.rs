@@ -133,3 +133,19 @@ fn a_budget_of_money_needs_prices_before_anything_is_said() {
     let shown = desk.call("", &["conversations", "show", "c"], false);
     assert!(shown.out.ends_with("\nbudget of the conversation: 0.03 of 0.025 EUR used\n"), "{}", shown.out);
 }
+
+#[test]
+fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
+    let desk = Desk::new();
+    desk.chat(LOOK, &["--max-rounds", "1", "--at-limit", "ask"]);
+    desk.call("", &["reject", "c-0", ".", "--reason", "no"], false);
+    desk.call("", &["work", "c-0"], false);
+    assert_eq!(desk.chat("second", &[]).code, 3);
+
+    let refused = desk.chat("third", &[]);
+
+    let hint = "the run `c-1` is not over, and takes no message now: no loop of the run is open, so nobody would hear the message\n  \
+                `desk inbox` says whether it waits for somebody, and how to answer\n";
+    assert!(refused.code == 7 && refused.err.ends_with(hint), "{}", refused.err);
+    assert!(desk.call("", &["inbox"], false).out.contains("    desk approve c-1 . --more "));
+}
