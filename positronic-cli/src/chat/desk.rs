@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use positronic_core::plan::Plan;
-use positronic_core::record::{Actor, Budget, FileOutput, LimitKind, PriceTable, RunId, RunSummary, Timestamp};
-use positronic_core::runner::{Busy, Control, Conversation, ConversationError, ResumeError, Run, Runner};
+use positronic_core::record::{
+    Actor, Budget, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary, Timestamp,
+};
+use positronic_core::runner::{
+    Busy, Clock as _, Control, Conversation, ConversationError, ResumeError, Run, Runner, SystemClock,
+};
 use positronic_core::store::{PendingFilter, Waiter};
 use serde_json::Value;
 
@@ -19,7 +23,7 @@ use crate::display::figures::{many, size, tokens};
 use crate::display::text::{one_line, shorten, width};
 use crate::failure::Failure;
 use crate::kept::{self, Kept};
-use crate::lists::{named, question};
+use crate::lists::{answers, named, question};
 use crate::prices::{billed, told};
 use crate::rewind::Follower;
 use crate::ui::Ui;
@@ -194,6 +198,19 @@ impl Desk {
         }
         let line = |waiter: &Waiter| format!("{} {}", named(&waiter.pending), question(&waiter.pending, None));
         waiters.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Says how a run goes on that waits for more than it has, which a budget that is given now is not.
+    pub(crate) async fn short_of(&self) -> Result<Option<String>, Failure> {
+        let waiters = if self.said.is_some() { self.waiters().await? } else { Vec::new() };
+        let is_short = |waiter: &&Waiter| matches!(waiter.pending.kind, PendingKind::More { shared: true, .. });
+        Ok(waiters.iter().find(is_short).and_then(|waiter| {
+            let run = &waiter.run;
+            let answer = answers(run.as_str(), &waiter.pending, SystemClock.now(), &self.words).into_iter().next()?;
+            Some(format!(
+                "the budget is for a run that begins with it; `{run}`, which asks for more, goes on with: {answer}"
+            ))
+        }))
     }
 
     /// Saves the files that are not saved, and lists all of them.

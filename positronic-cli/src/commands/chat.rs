@@ -78,6 +78,9 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         words: ui.silent(),
         kept: kept.clone(),
     };
+    if let Some(said) = block_on(desk.short_of())? {
+        ui.notice(&said)?;
+    }
     let runner = models.runner(project, &kept);
     let left = sit(desk, runner, &models, args, ui);
     save(&models, args.record.as_deref(), ui)?;

@@ -149,3 +149,15 @@ fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
     assert!(refused.code == 7 && refused.err.ends_with(hint), "{}", refused.err);
     assert!(desk.call("", &["inbox"], false).out.contains("    desk approve c-1 . --more "));
 }
+
+#[test]
+fn a_larger_budget_says_that_the_open_question_stays() {
+    let desk = Desk::new();
+    assert_eq!(desk.chat(LOOK, &["--max-rounds", "1", "--at-limit", "ask"]).code, 3);
+
+    let raised = desk.chat("Hello", &["--max-rounds", "5"]);
+
+    let told = "the budget is for a run that begins with it; `c-0`, which asks for more, goes on with: desk approve c-0 . --more ";
+    assert!(raised.code == 3 && raised.err.contains(told), "{}", raised.err);
+    assert!(!desk.chat("Hello", &[]).err.contains("the budget is"), "where none is given, nothing is said");
+}
