@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::desk::Desk;
 use super::slash::{Slash, Written, written};
-use crate::commands::{UNHEARD, ended, left_by};
+use crate::commands::{UNHEARD, cut_short, ended, left_by};
 use crate::conversations::plain;
 use crate::display::text::sanitise;
 use crate::failure::{Exit, Failure};
@@ -215,6 +215,7 @@ fn answered(
             if !manner.json && answer.is_empty() && result != Value::Null {
                 ui.document(&result)?;
             }
+            cut_short(&log, ui)?;
             if id.is_some_and(|id| !log.iter().any(|event| is_heard(event, &id))) {
                 ui.notice(UNHEARD)?;
             }

@@ -97,6 +97,7 @@ fn each_answer_has_a_budget_and_the_next_one_has_as_much() {
     assert!(usage.contains("\nbudget of each answer: 90 tokens, 1 round\n"), "{usage}");
     let ended = desk.chat(LOOK, &["--answer-max-rounds", "1", "--answer-at-limit", "end"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.err.contains("the loop `Talk` was stopped by the run's limit of 1 round, "), "{}", ended.err);
     assert!(!desk.usage(&[]).contains("budget"), "it holds for one command");
 }
 

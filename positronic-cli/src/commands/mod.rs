@@ -50,7 +50,7 @@ pub(crate) use fork::fork;
 pub(crate) use inbox::inbox;
 pub(crate) use list::list;
 pub(crate) use new::new;
-pub(crate) use outcome::{ended, left_by};
+pub(crate) use outcome::{cut_short, ended, left_by};
 pub(crate) use prune::prune;
 pub(crate) use report::report;
 pub(crate) use run::{UNHEARD, refused as started, run};

@@ -1,6 +1,8 @@
 //! How a command that sat with a run ends: the result as data, the exit code, and how a run goes on that was left.
 
 use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
 
 use positronic_core::record::{Body, Event, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
@@ -32,9 +34,7 @@ pub(crate) fn ended(
         Ending::Completed(result) => {
             completed(&result, tape, json, ui)?;
             let log = block_on(async { Ok::<_, Failure>(kept.control().events(run, Seq(0)).await?) })?;
-            for cut in cut_short(log.iter().map(|event| &**event)) {
-                ui.notice(&cut)?;
-            }
+            cut_short(&log, ui)?;
             Ok(Exit::Done)
         }
         Ending::Failed => Ok(Exit::RunFailed),
@@ -82,8 +82,8 @@ fn completed(result: &Value, tape: &Tape, json: bool, ui: &mut Ui) -> Result<(),
 
 /// Says of the loops of a run that a limit has ended them, where no call ran them: the run counts as completed all the same,
 /// since its brain goes on then.
-fn cut_short<'a>(log: impl IntoIterator<Item = &'a Event>) -> Vec<String> {
-    let (mut limits, mut currency, mut cut) = (HashMap::new(), None, Vec::new());
+pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
+    let (mut limits, mut currency) = (HashMap::new(), None);
     for event in log {
         currency = currency.or_else(|| event.currency());
         let whose = match &event.body {
@@ -104,10 +104,8 @@ fn cut_short<'a>(log: impl IntoIterator<Item = &'a Event>) -> Vec<String> {
                 let limit = limits.remove(&event.path).unwrap_or_else(|| "a limit".to_owned());
                 let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
                 if !is_called {
-                    cut.push(format!(
-                        "the loop `{}` was stopped by {limit}, before it had come to its end",
-                        event.path
-                    ));
+                    let path = &event.path;
+                    ui.notice(&format!("the loop `{path}` was stopped by {limit}, before it had come to its end"))?;
                 }
                 continue;
             }
@@ -115,7 +113,7 @@ fn cut_short<'a>(log: impl IntoIterator<Item = &'a Event>) -> Vec<String> {
         };
         limits.insert(event.path.clone(), whose);
     }
-    cut
+    Ok(())
 }
 
 /// Says what a run waits for, since when, and how it goes on.
