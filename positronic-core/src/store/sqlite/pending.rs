@@ -136,13 +136,14 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter
     // All of them are read faster in the order in which they lie than in that of an index.
     let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
     select.order(order, filter.most);
-    let listed = select.list(db, |row| Ok(waiter(row)))?.into_iter();
-    let noted = listed.inspect(|read| {
-        if let Err(trouble) = read {
-            tracing::warn!(?trouble, "something that waits is left out of the list");
+    let mut waiters = Vec::new();
+    select.each(db, |row| {
+        match waiter(row) {
+            Ok(waiter) => waiters.push(waiter),
+            Err(trouble) => tracing::warn!(?trouble, "something that waits is left out of the list"),
         }
-    });
-    let mut waiters: Vec<_> = noted.flatten().collect();
+        Ok(())
+    })?;
     if filter.most.is_none() {
         // They are large, and are moved once this way.
         waiters.sort_by_cached_key(|waiter| (waiter.at, waiter.run.clone(), waiter.pending.since));

@@ -64,18 +64,24 @@ pub(super) fn accepted(db: &Connection, run: &RunId, signal: &SignalId) -> Resul
 
 /// Lists the rows about runs; one that cannot be read is left out, since the others are still to be seen.
 pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
-    let rows = select_runs(filter).list(db, |row| Ok(serde_json::from_str(text(row, 0)?).ok()))?;
-    Ok(rows.into_iter().flatten().collect())
+    let mut rows = Vec::new();
+    select_runs(filter).each(db, |row| {
+        rows.extend(serde_json::from_str::<RunSummary>(text(row, 0)?).ok());
+        Ok(())
+    })?;
+    Ok(rows)
 }
 
 /// Lists the rows about runs that cannot be read, with the run and what is wrong.
 pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(RunId, Trouble)>, Trouble> {
-    let rows = select_runs(filter).list(db, |row| {
+    let mut unreadable = Vec::new();
+    select_runs(filter).each(db, |row| {
         let run = RunId::from(text(row, 1)?);
         let read = decode::<RunSummary>(&format!("the row about the run `{run}`"), text(row, 0)?);
-        Ok(read.err().map(|trouble| (run, trouble)))
+        unreadable.extend(read.err().map(|trouble| (run, trouble)));
+        Ok(())
     })?;
-    Ok(rows.into_iter().flatten().collect())
+    Ok(unreadable)
 }
 
 fn select_runs(filter: &RunFilter) -> Select {
@@ -197,19 +203,18 @@ impl Select {
         }
     }
 
-    /// Reads what is found.
-    pub(super) fn list<T>(
+    /// Has each row read that is found.
+    pub(super) fn each(
         self,
         db: &Connection,
-        mut read: impl FnMut(&Row<'_>) -> Result<T, Trouble>,
-    ) -> Result<Vec<T>, Trouble> {
+        mut read: impl FnMut(&Row<'_>) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
         let mut statement = db.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values))?;
-        let mut list = Vec::new();
         while let Some(row) = rows.next()? {
-            list.push(read(row)?);
+            read(row)?;
         }
-        Ok(list)
+        Ok(())
     }
 }
 
