@@ -3,19 +3,25 @@
 use std::io::{self, Write};
 
 use positronic_core::plan::{Plan, StageBody};
+use positronic_core::record::RunId;
 use serde_json::json;
 
+use super::block_on;
 use crate::cli::ShowArgs;
 use crate::display::text::{one_line, width};
 use crate::failure::{Exit, Failure};
+use crate::kept::Kept;
 use crate::options::{example, fields, shell_word};
-use crate::project::{Entry, Project};
+use crate::project::{Entry, Project, normal};
 use crate::ui::Ui;
 
 pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let entry = match project.find(&args.what) {
+        // Said whole, a brain's title or a run's id wins, in this order; else the beginning of a title, and then that of an id.
+        Ok(entry) if normal(&entry.plan.title) != normal(&args.what) && is_run(&args.what, ui) => {
+            return super::show_run(Some(project), args, ui);
+        }
         Ok(entry) => entry,
-        // A brain's title wins; what is none is the beginning of a run's id.
         Err(no_brain) => {
             return super::show_run(Some(project), args, ui).map_err(|no_run| match (no_run, no_brain) {
                 (Failure::UnknownRun { place, .. }, Failure::UnknownBrain { written, near, known }) => {
@@ -41,6 +47,12 @@ pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Ex
         write(&mut ui.out, entry, &ui.program)?;
     }
     Ok(Exit::Done)
+}
+
+fn is_run(written: &str, ui: &Ui) -> bool {
+    let run = RunId::from(written);
+    Kept::look(ui)
+        .is_ok_and(|kept| block_on(async { Ok::<_, Failure>(kept.control().store().run(&run).await?) }).is_ok())
 }
 
 fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {

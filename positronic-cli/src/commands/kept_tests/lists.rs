@@ -48,7 +48,7 @@ fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
     begun(&desk, "ticket-1");
     begun(&desk, "ticket-2");
 
-    assert!(desk.call(&project(), &["show", "help"]).out.starts_with("Help Desk\n"));
+    assert!(desk.call(&project(), &["show", "hel"]).out.starts_with("Help Desk\n"));
     let shown = without_times(&desk.call(&project(), &["show", "ticket-1"]).out);
     insta::assert_snapshot!("show_run", shown.replace("✓ Open  0 ms", "✓ Open"));
     insta::assert_snapshot!(desk.refused(&["events", "ticket"]), @r"
@@ -68,6 +68,18 @@ fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
     error: there is no brain `nobody`, and no run in desk/runs.db
       the project has no brain; add one with Project::brain
     ");
+}
+
+#[test]
+fn a_runs_whole_id_is_shown_before_a_brain_whose_title_begins_so() {
+    let desk = Desk::new();
+    begun(&desk, "help");
+
+    let shown = |what: &str| desk.call(&project(), &["show", what]).out;
+
+    assert!(shown("help").contains("The run waits"), "{}", shown("help"));
+    assert!(shown("help d").contains("Stages"), "{}", shown("help d"));
+    assert!(shown("help desk").contains("Stages"), "{}", shown("help desk"));
 }
 
 #[test]
