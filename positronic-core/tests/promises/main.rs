@@ -21,6 +21,7 @@ mod limits;
 mod mailbox;
 mod races;
 mod random;
+mod replay;
 mod said;
 mod sinks;
 mod storage;

@@ -1,4 +1,4 @@
-//! What is stored, listed and read again: promises 13, 19 and 21.
+//! What is stored and listed: promises 13 and 19.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,20 +6,17 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use positronic_core::machine::{RunState, pending, status};
-use positronic_core::model::Model as _;
-use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::projection::request_at;
 use positronic_core::record::{
-    Event, ModelRequest, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Timer,
-    Timestamp, TriggerId, Usage,
+    Event, Pending, PendingKind, RunId, RunSummary, Seq, SignalId, SignalKind, Start, Status, Timer, Timestamp,
+    TriggerId, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
     Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
     TimerFilter, Waiter, Watcher,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::bench::{Bench, by, run_id};
 use crate::stores::{Fresh, on_both_stores};
@@ -32,7 +29,6 @@ on_both_stores! {
     promise_13_a_run_that_is_not_over_is_never_pruned
     promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_outlives_it
     promise_19_what_waits_in_all_runs_is_listed_without_a_log
-    promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte
     promise_13_a_run_that_comes_and_goes_has_snapshots
 }
 
@@ -405,87 +401,6 @@ async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
     let left = store.pending(&PendingFilter::builder().run(RunId::new("approval")).build()).await.unwrap();
     assert_eq!(left[0].at, listed[0].at, "it waits as long as before");
     assert_eq!(left.into_iter().map(|waiter| waiter.pending.call.to_string()).collect::<Vec<_>>(), ["Work/0.0"]);
-}
-
-/// A state that does not survive a careless encoding.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-struct Delicate {
-    sums: Vec<f64>,
-    named: std::collections::HashMap<String, i64>,
-    text: String,
-}
-
-/// Rebuilds some of the requests that were sent, from the log.
-fn rebuilt(log: &[Arc<Event>], sent: &[ModelRequest]) {
-    let model = ScriptedModel::from_fn(|_| done());
-    for request in sent.iter().step_by(20).chain(sent.last()) {
-        let asked = log.iter().find(|event| event.path == request.path && event.body.name() == "LOOP_MODEL_CALL");
-        let rebuilt = request_at(log.iter().map(|event| &**event), asked.unwrap().seq).unwrap();
-        assert_eq!(model.wire(&rebuilt), model.wire(request), "{}", request.path);
-    }
-}
-
-async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte<S: Fresh>() {
-    let delicate = brain("Delicate")
-        .state(Delicate::default())
-        .step("Begin", async |cx| Ok(Delicate { text: "\u{0}é\u{1F600}\"\\".to_owned(), ..cx.state }))
-        .r#loop("Work", |cx| {
-            // Never the same, and sometimes the same as long before.
-            let round = cx.state.sums.len();
-            cx.system(format!("{:?} {}", cx.state.sums.last(), round % 3))
-                .context("named", format!("{}", cx.state.named.len()))
-                .context(format!("item {}", round % 2), cx.state.text.clone())
-                .max_iterations(400)
-                .tool("add", |t| {
-                    t.execute(async |job: Job, cx: ToolContext<(), Delicate>| {
-                        let before = cx.state.sums.last().copied().unwrap_or_default();
-                        Ok(cx.result(before).update(move |state| {
-                            state.sums.push(before + 0.1 + 1e-17);
-                            state.named.insert(job.id.clone(), -1);
-                            state.named.insert(format!("{} again", job.id), i64::MAX);
-                        }))
-                    })
-                })
-                .tool(&format!("only_{}", round % 4), |t| t.execute(async |_: NoArgs, _| Ok(())))
-        });
-    let bench = Bench::<S>::fresh();
-    let says = |place: &str| {
-        let round = place.strip_prefix("Work/").unwrap().parse::<u32>().unwrap();
-        if round < 300 { batch([("add", place)]).and_reasoning("hm") } else { done() }
-    };
-    let process = bench.process("first", says);
-    let run = bench.start(&process, &delicate).await;
-    assert!(matches!(settled(&run).await, Settled::Completed(_)));
-    let log = bench.log().await;
-    assert_eq!(bench.sent().len(), 301);
-    rebuilt(&log, &bench.sent());
-
-    // Every prefix is a state that is written and read without a change; one in the middle goes on to the same.
-    let live = serde_json::to_string(&run.state()).unwrap();
-    let mut replayed = RunState::default();
-    for (index, event) in log.iter().enumerate() {
-        let line = event.to_json().unwrap();
-        let read = Event::from_json(&line).unwrap();
-        assert_eq!(read.to_json().unwrap(), line);
-        replayed.apply(&read).unwrap();
-        if index % 97 == 0 {
-            let text = serde_json::to_string(&replayed).unwrap();
-            replayed = serde_json::from_str(&text).unwrap();
-            assert_eq!(serde_json::to_string(&replayed).unwrap(), text);
-        }
-    }
-    assert_eq!(serde_json::to_string(&replayed).unwrap(), live);
-    for until in [log.len() / 3, log.len() / 2, log.len() - 3] {
-        let cut = bench.cut(until).await;
-        let run = cut.process("second", says).brain(delicate.clone()).resume(&run_id()).await.unwrap();
-        assert!(matches!(settled(&run).await, Settled::Completed(_)));
-        let again = cut.log().await;
-        let state = RunState::replay(again.iter().map(|event| &**event)).unwrap();
-        assert_eq!(serde_json::to_string(&state).unwrap(), serde_json::to_string(&run.state()).unwrap());
-        assert_eq!(state.root.unwrap().state.to_string(), replayed.root.as_ref().unwrap().state.to_string());
-        rebuilt(&log, &cut.sent());
-        rebuilt(&again, &cut.sent());
-    }
 }
 
 async fn promise_13_a_run_that_comes_and_goes_has_snapshots<S: Fresh>() {
