@@ -77,7 +77,7 @@ impl Rare {
             brain: Arc::clone(&row.brain),
             user: row.user.clone(),
             started: row.started.0,
-            // A run whose mail may be unread is looked at whenever somebody looks for what is due.
+            // Of what is due, a run that is running or whose mail may be unread comes first, at any time.
             wake: match row.status {
                 Status::Running => Some(i64::MIN),
                 Status::Waiting if row.mail => Some(i64::MIN),

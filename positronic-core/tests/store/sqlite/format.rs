@@ -84,6 +84,22 @@ async fn a_file_of_format_4_is_read() {
 }
 
 #[tokio::test]
+async fn a_run_that_a_process_has_left_in_an_older_file_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let file = Connection::open(&path).unwrap();
+    file.execute_batch(FORMAT_4).unwrap();
+    let sql = r#"UPDATE runs SET status = 'running', wake = NULL, summary = replace(summary, '"waiting"', '"running"')
+                 WHERE run = 'run-2'"#;
+    assert_eq!(file.execute(sql, []), Ok(1));
+    drop(file);
+
+    let due = quick(&path).runs(&RunFilter::builder().due(Timestamp(0)).build()).await.unwrap();
+
+    assert_eq!(due.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["run-2"]);
+}
+
+#[tokio::test]
 async fn a_file_of_format_5_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_5, folder.path()).await;
