@@ -159,8 +159,9 @@ macro_rules! tries_methods {
                 self
             }
 
-            /// Sets how often a transient failure of a `read_only` or `idempotent` tool is tried again; 3 times where
-            /// nothing is said.
+            /// Sets how often a call of a `read_only` or `idempotent` tool is started again, after a transient failure or
+            /// after the process ended during it; 3 times where nothing is said. A call that has ended the process more
+            /// often is `interrupted`.
             pub const fn retries(mut self, retries: u32) -> Self {
                 self.about.retries = retries;
                 self

@@ -9,6 +9,7 @@ use crate::record::{Body, Change, Claim, Event, LimitKind, LoopOutcome, Path, Se
 
 use super::apply_loop;
 use super::call::{Call, CallPhase};
+use super::crashes::doubt;
 use super::limits::{Allowance, Bound, Spending};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::shared_budget::{budget_of, shared_of};
@@ -85,7 +86,8 @@ impl RunState {
         }
         // What passed until the event passed in the state before it, where a worker had the run.
         let claims = matches!(event.body, Body::RunClaimed { .. });
-        let held = !claims && self.claim.as_ref().is_some_and(|claim| !claim.released);
+        let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
+        let held = !claims && was_claimed;
         let passed = u64::try_from(event.at.since(self.at).as_micros()).unwrap_or(u64::MAX);
         let mut active = Vec::new();
         if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && held && self.paused.is_none()) {
@@ -99,7 +101,7 @@ impl RunState {
                 }
                 self.claim = Some(Claim { epoch, holder: holder.as_str().into(), released: false });
                 if let Some(root) = &mut self.root {
-                    doubt(Arc::make_mut(root));
+                    doubt(Arc::make_mut(root), was_claimed);
                 }
                 Ok(())
             }
@@ -231,6 +233,7 @@ impl RunState {
             | Body::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;
+        self.count_crashes(event, was_claimed);
         if claims {
             self.unsure = Vec::new();
         }
@@ -359,37 +362,6 @@ pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, even
         brain.changed = event.seq;
     }
     Ok(())
-}
-
-/// Marks what was in flight as doubtful: its worker is gone.
-fn doubt(brain: &mut BrainFrame) {
-    let doubt_intent = |intent: &mut Intent| {
-        if *intent == Intent::Running {
-            *intent = Intent::Doubtful;
-        }
-    };
-    match &mut brain.stage {
-        Stage::Step(step) => doubt_intent(&mut step.intent),
-        Stage::Brain(inner) => doubt(Arc::make_mut(inner)),
-        Stage::Loop(frame) => {
-            let frame = Arc::make_mut(frame);
-            if let LoopPhase::Ask { intent, .. } = &mut frame.phase {
-                doubt_intent(intent);
-            }
-            for call in &mut frame.batch {
-                match &mut Arc::make_mut(call).phase {
-                    CallPhase::Open(intent) => doubt_intent(intent),
-                    CallPhase::Brain(inner) => doubt(Arc::make_mut(inner)),
-                    CallPhase::Gated
-                    | CallPhase::Pending { .. }
-                    | CallPhase::Waiting { .. }
-                    | CallPhase::Resumed { .. }
-                    | CallPhase::Done(_) => {}
-                }
-            }
-        }
-        Stage::Ready | Stage::Failed(_) => {}
-    }
 }
 
 /// Collects the loops and brains with a limit of time that work, and says whether the brain does. Nothing works that waits

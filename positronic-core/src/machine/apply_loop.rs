@@ -283,10 +283,11 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         (EventBody::LoopPluginChanged { .. } | EventBody::LoopTrigger { .. }, _) => {}
         (EventBody::LoopOutput { .. }, _) => call.outputs += 1,
         (EventBody::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
-            if *intent == Intent::Running || *attempt != call.attempt {
+            if !intent.can_start(call.attempt, *attempt) {
                 return Err(format!("the call is at try {}", call.attempt));
             }
             *intent = Intent::Running;
+            call.attempt = *attempt;
             call.started = Some(event.at);
         }
         (EventBody::LoopToolRetry { attempt, due, .. }, CallPhase::Open(intent)) => {
@@ -370,6 +371,7 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,
+        crashes: 0,
         started: None,
         outputs: 0,
         outputs_before: 0,

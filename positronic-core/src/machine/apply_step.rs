@@ -12,9 +12,10 @@ impl RunState {
     pub(super) fn start_step(&mut self, path: &Path, attempt: u32) -> Result<(), Reason> {
         self.step(path, |step| match step.intent {
             Intent::Running => Err("the step is running".to_owned()),
-            _ if step.attempt != attempt => Err(format!("the next try is {}", step.attempt)),
+            intent if !intent.can_start(step.attempt, attempt) => Err(format!("the next try is {}", step.attempt)),
             Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => {
                 step.intent = Intent::Running;
+                step.attempt = attempt;
                 step.held = false;
                 Ok(())
             }

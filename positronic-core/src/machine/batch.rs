@@ -169,7 +169,7 @@ fn one(
                 out.effects.push(if call.flags.brain {
                     Effect::StartBrain { path }
                 } else {
-                    Effect::Execute { path, attempt: call.attempt }
+                    Effect::Execute { path, attempt: intent.next_attempt(call.attempt) }
                 });
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::limits::is_default;
 use super::state::{BrainFrame, Intent, Values};
 use crate::record::{CallFlags, CallState, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec};
 
@@ -23,6 +24,9 @@ pub struct Call {
     pub gate: Option<Gate>,
     /// The try, from 0.
     pub attempt: u32,
+    /// How often the worker's process ended while the tool ran.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub crashes: u32,
     /// When the tool was started last.
     pub started: Option<Timestamp>,
     /// How many files and widgets it has made.

@@ -1,6 +1,6 @@
 //! Typed results for everything that is open when a frame ends from outside, deepest first.
 
-use crate::record::{Actor, Body, Draft, LoopOutcome, SignalId, ToolResult};
+use crate::record::{Actor, Body, Draft, Failure, LoopOutcome, SignalId, ToolResult};
 
 use super::call::{Call, CallPhase};
 use super::loop_frame::LoopFrame;
@@ -18,6 +18,24 @@ pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason:
             Body::BrainCancelled { signal: Some(signal.clone()), actor: actor.clone(), reason: reason.cloned() },
         ));
     }
+    drafts
+}
+
+/// Returns the events that end a brain in failure, with everything that is open in it.
+pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    stage(frame, &failure.message, &mut drafts);
+    drafts.push(Draft::new(frame.path.clone(), Body::BrainError(failure.clone())));
+    drafts
+}
+
+/// Returns the events that end a loop in failure, with every call that is open in it.
+pub(crate) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    calls(frame, &failure.message, &mut drafts);
+    let Failure { code, message, retryable } = failure.clone();
+    let outcome = LoopOutcome::Failed { code, message, retryable };
+    drafts.push(Draft::new(frame.path.clone(), Body::LoopComplete { outcome, usage: frame.usage, change: None }));
     drafts
 }
 

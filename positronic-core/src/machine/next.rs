@@ -4,6 +4,7 @@ use crate::record::{Body, Draft, EndReason, Failure, LoopOutcome, Path, Segment,
 
 use super::apply_loop::wraps_up;
 use super::batch;
+use super::crashes::give_up;
 use super::limits::{Around, Before, Bound};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
@@ -111,6 +112,9 @@ pub fn next(state: &RunState, now: Timestamp) -> Next {
         && root.end.is_none()
     {
         brain(root, now, &mut Around::default(), &mut out);
+        if let Some(end) = give_up(state, root, &out) {
+            return Next { effects: vec![end], ..Next::default() };
+        }
     }
     out
 }
@@ -142,7 +146,7 @@ fn stage<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out
         Stage::Step(step) if step.held && around.asks_for_more(Before::Request, now, out) => {}
         Stage::Step(step) => {
             if startable(step.intent, now, out) {
-                out.effects.push(Effect::Step { path: path(), attempt: step.attempt });
+                out.effects.push(Effect::Step { path: path(), attempt: step.intent.next_attempt(step.attempt) });
             }
         }
         Stage::Loop(inner) => one_loop(inner, now, around, out),

@@ -44,6 +44,9 @@ pub struct RunState {
     /// then and has a limit of time; it counts once the worker shows that it was alive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<(Path, u64)>,
+    /// How often in a row the worker's process ended before it recorded any outcome.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub crashes: u32,
     /// The currency of the run's first known cost, or that of its conversation's limit of money; a cost in another one counts as
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,6 +142,18 @@ pub enum Intent {
     Doubtful,
     /// It failed and starts again at this time.
     Backoff(Timestamp),
+}
+
+impl Intent {
+    /// Returns the attempt that starts next: what was interrupted starts as a new one.
+    pub(super) const fn next_attempt(self, attempt: u32) -> u32 {
+        if matches!(self, Self::Doubtful) { attempt.saturating_add(1) } else { attempt }
+    }
+
+    /// Says whether an attempt with this number can start. Logs of 0.1 start what was interrupted under its old number.
+    pub(super) fn can_start(self, attempt: u32, this: u32) -> bool {
+        self != Self::Running && (this == attempt || this == self.next_attempt(attempt))
+    }
 }
 
 /// A step that has begun.

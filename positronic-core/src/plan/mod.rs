@@ -168,7 +168,7 @@ pub struct ToolPlan {
     pub foreign: bool,
     /// How long one try may take.
     pub timeout: Duration,
-    /// How often a transient failure is tried again.
+    /// How often a call is started again after a transient failure, and after the process ended during it.
     pub retries: u32,
     /// The plugin whose state it sees and changes; none for a tool of the brain.
     pub home: Option<Home>,

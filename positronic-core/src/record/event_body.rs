@@ -652,6 +652,8 @@ pub enum EndReason {
     Brain,
     /// The state could not be encoded or decoded.
     State,
+    /// The process ended again and again at the same place.
+    Crash,
 }
 
 /// What a person decided about a call, or about more for a loop or a brain.

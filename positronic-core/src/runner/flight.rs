@@ -19,7 +19,7 @@ use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, To
 use crate::projection::round_request;
 use crate::record::{
     Body, CODE, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall,
-    PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
+    PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolResult, ToolSet, check_depth,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -104,6 +104,23 @@ impl Worker {
             _ => return None,
         };
         Some(Draft::new(path.clone(), body))
+    }
+
+    /// Returns the result of a call that is not started again, since the process has ended during it as often as the tool's
+    /// retries allow.
+    pub(super) fn given_up(&self, state: &RunState, effect: &Effect) -> Option<Draft> {
+        let Effect::Execute { path, .. } = effect else { return None };
+        let call = state.call(path)?;
+        // A tool that is gone gives its own result.
+        let retries = self.frames.tool(path, &call.tool)?.retries;
+        (call.crashes > retries).then(|| {
+            let times = if call.crashes == 1 { "once".to_owned() } else { format!("{} times", call.crashes) };
+            let reason = format!(
+                "the process ended {times} while the tool ran, so it is not started again; whether it had its effect is unknown"
+            );
+            let result = ToolResult::Interrupted { reason };
+            Draft::new(path.clone(), Body::LoopToolResult { result, duration: None, change: None })
+        })
     }
 
     /// Starts an effect whose intent is in the log.

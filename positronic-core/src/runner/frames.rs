@@ -7,7 +7,7 @@ use super::flight::caught_now;
 use super::link::RunLink;
 use crate::machine::{BrainFrame, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody, ToolPlan};
-use crate::record::{Path, RunId, Segment, Seq, parent_of};
+use crate::record::{Failure, Path, RunId, Segment, Seq, parent_of};
 
 /// The parts of open frames that are no data.
 pub(super) struct Frames {
@@ -15,6 +15,8 @@ pub(super) struct Frames {
     user: Option<Arc<str>>,
     brains: HashMap<Path, Brain>,
     loops: HashMap<Path, Arc<LoopPlan>>,
+    /// The brains and loops whose code failed when it was to be found again, and how they end.
+    pub(super) broken: Vec<(Path, Failure)>,
 }
 
 struct Brain {
@@ -26,7 +28,13 @@ struct Brain {
 
 impl Frames {
     pub(super) fn new(run: &RunId, user: Option<&str>) -> Self {
-        Self { run: run.clone(), user: user.map(Arc::from), brains: HashMap::new(), loops: HashMap::new() }
+        Self {
+            run: run.clone(),
+            user: user.map(Arc::from),
+            brains: HashMap::new(),
+            loops: HashMap::new(),
+            broken: Vec::new(),
+        }
     }
 
     /// Returns the services of a brain, made of those of the brain around it.

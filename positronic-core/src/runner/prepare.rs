@@ -69,7 +69,7 @@ impl Worker {
     }
 
     async fn not_prepared(&mut self, path: &Path, error: &crate::Error) -> Result<bool, Stop> {
-        let message = format!("the loop `{path}` cannot be configured: {error}");
+        let message = not_configured(path, error);
         let failure = Failure { code: EndReason::Config, message, retryable: false };
         self.append(self.failed_loop(path, failure)).await
     }
@@ -191,6 +191,11 @@ impl Worker {
             None => vec![Draft::new(path.parent().unwrap_or_default(), Body::BrainError(failure))],
         }
     }
+}
+
+/// Says that a loop's configuration failed, in the same words before and after a restart.
+pub(super) fn not_configured(path: &Path, error: &crate::Error) -> String {
+    format!("the loop `{path}` cannot be configured: {error}")
 }
 
 fn loop_start(plan: &LoopPlan) -> Body {

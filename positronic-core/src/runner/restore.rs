@@ -8,10 +8,11 @@ use super::flight::caught_now;
 use super::frames::Frames;
 use super::link::{Quiet, RunLink};
 use super::plugged::found_again;
+use super::prepare::not_configured;
 use super::shared::Stop;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody, ToolPlan};
-use crate::record::{Body, Change, RunId, ToolDecl};
+use crate::record::{Body, Change, EndReason, Failure, RunId, ToolDecl};
 
 impl Frames {
     /// Finds the plans, services and tools of all open frames. What `prepare` yielded is found by running it again on
@@ -50,8 +51,13 @@ impl Frames {
         if let Some(difference) = difference(frame, plan) {
             return Err(Stop::Changed(difference));
         }
-        let provided = Self::provided(plan, Arc::clone(around));
-        let services = provided.map_err(|error| Stop::Panicked(error.to_string()))?;
+        let services = match Self::provided(plan, Arc::clone(around)) {
+            Ok(services) => services,
+            Err(error) => {
+                self.broken.push((frame.path.clone(), config_failure(error.to_string())));
+                return Ok(());
+            }
+        };
         self.begin(frame, Arc::clone(plan), Arc::clone(&services));
         let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {
@@ -62,15 +68,22 @@ impl Frames {
                 let mut scope = self.scope(frame, looped.path.clone(), link);
                 scope.state = Document::new(Arc::clone(&looped.seen));
                 scope.plugins = looped.seen_plugins.clone();
-                let mut yielded = caught_now(|| configure(scope.clone())).map_err(|error| {
-                    Stop::Changed(format!("the loop `{}` cannot be configured again: {error}", looped.path))
-                })?;
-                if !matches!(looped.phase, LoopPhase::Prepare) {
-                    scope.link = Arc::new(Quiet(scope.link));
-                    scope.path = looped.path.round(looped.round);
-                    yielded.begun = Some(Arc::clone(&looped.prepared.tools));
-                    yielded = found_again(yielded, scope).await;
+                // A loop between iterations is configured anew in a moment, behind the claim: then a crash of its closure counts.
+                if matches!(looped.phase, LoopPhase::Prepare) {
+                    return Ok(());
                 }
+                let mut yielded = match caught_now(|| configure(scope.clone())) {
+                    Ok(yielded) => yielded,
+                    Err(error) => {
+                        let failure = config_failure(not_configured(&looped.path, &error));
+                        self.broken.push((looped.path.clone(), failure));
+                        return Ok(());
+                    }
+                };
+                scope.link = Arc::new(Quiet(scope.link));
+                scope.path = looped.path.round(looped.round);
+                yielded.begun = Some(Arc::clone(&looped.prepared.tools));
+                yielded = found_again(yielded, scope).await;
                 self.restore_calls(looped, &yielded, &services, link).await?;
                 self.set_loop(looped.path.clone(), Arc::new(yielded));
                 Ok(())
@@ -101,6 +114,10 @@ impl Frames {
         }
         Ok(())
     }
+}
+
+fn config_failure(message: String) -> Failure {
+    Failure { code: EndReason::Config, message, retryable: false }
 }
 
 fn tool_difference(then: &ToolDecl, now: &ToolPlan) -> Option<String> {

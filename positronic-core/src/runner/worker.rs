@@ -15,9 +15,9 @@ use super::frames::Frames;
 use super::hand::Grip;
 use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
-use crate::machine::{Effect, RunState, next};
+use crate::machine::{Effect, RunState, end_brain, end_loop, next};
 use crate::plan::Plan;
-use crate::record::{Body, Draft, Epoch, Path, Status, Timestamp};
+use crate::record::{Body, Draft, Epoch, Failure, Path, Status, Timestamp};
 
 /// Drives one run.
 pub(super) struct Worker {
@@ -137,6 +137,7 @@ impl Worker {
     }
 
     async fn drive(&mut self) -> Result<Left, Stop> {
+        self.end_broken().await?;
         self.take_mail().await?;
         loop {
             let leaves = self.leaves();
@@ -159,6 +160,28 @@ impl Worker {
             let linger = if idle { self.shared.runner.linger } else { Duration::MAX };
             if !self.wait(wake, linger).await? && self.release("nothing to do".to_owned()).await? {
                 return Ok(Left::Released);
+            }
+        }
+    }
+
+    /// Ends the brains and loops whose code failed when it was to be found again, as it does where it fails at first.
+    async fn end_broken(&mut self) -> Result<(), Stop> {
+        let broken = std::mem::take(&mut self.frames.broken);
+        loop {
+            let drafts: Vec<Draft> = {
+                let state = self.shared.state();
+                let ends = |(path, failure): &(Path, Failure)| match (
+                    state.looped(path).filter(|frame| frame.path == *path),
+                    state.brain(path),
+                ) {
+                    (Some(frame), _) => end_loop(frame, failure),
+                    (None, Some(brain)) if brain.end.is_none() => end_brain(brain, failure),
+                    (None, _) => Vec::new(),
+                };
+                broken.iter().flat_map(ends).collect()
+            };
+            if drafts.is_empty() || self.append(drafts).await? {
+                return Ok(());
             }
         }
     }
@@ -221,12 +244,13 @@ impl Worker {
         for effect in std::mem::take(effects) {
             match effect {
                 Effect::Append(drafts) => now.drafts.extend(drafts),
-                effect => match self.intent(state, &effect) {
-                    Some(intent) => {
+                effect => match (self.given_up(state, &effect), self.intent(state, &effect)) {
+                    (Some(result), _) => now.drafts.push(result),
+                    (None, Some(intent)) => {
                         now.drafts.push(intent);
                         now.effects.push(effect);
                     }
-                    None => effects.push(effect),
+                    (None, None) => effects.push(effect),
                 },
             }
         }

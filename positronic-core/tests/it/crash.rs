@@ -43,7 +43,7 @@ fn shop(journal: &Journal) -> Brain<(), Board> {
 }
 
 /// Runs a brain, and notes after which events its process could have died.
-async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) -> (Story, Vec<usize>) {
+pub(crate) async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) -> (Story, Vec<usize>) {
     let boundaries = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&boundaries);
     let store = FaultyStore::new(MemoryStore::new(), move |_, append| {

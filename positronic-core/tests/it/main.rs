@@ -21,6 +21,7 @@ mod claims;
 mod conversations;
 mod costs;
 mod crash;
+mod crashes;
 mod decided;
 mod deciding;
 mod decisions;

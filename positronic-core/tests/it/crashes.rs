@@ -1,0 +1,210 @@
+//! Code that ends its process, again and again: it is given up after a number of attempts, and the run goes on or ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use positronic_core::machine::MAX_CRASHES;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Body, EndReason, Epoch, Event, ModelRequest, Path, RunId, Seq, ToolResult};
+use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use serde_json::{Value, json};
+
+use crate::crash::undisturbed;
+use crate::support::{Board, Journal, ShopBuilder, batch, check_log, done, settled, worker, workshop};
+
+fn runner(store: MemoryStore, model: ScriptedModel) -> Runner {
+    let builder = Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default());
+    builder.lockstep(true).linger(Duration::MAX).build()
+}
+
+/// Returns a log whose run was claimed that many times more by workers that have died since.
+fn crashed(log: &[Arc<Event>], crashes: u64) -> Vec<Arc<Event>> {
+    let mut log = log.to_vec();
+    let last = log.last().unwrap().clone();
+    let epoch = log.iter().filter_map(|event| event.epoch).max().unwrap();
+    for n in 1..=crashes {
+        let body = Body::RunClaimed { holder: "a worker that died".to_owned(), trace: None };
+        let (seq, epoch) = (Seq(last.seq.0 + n), Some(Epoch(epoch.0 + n)));
+        log.push(Arc::new(Event { seq, at: last.at, epoch, path: Path::root(), body }));
+    }
+    log
+}
+
+/// Goes on with a run whose log this is, in a new process.
+async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Event>]) -> (Run<Value>, Story) {
+    let again = runner(MemoryStore::new(), model).brain(brain.clone());
+    again.control().import(&RunId::new("run-1"), log).await.unwrap();
+    let run = again.recover().await.unwrap().pop().unwrap().1.unwrap();
+    settled(&run).await;
+    let story = Story::of(&run).await;
+    check_log(&story, &run.state());
+    (run, story)
+}
+
+/// Runs processes one after the other, each of which ends as soon as something is noted, until one brings the run to its end.
+fn processes(brain: &Brain<(), Board>, journal: &Journal, model: fn() -> ScriptedModel) -> (Vec<Arc<Event>>, usize) {
+    let store = MemoryStore::new();
+    for process in 1..100 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let log = runtime.block_on(async {
+            let worker = runner(store.clone(), model()).brain(brain.clone());
+            let run = match process {
+                1 => worker
+                    .start_plan(positronic_core::dsl::Runnable::plan(brain), json!(null), Default::default())
+                    .await
+                    .unwrap(),
+                _ => worker.recover().await.unwrap().pop().unwrap().1.unwrap(),
+            };
+            tokio::select! {
+                _ = run.settled() => {}
+                () = async { while journal.take().is_empty() { tokio::task::yield_now().await } } => return None,
+            }
+            Some(store.read(run.id(), Seq(0), usize::MAX).await.unwrap())
+        });
+        if let Some(log) = log {
+            return (log, process);
+        }
+    }
+    panic!("the run never ends")
+}
+
+fn deadly(journal: &Journal, flags: fn(ShopBuilder) -> ShopBuilder) -> Brain<(), Board> {
+    workshop(journal, move |config| {
+        config.tool("deadly", |t| {
+            flags(t).description("Ends its process").execute(async |_: NoArgs, cx| {
+                cx.services.note("it runs");
+                std::future::pending::<Result<()>>().await
+            })
+        })
+    })
+}
+
+fn asks_for_it() -> ScriptedModel {
+    ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
+        "Work/0" => Reply::call("deadly", json!({})),
+        _ => done(),
+    })
+}
+
+fn attempts(log: &[Arc<Event>]) -> Vec<u32> {
+    let attempt = |event: &Arc<Event>| match &event.body {
+        Body::LoopToolStart { attempt } | Body::StepStart { attempt } => Some(*attempt),
+        _ => None,
+    };
+    log.iter().filter_map(attempt).collect()
+}
+
+fn interruption(log: &[Arc<Event>]) -> &str {
+    let reason = |event: &'_ Arc<Event>| matches!(&event.body, Body::LoopToolResult { .. });
+    match &log.iter().find(|event| reason(event)).unwrap().body {
+        Body::LoopToolResult { result: ToolResult::Interrupted { reason }, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_tool_that_ends_its_process_is_interrupted_after_its_retries() {
+    let journal = Journal::default();
+
+    let (log, processes) = processes(&deadly(&journal, ShopBuilder::idempotent), &journal, asks_for_it);
+
+    assert_eq!(attempts(&log), [0, 1, 2, 3], "every crash is an attempt");
+    assert_eq!(processes, 5);
+    let reason = "the process ended 4 times while the tool ran, so it is not started again; whether it had its effect is unknown";
+    assert_eq!(interruption(&log), reason);
+    assert_eq!(log.last().unwrap().body.name(), "BRAIN_COMPLETE", "the model goes on without it");
+}
+
+#[test]
+fn a_tool_without_retries_is_not_started_again_after_a_crash() {
+    let journal = Journal::default();
+
+    let (log, _) = processes(&deadly(&journal, |t| t.read_only().retries(0)), &journal, asks_for_it);
+
+    assert_eq!(attempts(&log), [0]);
+    assert!(interruption(&log).starts_with("the process ended once while the tool ran"));
+}
+
+#[test]
+fn a_step_that_ends_its_process_fails_the_run_at_the_limit() {
+    let journal = Journal::default();
+    let steps = brain("Steps")
+        .services::<Journal>()
+        .state(Board::default())
+        .step("Deadly", async |cx| {
+            cx.services.note("it runs");
+            std::future::pending().await
+        })
+        .bind(journal.clone());
+
+    let (log, processes) = processes(&steps, &journal, asks_for_it);
+
+    let limit = usize::try_from(MAX_CRASHES).unwrap();
+    assert_eq!((attempts(&log).len(), processes), (limit, limit + 1));
+    let Body::BrainError(failure) = &log.last().unwrap().body else { panic!("{log:?}") };
+    assert_eq!(failure.code, EndReason::Crash);
+    let message = "the process ended 10 times in a row at the same place, so it is not tried again: the step `Deadly`";
+    assert_eq!(failure.message, message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_crashes_at_any_place_is_given_up_at_the_limit_and_not_before() {
+    let journal = Journal::default();
+    let shop = workshop(&journal, |config| {
+        config.tools([worker("safe", ShopBuilder::idempotent), worker("alone", |t| t.idempotent().sequential())])
+    });
+    let model = || {
+        ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
+            "Work/0" => batch([("safe", "a"), ("alone", "b")]),
+            _ => done(),
+        })
+    };
+    let (whole, boundaries) = undisturbed(&shop, model()).await;
+    for until in boundaries {
+        let prefix = &whole.log()[..until];
+
+        // The claim that goes on is the last crash.
+        let (_, below) = recovered(&shop, model(), &crashed(prefix, u64::from(MAX_CRASHES) - 2)).await;
+        let (_, at) = recovered(&shop, model(), &crashed(prefix, u64::from(MAX_CRASHES) - 1)).await;
+
+        assert!(matches!(below.settled(), Settled::Completed(_)), "{until}: {:?}", below.settled());
+        let Settled::Failed(failure) = at.settled() else {
+            // What it does next follows from the log alone, and calls no code.
+            assert!(matches!(at.settled(), Settled::Completed(_)), "{until}: {:?}", at.settled());
+            continue;
+        };
+        assert_eq!(failure.code, EndReason::Crash, "{until}: {failure}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_panics_ends_the_run_in_the_same_way_before_and_after_a_restart() {
+    let journal = Journal::default();
+    let panics = Arc::new(AtomicBool::new(false));
+    let inner = Arc::clone(&panics);
+    let shop = workshop(&journal, move |config| {
+        assert!(!inner.load(Ordering::Relaxed), "no such table");
+        config.tools([worker("safe", ShopBuilder::idempotent)])
+    });
+    let model = || {
+        ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
+            "Work/0" => batch([("safe", "a")]),
+            _ => done(),
+        })
+    };
+    let (whole, boundaries) = undisturbed(&shop, model()).await;
+    panics.store(true, Ordering::Relaxed);
+    let before = Test::with(runner(MemoryStore::new(), model())).run(&shop, ()).await;
+    let Settled::Failed(expected) = before.settled() else { panic!("{:?}", before.settled()) };
+    let ended = whole.log().iter().position(|event| event.body.name() == "LOOP_COMPLETE").unwrap();
+
+    for until in boundaries.into_iter().filter(|until| *until <= ended) {
+        let (_, after) = recovered(&shop, model(), &whole.log()[..until]).await;
+
+        assert_eq!(*after.settled(), Settled::Failed(expected.clone()), "{until}");
+    }
+}
