@@ -172,7 +172,9 @@ impl Desk {
         {
             let usage = spent.usage;
             let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
-            for (name, count) in [("cached", usage.cached), ("reasoning", usage.reasoning)] {
+            let shares =
+                [("cached", usage.cached), ("written to the cache", usage.cache_write), ("reasoning", usage.reasoning)];
+            for (name, count) in shares {
                 if count > 0 {
                     _ = write!(line, ", {count} {name}");
                 }

@@ -158,6 +158,9 @@ pub struct Price {
     /// Tokens of the request that the provider had cached; as `input`, where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<Money>,
+    /// Tokens of the request that the provider wrote to its cache; as `input`, where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Money>,
     /// Tokens of the answer that were reasoning; as `output`, where it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Money>,
@@ -168,10 +171,12 @@ impl Price {
     #[must_use]
     pub fn of(&self, usage: &Usage) -> Money {
         let cached = usage.cached.min(usage.input);
+        let written = usage.cache_write.min(usage.input - cached);
         let reasoning = usage.reasoning.min(usage.output);
         let parts = [
-            (usage.input - cached, self.input),
+            (usage.input - cached - written, self.input),
             (cached, self.cached.unwrap_or(self.input)),
+            (written, self.cache_write.unwrap_or(self.input)),
             (usage.output - reasoning, self.output),
             (reasoning, self.reasoning.unwrap_or(self.output)),
         ];
@@ -268,7 +273,7 @@ impl PriceTable {
         let dollars = |thousandths: u64| Money(thousandths * (NANOS / 1000));
         let price = |(model, input, output, cached): (&str, u64, u64, u64)| {
             let (input, output, cached) = (dollars(input), dollars(output), Some(dollars(cached)));
-            (model.to_owned(), Price { input, output, cached, reasoning: None })
+            (model.to_owned(), Price { input, output, cached, cache_write: None, reasoning: None })
         };
         Self { as_of: "2026-03-21".to_owned(), currency: usd(), prices: BUNDLED.into_iter().map(price).collect() }
     }
@@ -351,9 +356,10 @@ mod tests {
     #[test]
     fn cached_and_reasoning_tokens_have_their_own_prices_or_those_of_what_they_are_part_of() {
         let dollar = |thousandths: u64| nanos(thousandths * 1_000_000);
-        let plain = Price { input: dollar(2000), output: dollar(8000), cached: None, reasoning: None };
+        let plain =
+            Price { input: dollar(2000), output: dollar(8000), cached: None, cache_write: None, reasoning: None };
         let all = Price { cached: Some(dollar(500)), reasoning: Some(dollar(4000)), ..plain.clone() };
-        let usage = |input, cached, output, reasoning| Usage { input, output, cached, reasoning };
+        let usage = |input, cached, output, reasoning| Usage { input, output, cached, cache_write: 0, reasoning };
         for (price, used, cost) in [
             (&plain, usage(0, 0, 0, 0), 0),
             (&plain, usage(1, 0, 0, 0), 2000),
@@ -367,13 +373,19 @@ mod tests {
         ] {
             assert_eq!(price.of(&used), nanos(cost), "{used:?}");
         }
-        let tiny = Price { input: nanos(1), output: nanos(0), cached: None, reasoning: None };
+        let writes = Price { cache_write: Some(dollar(2500)), ..all.clone() };
+        let written = |cached, cache_write| Usage { cache_write, ..usage(100, cached, 0, 0) };
+        assert_eq!(writes.of(&written(40, 30)), nanos(30 * 2000 + 40 * 500 + 30 * 2500));
+        assert_eq!(writes.of(&written(40, 99)), nanos(40 * 500 + 60 * 2500), "a token counts once");
+        assert_eq!(all.of(&written(0, 99)), nanos(100 * 2000));
+        let tiny = Price { input: nanos(1), output: nanos(0), cached: None, cache_write: None, reasoning: None };
         assert_eq!([499_999, 500_000, 1_499_999].map(|tokens| tiny.of(&usage(tokens, 0, 0, 0)).nanos()), [0, 1, 1]);
     }
 
     #[test]
     fn the_longest_key_that_stands_for_a_model_is_its_price() {
-        let price = |input| Price { input: nanos(input), output: nanos(0), cached: None, reasoning: None };
+        let price =
+            |input| Price { input: nanos(input), output: nanos(0), cached: None, cache_write: None, reasoning: None };
         let keys = ["gpt-4o", "openai/gpt-4o", "gpt-4o-mini", "local/*", "local/big-*", "openai/o*", "o3"];
         let prices = (1..).zip(keys).map(|(input, key)| (key.to_owned(), price(input))).collect();
         let table = PriceTable { as_of: String::new(), currency: usd(), prices };
@@ -408,7 +420,7 @@ mod tests {
     #[test]
     fn the_bundled_table_prices_what_its_docs_say() {
         let table = PriceTable::bundled();
-        let used = Usage { input: 1_000_000, output: 1_000_000, cached: 500_000, reasoning: 9 };
+        let used = Usage { input: 1_000_000, output: 1_000_000, cached: 500_000, cache_write: 0, reasoning: 9 };
         assert_eq!(table.prices["openai/gpt-5"].of(&used).to_string(), "10.6875");
         assert_eq!(table.prices.len(), BUNDLED.len());
         let text = serde_json::to_string(&table).unwrap();

@@ -19,9 +19,12 @@ pub struct Usage {
     /// Tokens of the answer, reasoning included.
     #[serde(skip_serializing_if = "is_zero")]
     pub output: u64,
-    /// The part of `input` that the provider had cached.
+    /// The part of `input` that the provider read from its cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached: u64,
+    /// The part of `input` that the provider wrote to its cache, which some charge more for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
     /// The part of `output` that was reasoning.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning: u64,
@@ -45,6 +48,7 @@ impl std::ops::AddAssign for Usage {
         self.input = self.input.saturating_add(other.input);
         self.output = self.output.saturating_add(other.output);
         self.cached = self.cached.saturating_add(other.cached);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }

@@ -117,7 +117,8 @@ fn nothing_in_a_log_speaks_to_the_terminal() {
 #[test]
 fn a_run_says_what_it_cost_and_whose_price_is_unknown() {
     let desk = Desk::new();
-    let used = |reply: Reply, input| reply.usage(Usage { input, output: 10, cached: 100, reasoning: 5 });
+    let used =
+        |reply: Reply, input| reply.usage(Usage { input, output: 10, cached: 100, cache_write: 50, reasoning: 5 });
     let project = scripted([used(refund(7), 1000), used(Reply::text("Done."), 2000)]);
     assert_eq!(
         desk.call(&project, &["run", "help desk", "-o", "customer=ada", "-o", "limit=100", "--id", "one"]).code,

@@ -59,6 +59,10 @@ impl Assemble for ChatAssembler {
         Self::feed_whole(self, answer)
     }
 
+    fn done(&mut self) {
+        Self::done(self);
+    }
+
     fn is_finished(&self) -> bool {
         Self::is_finished(self)
     }

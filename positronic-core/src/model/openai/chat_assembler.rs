@@ -2,7 +2,8 @@
 //!
 //! Calls are told apart by their `index`, else by their `id`, else a piece belongs to the last one; a call whose index
 //! is taken but which brings its own id and name is a new one, since some servers give every call index 0. An answer is
-//! finished when a finish reason has come, whether or not `[DONE]` follows.
+//! finished when a finish reason has come, whether or not `[DONE]` follows; an error behind it does not take the answer
+//! back. Servers that never give a reason end with the usage and `[DONE]`.
 
 use serde_json::{Map, Value, json};
 
@@ -12,6 +13,12 @@ use super::lenient::{any, document, list, object, objects, text};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
 use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall};
+
+/// The finish reason of an answer that the server could not complete.
+const FAILED: &str = "error";
+
+/// What the finish of an answer with a custom tool call is named, as the Responses API names such an item.
+const CUSTOM_CALL: &str = "custom_tool_call";
 
 /// Puts a chat answer together. It does no I/O: chunks go in, pieces and at last the answer come out.
 #[derive(Debug, Default)]
@@ -23,6 +30,10 @@ pub struct ChatAssembler {
     facts: ModelFacts,
     finish: Option<Finish>,
     answered: bool,
+    /// Whether the usage has come.
+    counted: bool,
+    /// The type of a call that no tool of ours can answer.
+    unanswerable: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -50,7 +61,10 @@ impl ChatAssembler {
     /// A [`ModelError`] of the kind the server names where the chunk is an error object, and
     /// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
     pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
-        let chunk = document(chunk)?;
+        let chunk = match document(chunk) {
+            Err(_) if self.is_complete() => return Ok(Vec::new()),
+            read => read?,
+        };
         if let Some(id) = text(&chunk, "id") {
             self.facts.response_id.get_or_insert_with(|| id.to_owned());
         }
@@ -59,6 +73,7 @@ impl ChatAssembler {
         }
         if let Some(usage) = usage(&chunk) {
             self.facts.usage = usage;
+            self.counted = true;
         }
         let mut pieces = Vec::new();
         for choice in objects(&chunk, "choices") {
@@ -84,18 +99,36 @@ impl ChatAssembler {
         Ok(pieces)
     }
 
+    /// Takes the mark `[DONE]`, which ends a stream. An answer whose tokens were counted is finished then, also where no
+    /// finish reason has come.
+    pub fn done(&mut self) {
+        if self.answered && self.counted {
+            self.finish.get_or_insert(Finish::Stop);
+        }
+    }
+
     /// Says whether the model has said that it is done; a broken connection does no harm then.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
+    /// Says whether the answer is finished, and not by a failure of the server.
+    fn is_complete(&self) -> bool {
+        self.finish.as_ref().is_some_and(|finish| *finish != Finish::Other(FAILED.to_owned()))
+    }
+
     /// Ends the answer.
     ///
     /// # Errors
     ///
-    /// [`Truncated`](ModelErrorKind::Truncated) when no finish reason has come.
+    /// [`Truncated`](ModelErrorKind::Truncated) when no finish reason has come, and [`Server`](ModelErrorKind::Server) when
+    /// the reason is a failure of the server.
     pub fn finish(self) -> Result<ModelResponse, ModelError> {
+        if self.finish.is_some() && !self.is_complete() {
+            let sentence = "the server ended the answer with the finish reason `error` and named no cause";
+            return Err(ModelError::new(ModelErrorKind::Server, sentence));
+        }
         let Some(finish) = self.finish else {
             let sentence = "the stream ended before the answer was finished";
             return Err(ModelError::new(ModelErrorKind::Truncated, sentence));
@@ -119,7 +152,11 @@ impl ChatAssembler {
             parts.push(Part::Opaque { data: json!({ "extra_content": extra }) });
         }
         let calls: Vec<_> = self.calls.into_iter().map(OpenCall::into_call).collect();
-        let finish = if finish == Finish::Stop && !calls.is_empty() { Finish::Calls } else { finish };
+        let finish = match self.unanswerable {
+            Some(kind) => Finish::Other(kind.to_owned()),
+            None if finish == Finish::Stop && !calls.is_empty() => Finish::Calls,
+            None => finish,
+        };
         let facts = ModelFacts { finish, ..self.facts };
         Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
     }
@@ -154,7 +191,12 @@ impl ChatAssembler {
             self.text(text, pieces);
         }
         for call in objects(delta, "tool_calls") {
-            self.call(call, pieces);
+            // Its pieces have the field `custom` in the place of `function`.
+            if text(call, "type") == Some("custom") || object(call, "custom").is_some() {
+                self.unanswerable = Some(CUSTOM_CALL);
+            } else {
+                self.call(call, pieces);
+            }
         }
         if let Some(extra) = any(delta, "extra_content") {
             self.extra = Some(extra.clone());

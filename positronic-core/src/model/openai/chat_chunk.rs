@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::lenient::{count, object};
+use super::lenient::{count, object, objects};
 use crate::record::Usage;
 
 /// Returns the pieces of text in a delta's `content`, each with whether it is a thought: a text, or a list of typed
@@ -37,21 +37,34 @@ pub(super) fn arguments(function: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Returns the tokens that a chunk counts; Groq puts them under a name of its own.
+/// Returns the tokens that a chunk counts. Groq puts them under a name of its own, Moonshot into the choice.
 pub(super) fn usage(chunk: &Value) -> Option<Usage> {
-    let usage = object(chunk, "usage").or_else(|| object(object(chunk, "x_groq")?, "usage"))?;
-    let number = |name| count(usage, name);
-    let detail = |details, name| object(usage, details).and_then(|details| count(details, name));
-    let input = number("prompt_tokens").unwrap_or(0);
-    let output = number("completion_tokens").unwrap_or(0);
-    let reasoning = detail("completion_tokens_details", "reasoning_tokens").unwrap_or(0);
-    let cached = detail("prompt_tokens_details", "cached_tokens").or_else(|| number("prompt_cache_hit_tokens"));
+    let in_choice = || objects(chunk, "choices").iter().find_map(|choice| object(choice, "usage"));
+    let usage = object(chunk, "usage").or_else(|| object(object(chunk, "x_groq")?, "usage")).or_else(in_choice)?;
+    let input = count(usage, "prompt_tokens").unwrap_or(0);
+    let output = count(usage, "completion_tokens").unwrap_or(0);
+    let reasoning = object(usage, "completion_tokens_details").and_then(|details| count(details, "reasoning_tokens"));
+    let reasoning = reasoning.unwrap_or(0);
+    let (cached, cache_write) = cache(usage, "prompt_tokens_details");
     // xAI does not count thoughts as part of the answer; the total tells.
-    let apart = number("total_tokens") == Some(input + output + reasoning);
-    Some(Usage {
-        input,
-        output: if apart { output + reasoning } else { output },
-        cached: cached.unwrap_or(0),
-        reasoning,
-    })
+    let apart = count(usage, "total_tokens") == Some(input.saturating_add(output).saturating_add(reasoning));
+    let output = if apart { output.saturating_add(reasoning) } else { output };
+    Some(Usage { input, output, cached, cache_write, reasoning })
+}
+
+/// The names of tokens that were read from a cache; DeepSeek, Moonshot and Anthropic have names of their own.
+const CACHE_READS: [&str; 4] =
+    ["cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens"];
+
+/// The names of tokens that were written to a cache.
+const CACHE_WRITES: [&str; 3] = ["cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens"];
+
+/// Returns how many tokens were read from a cache and written to one; servers count them beside the others or in `details`.
+pub(super) fn cache(usage: &Value, details: &str) -> (u64, u64) {
+    let places = [Some(usage), object(usage, details)];
+    let most = |names: &[&str]| {
+        let counts = places.iter().flatten().flat_map(|place| names.iter().filter_map(|name| count(place, name)));
+        counts.max().unwrap_or(0)
+    };
+    (most(&CACHE_READS), most(&CACHE_WRITES))
 }

@@ -49,7 +49,9 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         }
     }
     body.some("temperature", settings.temperature);
-    body.some(if config.max_tokens { "max_tokens" } else { "max_completion_tokens" }, settings.max_output_tokens);
+    let most_tokens = config.most_tokens(settings.max_output_tokens);
+    body.some(if config.max_tokens { "max_tokens" } else { "max_completion_tokens" }, most_tokens);
+    body.some("reasoning_effort", config.reasoning_effort.as_ref());
     body.field("stream", &config.stream);
     if config.stream {
         body.field("stream_options", &json!({ "include_usage": true }));

@@ -26,7 +26,10 @@ pub struct OpenAiConfig {
     /// The organization that is billed.
     #[builder(default, setter(strip_option))]
     pub organization: Option<String>,
-    /// A proxy's address. Without it there is none: the environment is not read.
+    /// Further headers of each request, such as `("api-key", key)`; one that is named like a header of the adapter replaces it.
+    #[builder(default)]
+    pub headers: Vec<(String, String)>,
+    /// A proxy's address, `http://…` or `socks5://…`. Without it there is none: the environment is not read.
     #[builder(default, setter(strip_option))]
     pub proxy: Option<String>,
     /// Whether the answer is streamed; some servers cannot.
@@ -35,6 +38,13 @@ pub struct OpenAiConfig {
     /// How long to wait for what.
     #[builder(default)]
     pub timeouts: Timeouts,
+    /// The most tokens of an answer; a request that sets fewer keeps its own.
+    #[builder(default, setter(strip_option))]
+    pub max_output_tokens: Option<u32>,
+    /// How much the model thinks, where a request does not say: `none`, `minimal`, `low`, `medium`, `high` or another word that
+    /// the server knows.
+    #[builder(default, setter(strip_option))]
+    pub reasoning_effort: Option<String>,
     /// Whether the chat dialect limits an answer with `max_tokens` rather than `max_completion_tokens`, which older
     /// servers do not know.
     #[builder(default)]
@@ -48,6 +58,13 @@ pub struct OpenAiConfig {
     /// Whether the Responses dialect asks for encrypted thoughts; OpenAI refuses that for models that do not think.
     #[builder(default = true)]
     pub encrypted_reasoning: bool,
+}
+
+impl OpenAiConfig {
+    /// Returns the most tokens of an answer: the smaller one of the request's limit and the adapter's.
+    pub(super) fn most_tokens(&self, request: Option<u32>) -> Option<u32> {
+        [request, self.max_output_tokens].into_iter().flatten().min()
+    }
 }
 
 impl fmt::Debug for OpenAiConfig {

@@ -31,8 +31,9 @@ impl Fault {
         let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
         let code = error.get("code").or_else(|| error.get("status"));
         let message = text("message").or_else(|| error.as_str().map(str::to_owned)).or_else(|| text("detail"));
+        let message = message.unwrap_or_else(|| shorten(&error.to_string()));
         Self {
-            message: message.unwrap_or_else(|| shorten(&error.to_string())),
+            message: upstream(error).map_or_else(|| message.clone(), |cause| format!("{message}: {cause}")),
             code: code.and_then(|code| match code {
                 Value::String(code) => Some(code.clone()),
                 Value::Number(code) => Some(code.to_string()),
@@ -48,6 +49,26 @@ impl Fault {
         let kind = kind(self.status, &self);
         ModelError { provider_code: self.code.or(self.kind), ..ModelError::new(kind, self.message) }
     }
+}
+
+/// Reads what the provider behind a router said: OpenRouter's `metadata.raw`, a text that often is an error object itself,
+/// and `metadata.provider_name`.
+fn upstream(error: &Value) -> Option<String> {
+    let metadata = error.get("metadata")?;
+    let raw = match metadata.get("raw")? {
+        Value::String(raw) => serde_json::from_str(raw).unwrap_or_else(|_| Value::from(raw.as_str())),
+        other => other.clone(),
+    };
+    let cause = match &raw {
+        Value::Null => return None,
+        Value::String(text) => text.trim().to_owned(),
+        document => Fault::read(document).unwrap_or_else(|| Fault::of(document)).message,
+    };
+    let cause = Some(shorten(&cause)).filter(|cause| !cause.is_empty())?;
+    Some(match metadata.get("provider_name").and_then(Value::as_str) {
+        Some(provider) => format!("{provider}: {cause}"),
+        None => cause,
+    })
 }
 
 fn is_bare(document: &Value) -> bool {
@@ -263,6 +284,26 @@ mod tests {
 
         assert_eq!(said(401, r#"{"error":{"message":"wrong key"}}"#), "wrong key (HTTP 401)");
         assert_eq!(said(429, "slow down"), "the server answered 429: slow down");
+    }
+
+    #[test]
+    fn says_what_the_provider_behind_a_router_said() {
+        let routed = |raw: Value| {
+            let metadata = json!({"raw": raw, "provider_name": "DeepInfra"});
+            let body = json!({"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}});
+            let error = http_error(400, &body.to_string(), None, None);
+            (error.kind, error.message)
+        };
+        let too_long = "maximum context length is 4096 tokens";
+
+        let nested = json!({"error": {"message": too_long}});
+        for raw in [json!(too_long), nested.clone(), json!(nested.to_string())] {
+            let message = format!("Provider returned error: DeepInfra: {too_long}");
+            assert_eq!(routed(raw), (ModelErrorKind::ContextTooLong, message));
+        }
+        for raw in [json!(""), Value::Null] {
+            assert_eq!(routed(raw), (ModelErrorKind::BadRequest, "Provider returned error".to_owned()));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Adapters for servers that speak OpenAI's chat completions or its Responses API.
 //!
 //! A request's body is put together from fragments that were encoded once: `body` writes it, `chat_wire` and
-//! `responses_wire` know the dialects. `transport` sends it through `async-openai` and hands each chunk of the answer
-//! to an assembler, a pure value that tolerates what compatible servers send. `fault` names what went wrong.
+//! `responses_wire` know the dialects. `transport` sends it, splits the answer into events with `sse`
+//! and hands each to an assembler, a pure value that tolerates what compatible servers send. `fault` names what went wrong,
+//! `unreachable` why no answer came.
 //!
 //! ```no_run
 //! use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
@@ -18,6 +19,7 @@ mod chat_assembler;
 mod chat_chunk;
 mod chat_wire;
 mod config;
+mod endpoint;
 mod fault;
 mod lenient;
 mod responses;
@@ -25,10 +27,12 @@ mod responses_assembler;
 mod responses_item;
 mod responses_wire;
 mod retry_after;
+mod sse;
 mod stopwatch;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod unreachable;
 mod wrapper;
 
 pub use chat::OpenAiChat;
@@ -36,3 +40,4 @@ pub use chat_assembler::ChatAssembler;
 pub use config::{OpenAiConfig, ReasoningBack, Timeouts};
 pub use responses::OpenAiResponses;
 pub use responses_assembler::ResponsesAssembler;
+pub use sse::{SseDecoder, SseError};

@@ -2,15 +2,16 @@
 //!
 //! Items are told apart by `output_index`: some servers give one item a new id with every event. An item's end says
 //! what it is, its pieces only fill what the end leaves out. Events that are not known are skipped; the answer is finished
-//! by `response.completed` or `response.incomplete`.
+//! by `response.completed` or `response.incomplete`, and nothing behind them changes it.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::chat_chunk::cache;
 use super::fault::{Fault, shorten};
 use super::lenient::{any, count, document, list, object, text};
-use super::responses_item::{Item, Kind};
+use super::responses_item::{Item, Kind, unanswerable};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
 use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Usage};
@@ -31,6 +32,9 @@ impl ResponsesAssembler {
     /// A [`ModelError`] of the kind the server names where the event says that the answer failed, and
     /// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
     pub fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
+        if self.is_finished() {
+            return Ok(Vec::new());
+        }
         let event = document(event)?;
         if text(&event, "type") == Some("error") {
             return Err(Fault::of(&event).into_error());
@@ -70,12 +74,17 @@ impl ResponsesAssembler {
             let sentence = "the stream ended before the answer was finished";
             return Err(ModelError::new(ModelErrorKind::Truncated, sentence));
         };
+        let unanswerable = unanswerable(&self.items);
         let mut calls = Vec::new();
         let mut parts = Vec::with_capacity(self.items.len());
         for item in self.items.into_values() {
             parts.extend(item.into_parts(&mut calls));
         }
-        let finish = if finish == Finish::Stop && !calls.is_empty() { Finish::Calls } else { finish };
+        let finish = match unanswerable {
+            Some(kind) => Finish::Other(kind),
+            None if finish == Finish::Stop && !calls.is_empty() => Finish::Calls,
+            None => finish,
+        };
         let facts = ModelFacts { finish, ..self.facts };
         Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
     }
@@ -136,12 +145,15 @@ impl ResponsesAssembler {
     fn end(&mut self, response: &Value) -> Result<(), ModelError> {
         self.know(response);
         if let Some(usage) = object(response, "usage") {
-            let detail = |details, name| object(usage, details).and_then(|details| count(details, name));
+            let details = object(usage, "output_tokens_details");
+            let reasoning = details.and_then(|details| count(details, "reasoning_tokens"));
+            let (cached, cache_write) = cache(usage, "input_tokens_details");
             self.facts.usage = Usage {
                 input: count(usage, "input_tokens").unwrap_or(0),
                 output: count(usage, "output_tokens").unwrap_or(0),
-                cached: detail("input_tokens_details", "cached_tokens").unwrap_or(0),
-                reasoning: detail("output_tokens_details", "reasoning_tokens").unwrap_or(0),
+                cached,
+                cache_write,
+                reasoning: reasoning.unwrap_or(0),
             };
         }
         if let Some(error) = any(response, "error") {

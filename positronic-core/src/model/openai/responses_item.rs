@@ -1,5 +1,7 @@
 //! One item of a Responses answer: a message, a thought, a call, or something that only the server understands.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::record::{Part, ProposedCall};
@@ -128,6 +130,30 @@ impl Item {
             data: None,
         }
     }
+}
+
+/// The items that ask their receiver to do something, or a person to decide. Tools here answer function calls alone.
+const ASKING: [&str; 6] =
+    ["apply_patch_call", "computer_call", "custom_tool_call", "local_shell_call", "mcp_approval_request", "shell_call"];
+
+/// Returns the type of the first item that waits for an answer which nothing here can give. The server itself has answered
+/// an item whose output is among the items.
+pub(super) fn unanswerable(items: &BTreeMap<u64, Item>) -> Option<String> {
+    fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+        item.value.get(name)?.as_str()
+    }
+    let is_asking = |item: &&Item| match text(item, "type") {
+        Some("tool_search_call") => text(item, "execution") == Some("client"),
+        kind => kind.is_some_and(|kind| ASKING.contains(&kind)),
+    };
+    let is_open = |item: &&Item| {
+        let output = text(item, "type").map(|kind| format!("{kind}_output"));
+        let id = text(item, "call_id");
+        let answers = |other: &Item| text(other, "type") == output.as_deref() && text(other, "call_id") == id;
+        id.is_none() || !items.values().any(answers)
+    };
+    let open = items.values().filter(is_asking).find(is_open)?;
+    text(open, "type").map(str::to_owned)
 }
 
 /// Keeps of a thought what goes back. A thought that is neither encrypted nor in plain text is only known to a server

@@ -52,7 +52,8 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         }
     }
     body.some("temperature", settings.temperature);
-    body.some("max_output_tokens", settings.max_output_tokens);
+    body.some("max_output_tokens", config.most_tokens(settings.max_output_tokens));
+    body.some("reasoning", config.reasoning_effort.as_ref().map(|effort| json!({ "effort": effort })));
     if config.encrypted_reasoning {
         body.field("include", &["reasoning.encrypted_content"]);
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 /// Reads the headers that say when to try again: `retry-after-ms`, and `retry-after` in seconds or as a date. A date is
-/// measured from the answer's own `date`, so that no clock is read and the server's may be wrong.
-pub(super) fn retry_after<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
+/// measured from the answer's own `date`, since the server's clock may be wrong, and without one from `now`, the seconds since
+/// 1970.
+pub(super) fn retry_after<'h>(header: impl Fn(&str) -> Option<&'h str>, now: impl FnOnce() -> i64) -> Option<Duration> {
     if let Some(millis) = header("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(millis / 1000.0).ok();
     }
@@ -13,14 +14,14 @@ pub(super) fn retry_after<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Optio
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let due = http_date(text)?;
-    let now = http_date(header("date")?.trim())?;
+    let now = header("date").and_then(|date| http_date(date.trim())).unwrap_or_else(now);
     Some(Duration::from_secs(u64::try_from(due.saturating_sub(now)).unwrap_or(0)))
 }
 
 /// Reads a date such as `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since 1970.
 fn http_date(text: &str) -> Option<i64> {
     let mut words = text.split_once(", ")?.1.split_ascii_whitespace();
-    let day: i64 = words.next()?.parse().ok()?;
+    let day: i64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
     let month = match words.next()? {
         "Jan" => 1,
         "Feb" => 2,
@@ -37,7 +38,8 @@ fn http_date(text: &str) -> Option<i64> {
         _ => return None,
     };
     let year: i64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut clock = words.next()?.split(':').map(|part| part.parse::<i64>().ok());
+    let mut clock =
+        words.next()?.split(':').map(|part| part.parse::<i64>().ok().filter(|part| (0..=60).contains(part)));
     let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
     // Days since 0000-03-01, with years that begin in March, so that the leap day is a year's last.
     let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
@@ -50,8 +52,11 @@ fn http_date(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
+    /// Sun, 06 Nov 1994 08:49:37 GMT
+    const NOW: i64 = 784_111_777;
+
     fn read(headers: &[(&str, &'static str)]) -> Option<Duration> {
-        retry_after(|name| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value))
+        retry_after(|name| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value), || NOW)
     }
 
     #[test]
@@ -66,10 +71,25 @@ mod tests {
     }
 
     #[test]
+    fn a_date_is_measured_from_the_clock_where_the_server_sends_no_date() {
+        let due = ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT");
+
+        assert_eq!(read(&[due]), Some(Duration::from_secs(30)));
+        assert_eq!(read(&[due, ("date", "today")]), Some(Duration::from_secs(30)));
+        assert_eq!(read(&[due, ("date", "Sun, 06 Nov 1994 08:50:00 GMT")]), Some(Duration::from_secs(7)));
+    }
+
+    #[test]
     fn a_date_in_the_past_asks_for_no_wait_and_nonsense_for_nothing() {
         let past = [("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), ("date", "Sun, 06 Nov 1994 08:49:38 GMT")];
         assert_eq!(read(&past), Some(Duration::ZERO));
-        for text in ["soon", "-1", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov 99999999999 08:49:37 GMT"] {
+        for text in [
+            "soon",
+            "-1",
+            "Sun, 06 Foo 1994 08:49:37 GMT",
+            "Sun, 06 Nov 99999999999 08:49:37 GMT",
+            "Sun, 9223372036854775807 Nov 1994 08:49:37 GMT",
+        ] {
             assert_eq!(read(&[("retry-after", text), ("date", "Sun, 06 Nov 1994 08:49:38 GMT")]), None, "{text}");
         }
     }

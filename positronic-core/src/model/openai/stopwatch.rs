@@ -1,6 +1,6 @@
-//! Measures how long a request takes.
+//! The clocks of the transport: how long a request takes, and what day it is.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// Counts from when it was started.
 #[derive(Debug, Clone, Copy)]
@@ -19,4 +19,14 @@ impl Stopwatch {
     pub(super) fn micros(self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
+}
+
+/// Returns the seconds since 1970 by the system's clock.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures the wait that a server asks for with a date where the server sends no date of its own"
+)]
+pub(super) fn unix_seconds() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -1,33 +1,48 @@
-//! Sends a request through `async-openai` and feeds the answer to an assembler.
+//! Sends a request once and feeds the answer to an assembler.
 //!
-//! The library offers a seam, a service in the place of its HTTP client. Ours sends once, turns an answer with a failure's
-//! status into a [`ModelError`] while its headers are at hand, and passes on an answer that was not streamed as it is.
-//! What goes wrong in the midst of a stream may leave a broken connection in the pool, so the pool is then thrown away.
+//! An answer with a failure's status becomes a [`ModelError`] while its headers are at hand; an answer that is not streamed is
+//! read whole. A failure in the midst of a stream may leave a broken connection in the pool, so the pool is then replaced.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use async_openai::Client;
-use async_openai::config::OpenAIConfig;
-use async_openai::error::OpenAIError;
-use async_openai::middleware::HttpRequestFactory;
-use futures::{FutureExt as _, StreamExt as _};
-use serde_json::value::RawValue;
+use futures::FutureExt as _;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::config::OpenAiConfig;
+use super::endpoint::Endpoint;
 use super::fault::{http_error, is_web_page, shorten};
 use super::retry_after::retry_after;
-use super::stopwatch::Stopwatch;
+use super::sse::{SseDecoder, SseError};
+use super::stopwatch::{Stopwatch, unix_seconds};
+use super::unreachable::{explain, root_cause};
 use crate::model::{DeltaSink, Piece};
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
 /// How long to wait for more when the model has said that it is done.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
 
+/// How long to wait for the end of the body behind `[DONE]`; a body that was read to its end leaves its connection usable.
+const AFTER_DONE: Duration = Duration::from_millis(100);
+
+/// The most bytes of an answer, of a failure's body, and of a stream.
+const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+const LARGEST_FAILURE: usize = 64 * 1024;
+const LARGEST_STREAM: usize = 512 * 1024 * 1024;
+
+/// What ends a stream of chat completions.
+const DONE: &str = "[DONE]";
+
+/// What requests name as their sender.
+const USER_AGENT: &str = concat!("positronic/", env!("CARGO_PKG_VERSION"));
+
 /// Puts an answer together from its chunks.
 pub(super) trait Assemble: Send {
     fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError>;
     fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError>;
+    /// Takes the mark `[DONE]`, behind which nothing comes.
+    fn done(&mut self) {}
     fn is_finished(&self) -> bool;
     fn finish(self) -> Result<ModelResponse, ModelError>;
 }
@@ -43,37 +58,17 @@ pub(super) enum Api {
 #[derive(Debug)]
 pub(super) struct Transport {
     config: OpenAiConfig,
-    api: Api,
-    endpoint: OpenAIConfig,
+    endpoint: Endpoint,
+    headers: HeaderMap,
     http: Mutex<reqwest::Client>,
 }
 
-/// What a server sent instead of a stream.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer was not streamed")]
-struct NotStreamed(String);
-
 impl Transport {
     pub(super) fn new(config: OpenAiConfig, api: Api) -> Result<Self, ModelError> {
-        let readable = |text: &str| reqwest::header::HeaderValue::from_str(text).is_ok();
-        if !readable(&config.api_key) || !config.organization.as_deref().is_none_or(readable) {
-            let sentence =
-                "the key or the organization holds a character that no header can carry, such as a line's end";
-            return Err(ModelError::new(ModelErrorKind::Auth, sentence));
-        }
-        let base = config.base_url.trim_end_matches('/');
-        if !reqwest::Url::parse(base).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-            let sentence = format!("`{}` is no address of a web server; write it as https://host/v1", config.base_url);
-            return Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
-        }
-        // The library's own defaults come from the environment; each is set here.
-        let endpoint = OpenAIConfig::new()
-            .with_api_base(base)
-            .with_api_key(config.api_key.clone())
-            .with_org_id(config.organization.clone().unwrap_or_default())
-            .with_project_id("");
+        let endpoint = Endpoint::new(&config.base_url, api)?;
+        let headers = headers(&config)?;
         let http = Mutex::new(http_client(&config)?);
-        Ok(Self { config, api, endpoint, http })
+        Ok(Self { config, endpoint, headers, http })
     }
 
     pub(super) const fn config(&self) -> &OpenAiConfig {
@@ -92,9 +87,9 @@ impl Transport {
         assembler: A,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelResponse, ModelError> {
-        let request_id = Arc::new(OnceLock::new());
+        let request_id = OnceLock::new();
         let exchange = self.exchange(body, assembler, deltas, &request_id);
-        match within(self.config.timeouts.whole, "the whole answer", exchange).await {
+        match self.within(self.config.timeouts.whole, "the whole answer", exchange).await {
             Ok(mut response) => {
                 let asked = request.settings.model.as_ref().unwrap_or(&self.config.model);
                 response.facts.provider.clone_from(&self.config.provider);
@@ -117,68 +112,113 @@ impl Transport {
         body: String,
         mut assembler: A,
         deltas: &dyn DeltaSink,
-        request_id: &Arc<OnceLock<String>>,
+        request_id: &OnceLock<String>,
     ) -> Result<ModelResponse, ModelError> {
         let timeouts = self.config.timeouts;
         let watch = Stopwatch::start();
         let first_limit = if self.config.stream { timeouts.first_chunk } else { timeouts.whole };
         let opening = async {
-            let mut chunks = self.open(body, Arc::clone(request_id)).await?;
-            let first = chunks.next().await;
-            Ok((chunks, first))
-        };
-        let (mut chunks, mut next) = match within(first_limit, "the first chunk", opening).await {
-            Ok(opened) => opened,
-            Err(OpenError::NotStreamed(answer)) => {
-                let first_chunk = Some(watch.micros());
-                assembler.feed_whole(&answer)?.into_iter().for_each(|piece| deltas.piece(piece));
-                return finish(assembler, first_chunk);
+            match self.open(body, request_id).await? {
+                Opened::Whole(answer) => Ok((Events::default(), Some(Event::Whole(answer)))),
+                Opened::Stream(response) => {
+                    let mut events = Events { response: Some(response), ..Events::default() };
+                    let first = events.next().await?;
+                    Ok((events, first))
+                }
             }
-            Err(OpenError::Failed(error)) => return Err(error),
         };
+        let (mut events, mut next) = self.within(first_limit, "the first chunk", opening).await?;
         let first_chunk = next.is_some().then(|| watch.micros());
-        while let Some(chunk) = next {
-            match chunk {
-                Ok(chunk) => assembler.feed(chunk.get())?.into_iter().for_each(|piece| deltas.piece(piece)),
-                Err(_) if assembler.is_finished() => break,
-                Err(error) => return Err(describe(error)),
-            }
+        while let Some(event) = next {
+            let pieces = match event {
+                Event::Chunk(chunk) => assembler.feed(&chunk)?,
+                Event::Whole(answer) => assembler.feed_whole(&answer)?,
+                // What the end cut off may be half a document.
+                Event::CutOff(chunk) => match assembler.feed(&chunk) {
+                    Err(error) if error.kind == ModelErrorKind::Malformed => Vec::new(),
+                    fed => fed?,
+                },
+                Event::Done => {
+                    assembler.done();
+                    _ = tokio::time::timeout(AFTER_DONE, events.drain()).await;
+                    break;
+                }
+            };
+            pieces.into_iter().for_each(|piece| deltas.piece(piece));
             // What may still come is the usage, and some servers leave the connection open.
             let limit = if assembler.is_finished() { timeouts.idle.min(AFTER_THE_END) } else { timeouts.idle };
-            next = match within(limit, "the next chunk", async { Ok(chunks.next().await) }).await {
+            next = match self.within(limit, "the next chunk", events.next()).await {
                 Ok(next) => next,
                 Err(_) if assembler.is_finished() => None,
-                Err::<_, ModelError>(error) => return Err(error),
+                Err(error) => return Err(error),
             };
         }
-        finish(assembler, first_chunk)
+        let mut response = assembler.finish()?;
+        response.facts.first_chunk = first_chunk;
+        Ok(response)
     }
 
-    async fn open(
-        &self,
-        body: String,
-        request_id: Arc<OnceLock<String>>,
-    ) -> Result<async_openai::types::stream::StreamResponse<Box<RawValue>>, OpenError> {
+    async fn open(&self, body: String, request_id: &OnceLock<String>) -> Result<Opened, ModelError> {
         let http = self.http.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (sender, stream) = (http.clone(), self.config.stream);
-        let body = Arc::new(Mutex::new(Some(body)));
-        let seam = tower::service_fn(move |request: HttpRequestFactory| {
-            let (http, request_id) = (sender.clone(), Arc::clone(&request_id));
-            let body = body.lock().unwrap_or_else(PoisonError::into_inner).take();
-            async move { send_once(&http, &request, body, &request_id, stream).await }
-        });
-        let client = Client::build(http, self.endpoint.clone()).with_http_service(seam);
-        let opened = match self.api {
-            Api::Chat => client.chat().create_stream_byot(NoBody {}).await,
-            Api::Responses => client.responses().create_stream_byot(NoBody {}).await,
+        let request = http.post(self.endpoint.url().clone()).headers(self.headers.clone()).body(body);
+        let mut response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return Err(explain(error, &self.endpoint, self.config.proxy.as_deref(), &http).await),
         };
-        opened.map_err(|error| match error {
-            OpenAIError::Boxed(inner) => match inner.downcast::<NotStreamed>() {
-                Ok(answer) => OpenError::NotStreamed(answer.0),
-                Err(inner) => OpenError::Failed(describe(OpenAIError::Boxed(inner))),
-            },
-            error => OpenError::Failed(describe(error)),
-        })
+        let headers = response.headers().clone();
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let id = ["x-request-id", "request-id", "apim-request-id"].into_iter().find_map(header);
+        if let Some(id) = id {
+            request_id.get_or_init(|| id.to_owned());
+        }
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(self.redirected(status.as_u16(), header("location")));
+        }
+        if !status.is_success() {
+            // What broke off counts as far as it came.
+            let (body, _) = read(&mut response, LARGEST_FAILURE).await;
+            let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id.map(str::to_owned));
+            return Err(self.with_address(error));
+        }
+        let media_type = header("content-type").unwrap_or_default().to_ascii_lowercase();
+        let is_event_stream = media_type.contains("event-stream");
+        if is_event_stream || (self.config.stream && !media_type.contains("json") && !media_type.contains("html")) {
+            return Ok(Opened::Stream(response));
+        }
+        let (answer, end) = read(&mut response, LARGEST_ANSWER).await;
+        end?;
+        if is_web_page(&answer) {
+            let sentence = format!("{} answered with a web page; {}", self.endpoint, advice_on_address(&self.endpoint));
+            return Err(ModelError::new(ModelErrorKind::NotFound, sentence));
+        }
+        Ok(Opened::Whole(answer))
+    }
+
+    fn redirected(&self, status: u16, location: Option<&str>) -> ModelError {
+        let to = location.map_or_else(String::new, |to| format!(" to {}", shorten(to)));
+        let sentence = format!(
+            "{} redirects{to}, and requests are not sent to another address; write the final address into the base URL",
+            self.endpoint
+        );
+        ModelError { status: Some(status), ..ModelError::new(ModelErrorKind::NotFound, sentence) }
+    }
+
+    /// Adds the address and what to check to an error that the address may explain.
+    fn with_address(&self, error: ModelError) -> ModelError {
+        let names_model = error.message.to_ascii_lowercase().contains("model");
+        let tls = error.status == Some(400) && error.message.to_ascii_lowercase().contains("https");
+        let advice = match error.status {
+            Some(404 | 405) if !names_model => advice_on_address(&self.endpoint),
+            Some(400) if tls && !self.endpoint.is_tls() => "write the base URL as https://…".to_owned(),
+            Some(401 | 403) if self.config.api_key.is_empty() && !self.headers.contains_key("authorization") => {
+                "no key was sent".to_owned()
+            }
+            _ => return error,
+        };
+        let kind = if tls { ModelErrorKind::NotFound } else { error.kind };
+        let message = format!("{} ({}; {advice})", error.message, self.endpoint);
+        ModelError { kind, message, ..error }
     }
 
     fn renew_connections(&self) {
@@ -186,137 +226,151 @@ impl Transport {
             *self.http.lock().unwrap_or_else(PoisonError::into_inner) = client;
         }
     }
-}
 
-/// What the library is told to send. The seam puts the real body in its place: it is complete already, and the library
-/// would read all of it again to check it.
-#[derive(serde::Serialize)]
-struct NoBody {}
-
-/// Why there is no stream.
-enum OpenError {
-    NotStreamed(String),
-    Failed(ModelError),
-}
-
-impl From<ModelError> for OpenError {
-    fn from(error: ModelError) -> Self {
-        Self::Failed(error)
+    /// Waits for something, but not longer than the limit. It is no `async fn`, which would keep its argument twice.
+    fn within<T>(
+        &self,
+        limit: Duration,
+        what: &str,
+        work: impl Future<Output = Result<T, ModelError>>,
+    ) -> impl Future<Output = Result<T, ModelError>> {
+        tokio::time::timeout(limit, work).map(move |outcome| {
+            outcome.unwrap_or_else(|_| {
+                let sentence = format!("{}: {what} did not come within {limit:?}", self.endpoint);
+                Err(ModelError::new(ModelErrorKind::Timeout, sentence))
+            })
+        })
     }
 }
 
-fn finish<A: Assemble>(assembler: A, first_chunk: Option<u64>) -> Result<ModelResponse, ModelError> {
-    let mut response = assembler.finish()?;
-    response.facts.first_chunk = first_chunk;
-    Ok(response)
+fn advice_on_address(endpoint: &Endpoint) -> String {
+    format!("check the path of the base URL, which usually ends with the API's version: {}/v1", endpoint.origin(false))
+}
+
+fn headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
+    let value = |text: &str| HeaderValue::from_str(text);
+    let unsendable = |_| {
+        let sentence = "the key or the organization holds a character that no header can carry, such as a line's end";
+        ModelError::new(ModelErrorKind::Auth, sentence)
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    if !config.api_key.is_empty() {
+        let mut key = value(&format!("Bearer {}", config.api_key)).map_err(unsendable)?;
+        key.set_sensitive(true);
+        headers.insert("authorization", key);
+    }
+    if let Some(organization) = &config.organization {
+        headers.insert("openai-organization", value(organization).map_err(unsendable)?);
+    }
+    for (name, text) in &config.headers {
+        let refuse = || {
+            let sentence = format!("the header `{}` has a name or a value that cannot be sent", shorten(name));
+            ModelError::new(ModelErrorKind::BadRequest, sentence)
+        };
+        let name = HeaderName::try_from(name.as_str()).map_err(|_| refuse())?;
+        let mut text = value(text).map_err(|_| refuse())?;
+        text.set_sensitive(true);
+        headers.insert(name, text);
+    }
+    Ok(headers)
 }
 
 fn http_client(config: &OpenAiConfig) -> Result<reqwest::Client, ModelError> {
-    let refuse = |error: reqwest::Error| ModelError::new(ModelErrorKind::BadRequest, sentence(&error));
-    let mut builder = reqwest::Client::builder().connect_timeout(config.timeouts.connect).no_proxy();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(config.timeouts.connect)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy();
     if let Some(proxy) = &config.proxy {
-        builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(refuse)?);
+        builder = builder.proxy(read_proxy(proxy)?);
     }
-    builder.build().map_err(refuse)
+    builder.build().map_err(|error| ModelError::new(ModelErrorKind::BadRequest, root_cause(&error)))
 }
 
-async fn send_once(
-    http: &reqwest::Client,
-    request: &HttpRequestFactory,
-    body: Option<String>,
-    request_id: &OnceLock<String>,
-    stream: bool,
-) -> Result<reqwest::Response, OpenAIError> {
-    let mut request = request.build().await?;
-    *request.body_mut() = body.map(reqwest::Body::from);
-    let mut response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-    let headers = response.headers().clone();
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let id = ["x-request-id", "request-id", "apim-request-id"].into_iter().find_map(header);
-    if let Some(id) = id {
-        request_id.get_or_init(|| id.to_owned());
-    }
-    if !response.status().is_success() {
-        let status = response.status().as_u16();
-        let body = read_start(&mut response).await;
-        return boxed(http_error(status, &body, retry_after(header), id.map(str::to_owned)));
-    }
-    let media_type = header("content-type").unwrap_or_default().to_ascii_lowercase();
-    if media_type.contains("event-stream") || (stream && !media_type.contains("json") && !media_type.contains("html")) {
-        return Ok(response);
-    }
-    let answer = response.text().await.map_err(OpenAIError::Reqwest)?;
-    if is_web_page(&answer) {
-        let sentence = "the address answered with a web page; it has to be the API's, such as https://host/v1";
-        return boxed(ModelError::new(ModelErrorKind::NotFound, sentence));
-    }
-    boxed(NotStreamed(answer))
-}
-
-fn boxed<T>(error: impl std::error::Error + Send + Sync + 'static) -> Result<T, OpenAIError> {
-    Err(OpenAIError::Boxed(Box::new(error)))
-}
-
-/// Reads the start of a failure's body, 64 KiB at most; what broke off counts as far as it came.
-async fn read_start(response: &mut reqwest::Response) -> String {
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
-        if body.len() > 64 * 1024 {
-            break;
-        }
-    }
-    String::from_utf8_lossy(&body).into_owned()
-}
-
-/// Waits for something, but not longer than the limit. It is no `async fn`, which would keep its argument twice.
-fn within<T, E: From<ModelError>>(
-    limit: Duration,
-    what: &str,
-    work: impl Future<Output = Result<T, E>>,
-) -> impl Future<Output = Result<T, E>> {
-    // The library below runs on tokio in any case, so its timer may be named here.
-    tokio::time::timeout(limit, work).map(move |outcome| {
-        outcome.unwrap_or_else(|_| {
-            let sentence = format!("{what} did not come within {limit:?}");
-            Err(ModelError::new(ModelErrorKind::Timeout, sentence).into())
-        })
+/// Reads the address of a proxy. `reqwest` ignores one with a scheme that it does not know and connects without a proxy.
+fn read_proxy(address: &str) -> Result<reqwest::Proxy, ModelError> {
+    const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks5", "socks5h"];
+    let url = reqwest::Url::parse(address).ok().filter(|url| SCHEMES.contains(&url.scheme()) && url.has_host());
+    url.and_then(|url| reqwest::Proxy::all(url).ok()).ok_or_else(|| {
+        let sentence = "invalid address of a proxy; write it as http://host:port or socks5://host:port";
+        ModelError::new(ModelErrorKind::BadRequest, sentence)
     })
 }
 
-fn describe(error: OpenAIError) -> ModelError {
-    match error {
-        OpenAIError::Boxed(inner) => match inner.downcast::<ModelError>() {
-            Ok(error) => *error,
-            Err(inner) => ModelError::new(ModelErrorKind::Connection, inner.to_string()),
-        },
-        OpenAIError::Reqwest(error) => {
-            let kind = match () {
-                () if error.is_timeout() => ModelErrorKind::Timeout,
-                () if error.is_builder() => ModelErrorKind::BadRequest,
-                () => ModelErrorKind::Connection,
+/// An answer whose headers have come.
+enum Opened {
+    Stream(reqwest::Response),
+    Whole(String),
+}
+
+/// The next thing in an answer.
+enum Event {
+    Chunk(String),
+    /// The last chunk, where the stream ended inside of it.
+    CutOff(String),
+    Done,
+    /// A complete answer that was not streamed.
+    Whole(String),
+}
+
+/// The events of a streamed answer.
+#[derive(Default)]
+struct Events {
+    response: Option<reqwest::Response>,
+    decoder: SseDecoder,
+    ready: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Events {
+    async fn next(&mut self) -> Result<Option<Event>, ModelError> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Ok(Some(if chunk.trim() == DONE { Event::Done } else { Event::Chunk(chunk) }));
+            }
+            let Some(response) = &mut self.response else { return Ok(None) };
+            let Some(bytes) = response.chunk().await.map_err(|error| broken(&error))? else {
+                self.response = None;
+                let last = std::mem::take(&mut self.decoder).finish();
+                return Ok(last.map(|last| if last.trim() == DONE { Event::Done } else { Event::CutOff(last) }));
             };
-            ModelError::new(kind, sentence(&error.without_url()))
+            self.bytes = self.bytes.saturating_add(bytes.len());
+            if self.bytes > LARGEST_STREAM {
+                return Err(too_large(LARGEST_STREAM));
+            }
+            let refuse = |SseError::TooLarge { limit }| too_large(limit);
+            self.ready.extend(self.decoder.feed(&bytes).map_err(refuse)?);
         }
-        OpenAIError::JSONDeserialize(error, text) => {
-            let sentence = format!("the server sent what is no JSON ({error}): {}", shorten(&text));
-            ModelError::new(ModelErrorKind::Malformed, sentence)
+    }
+
+    /// Reads to the end of the body.
+    async fn drain(&mut self) {
+        if let Some(response) = &mut self.response {
+            while let Ok(Some(_)) = response.chunk().await {}
         }
-        OpenAIError::StreamError(error) => {
-            ModelError::new(ModelErrorKind::Connection, format!("the stream broke off: {error}"))
-        }
-        OpenAIError::ApiError(error) => http_error(error.status_code.as_u16(), &error.api_error.message, None, None),
-        error => ModelError::new(ModelErrorKind::BadRequest, error.to_string()),
     }
 }
 
-/// Joins an error and its causes, since the outermost rarely says what happened.
-fn sentence(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
+/// Reads a body up to a number of bytes. Returns what came, and whether that was all.
+async fn read(response: &mut reqwest::Response, limit: usize) -> (String, Result<(), ModelError>) {
+    let mut body = Vec::new();
+    let end = loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len().saturating_add(chunk.len()) <= limit => body.extend_from_slice(&chunk),
+            Ok(Some(_)) => break Err(too_large(limit)),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(broken(&error)),
+        }
+    };
+    (String::from_utf8_lossy(&body).into_owned(), end)
+}
+
+fn too_large(limit: usize) -> ModelError {
+    ModelError::new(ModelErrorKind::Malformed, format!("the answer is larger than {limit} bytes"))
+}
+
+fn broken(error: &reqwest::Error) -> ModelError {
+    let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Connection };
+    ModelError::new(kind, format!("the connection broke in the midst of the answer: {}", root_cause(error)))
 }

@@ -59,7 +59,7 @@ pub async fn a_row_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
         row.why = Some("for Ann".to_owned());
         row.started = Timestamp(5);
         row.wake = Some(Timestamp(9));
-        row.usage = Usage { input: 1, output: 2, cached: 3, reasoning: 4 };
+        row.usage = Usage { input: 1, output: 2, cached: 3, cache_write: 5, reasoning: 4 };
     });
     sample = sample.appended(&store).await;
 

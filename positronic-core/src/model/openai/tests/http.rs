@@ -13,19 +13,19 @@ use crate::model::openai::{ChatAssembler, OpenAiChat, OpenAiConfig, OpenAiRespon
 use crate::model::{DeltaSink, Model, NoDeltas, Piece};
 use crate::record::{ModelError, ModelErrorKind, ModelFacts, ModelResponse, Settings};
 
-const HELLO: &str = "data: {\"id\":\"r1\",\"model\":\"m-2026\",\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
+pub(super) const HELLO: &str = "data: {\"id\":\"r1\",\"model\":\"m-2026\",\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
                      data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 
-fn config(server: &Server) -> OpenAiConfig {
+pub(super) fn config(server: &Server) -> OpenAiConfig {
     OpenAiConfig::builder().base_url(server.address.clone()).api_key("sk-test").model("m").build()
 }
 
-fn ask(model: &dyn Model) -> Result<ModelResponse, ModelError> {
+pub(super) fn ask(model: &dyn Model) -> Result<ModelResponse, ModelError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(model.call(&request([user("Hi")], Settings::default()), &NoDeltas))
 }
 
-fn ask_chat(answer: Answer) -> Result<ModelResponse, ModelError> {
+pub(super) fn ask_chat(answer: Answer) -> Result<ModelResponse, ModelError> {
     let server = Server::start(vec![answer]);
     ask(&OpenAiChat::new(config(&server)).unwrap())
 }
@@ -109,7 +109,7 @@ fn an_address_that_no_web_server_has_is_refused_at_once() {
     for address in ["ftp://host/v1", "host/v1", "localhost:8080/v1", ""] {
         let config = OpenAiConfig::builder().base_url(address.to_owned()).model("m".to_owned()).build();
         let error = OpenAiChat::new(config).unwrap_err();
-        assert!(error.message.contains("is no address of a web server"), "{address}: {error}");
+        assert!(error.message.contains("invalid base URL `"), "{address}: {error}");
     }
 }
 
@@ -170,16 +170,6 @@ fn a_server_that_falls_silent_is_left() {
 }
 
 #[test]
-fn no_server_is_a_connection_error() {
-    let config = OpenAiConfig::builder().base_url("http://127.0.0.1:1/v1").model("m").build();
-
-    let error = ask(&OpenAiChat::new(config).unwrap()).unwrap_err();
-
-    assert_eq!(error.kind, ModelErrorKind::Connection);
-    assert!(error.message.to_lowercase().contains("refused"), "{error}");
-}
-
-#[test]
 fn a_broken_stream_does_not_hurt_the_next_request() {
     let start = HELLO.split_once("\n\n").unwrap().0;
     let broken = Answer::sse(format!("{start}\n\n")).ending(End::Broken);
@@ -213,12 +203,21 @@ proptest! {
     #[test]
     fn it_does_not_matter_where_a_stream_is_cut(
         places in prop::collection::vec(0_usize..1000, 0..60),
-        line_end in prop::sample::select(vec!["\n", "\r\n"]),
+        line_end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
         comments: bool,
+        byte_order_mark: bool,
+        blank_data: bool,
+        ends_with_blank_line: bool,
     ) {
         let comment = if comments { format!(": keep-alive{line_end}{line_end}") } else { String::new() };
+        let blank = if blank_data { format!("data:{line_end}{line_end}") } else { String::new() };
         let stream = |chunks: &[String]| -> Vec<u8> {
-            chunks.iter().flat_map(|chunk| format!("{comment}data: {chunk}{line_end}{line_end}").into_bytes()).collect()
+            let events = chunks.iter().map(|chunk| format!("{comment}{blank}data: {chunk}{line_end}{line_end}"));
+            let mut stream = String::from(if byte_order_mark { "\u{feff}" } else { "" });
+            stream.extend(events);
+            let end = if ends_with_blank_line { "" } else { line_end };
+            stream.truncate(stream.len() - end.len());
+            stream.into_bytes()
         };
         let served = |chunks: &[String]| {
             let answer = Answer { chunks: cut(&stream(chunks), &places), ..Answer::sse("") };

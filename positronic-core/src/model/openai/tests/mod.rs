@@ -1,8 +1,13 @@
 //! What the adapters send, and what they make of what real servers sent.
 
+mod ends;
+mod headers;
 mod http;
+mod reach;
 mod recorded;
 mod server;
+mod unanswerable;
+mod usage;
 mod wire;
 
 use std::sync::Arc;

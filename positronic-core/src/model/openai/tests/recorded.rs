@@ -2,11 +2,29 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::model::Piece;
-use crate::model::openai::{ChatAssembler, ResponsesAssembler};
+use crate::model::openai::{ChatAssembler, ResponsesAssembler, SseDecoder};
 use crate::record::{DeltaKind, ModelError, ModelErrorKind, ModelResponse, Part};
+
+const CHAT: [&str; 6] = [
+    "alibaba-tool-call",
+    "azure-model-router.1",
+    "deepseek-tool-call",
+    "groq-tool-call",
+    "mistral-incremental-tool-call",
+    "xai-tool-call",
+];
+
+const RESPONSES: [&str; 5] = [
+    "github-copilot-id-rotation.1",
+    "openai-error.1",
+    "openai-phase.1",
+    "openai-reasoning-encrypted-content.1",
+    "parallel-tool-call-wrapper.1",
+];
 
 /// Returns the answers in a recording, each as its chunks.
 pub(super) fn answers(path: &str) -> Vec<Vec<String>> {
@@ -98,14 +116,7 @@ fn pieces_add_up(pieces: &[Piece], response: &ModelResponse) {
 
 #[test]
 fn chat_recordings() {
-    for name in [
-        "alibaba-tool-call",
-        "azure-model-router.1",
-        "deepseek-tool-call",
-        "groq-tool-call",
-        "mistral-incremental-tool-call",
-        "xai-tool-call",
-    ] {
+    for name in CHAT {
         let shown: Vec<_> = answers(&format!("chat/{name}")).iter().map(|chunks| show(chat(chunks))).collect();
         insta::assert_json_snapshot!(format!("chat {name}"), shown);
     }
@@ -113,13 +124,7 @@ fn chat_recordings() {
 
 #[test]
 fn responses_recordings() {
-    for name in [
-        "github-copilot-id-rotation.1",
-        "openai-error.1",
-        "openai-phase.1",
-        "openai-reasoning-encrypted-content.1",
-        "parallel-tool-call-wrapper.1",
-    ] {
+    for name in RESPONSES {
         let shown: Vec<_> =
             answers(&format!("responses/{name}")).iter().map(|events| show(responses(events))).collect();
         insta::assert_json_snapshot!(format!("responses {name}"), shown);
@@ -245,5 +250,32 @@ fn reads_answers_that_were_not_streamed() {
         assert_eq!(kind, ModelErrorKind::Malformed, "{answer}");
         let kind = ResponsesAssembler::default().feed_whole(answer).unwrap_err().kind;
         assert_eq!(kind, ModelErrorKind::Malformed, "{answer}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_recording_is_decoded_wherever_it_is_cut(
+        sizes in prop::collection::vec(1_usize..400, 1..40),
+        line_end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
+    ) {
+        let chat = CHAT.iter().map(|name| format!("chat/{name}"));
+        for name in chat.chain(RESPONSES.iter().map(|name| format!("responses/{name}"))) {
+            let chunks = answers(&name).concat();
+            let stream: String = chunks.iter().map(|chunk| format!("data: {chunk}{line_end}{line_end}")).collect();
+            let (mut decoder, mut decoded, mut rest) = (SseDecoder::default(), Vec::new(), stream.as_bytes());
+            for size in sizes.iter().cycle() {
+                let (part, further) = rest.split_at((*size).min(rest.len()));
+                decoded.extend(decoder.feed(part).unwrap());
+                rest = further;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            decoded.extend(decoder.finish());
+            prop_assert_eq!(&decoded, &chunks, "{}", name);
+        }
     }
 }

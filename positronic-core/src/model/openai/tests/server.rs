@@ -50,7 +50,14 @@ impl Answer {
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) address: String,
-    bodies: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+/// A request: its head in lower case, and its body.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) head: String,
+    pub(super) body: String,
 }
 
 impl Server {
@@ -58,29 +65,33 @@ impl Server {
     pub(super) fn start(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
-        let bodies = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&bodies);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (answers, seen) = (answers.clone(), Arc::clone(&seen));
                 std::thread::spawn(move || serve(stream, &answers, &seen));
             }
         });
-        Self { address, bodies }
+        Self { address, requests }
+    }
+
+    pub(super) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
     }
 
     pub(super) fn bodies(&self) -> Vec<String> {
-        self.bodies.lock().unwrap().clone()
+        self.requests().into_iter().map(|request| request.body).collect()
     }
 }
 
-fn serve(mut stream: TcpStream, answers: &[Answer], seen: &Mutex<Vec<String>>) {
+fn serve(mut stream: TcpStream, answers: &[Answer], seen: &Mutex<Vec<Request>>) {
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    while let Some(body) = read_request(&mut stream) {
+    while let Some(request) = read_request(&mut stream) {
         let number = {
             let mut seen = seen.lock().unwrap();
-            seen.push(body);
+            seen.push(request);
             seen.len() - 1
         };
         let answer = &answers[number.min(answers.len() - 1)];
@@ -95,7 +106,7 @@ fn serve(mut stream: TcpStream, answers: &[Answer], seen: &Mutex<Vec<String>>) {
     }
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<String> {
+fn read_request(stream: &mut TcpStream) -> Option<Request> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -103,10 +114,10 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
         head.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()?;
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0").parse().ok()?;
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
-    String::from_utf8(body).ok()
+    Some(Request { head, body: String::from_utf8(body).ok()? })
 }
 
 fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {

@@ -1,0 +1,102 @@
+//! The address of an API: how it is made from a base URL, and how it is shown in messages.
+
+use reqwest::Url;
+
+use super::transport::Api;
+use crate::record::{ModelError, ModelErrorKind};
+
+/// The address that requests are sent to.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    url: Url,
+}
+
+impl Endpoint {
+    /// Appends the API's path to a base URL, before its query if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRequest`](ModelErrorKind::BadRequest) when the base URL is not an `http` or `https` URL.
+    pub(super) fn new(base: &str, api: Api) -> Result<Self, ModelError> {
+        let refuse = || {
+            let sentence = format!("invalid base URL `{}`; write it as https://host/v1", without_user(base));
+            ModelError::new(ModelErrorKind::BadRequest, sentence)
+        };
+        let mut url = Url::parse(base.trim()).map_err(|_| refuse())?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refuse());
+        }
+        let path: &[&str] = match api {
+            Api::Chat => &["chat", "completions"],
+            Api::Responses => &["responses"],
+        };
+        url.path_segments_mut().map_err(|()| refuse())?.pop_if_empty().extend(path);
+        Ok(Self { url })
+    }
+
+    pub(super) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(super) fn is_tls(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// Returns scheme, host and port, with the other scheme on the same port if `swapped`.
+    pub(super) fn origin(&self, swapped: bool) -> String {
+        let scheme = if self.is_tls() == swapped { "http" } else { "https" };
+        match self.url.port().or_else(|| self.url.port_or_known_default().filter(|_| swapped)) {
+            Some(port) => format!("{scheme}://{}:{port}", self.host()),
+            None => format!("{scheme}://{}", self.host()),
+        }
+    }
+}
+
+/// Shows the address without the user, the password and the query, which may hold a key.
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.origin(false), self.url.path())
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// Removes the user and the password from a text that could not be read as a URL.
+fn without_user(base: &str) -> String {
+    let (scheme, rest) = base.split_once("://").map_or(("", base), |(scheme, rest)| (scheme, rest));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appends_the_path_of_the_api_and_keeps_the_query() {
+        let url = |base: &str, api| Endpoint::new(base, api).unwrap().url().to_string();
+
+        assert_eq!(url("http://h:8080/v1", Api::Chat), "http://h:8080/v1/chat/completions");
+        assert_eq!(url(" https://h/v1/ ", Api::Responses), "https://h/v1/responses");
+        assert_eq!(url("https://h/d?api-version=1", Api::Chat), "https://h/d/chat/completions?api-version=1");
+    }
+
+    #[test]
+    fn messages_show_no_credentials() {
+        let endpoint = Endpoint::new("https://ann:pass@h:8443/v1?key=k", Api::Chat).unwrap();
+
+        assert_eq!(endpoint.to_string(), "https://h:8443/v1/chat/completions");
+        assert_eq!(endpoint.origin(true), "http://h:8443");
+        let error = Endpoint::new("ftp://ann:pass@h/v1?key=k", Api::Chat).unwrap_err();
+        assert_eq!(error.message, "invalid base URL `ftp://h/v1`; write it as https://host/v1");
+    }
+}

@@ -1,0 +1,205 @@
+//! Decoder for server-sent events (`text/event-stream`), as the WHATWG HTML standard defines the format.
+//!
+//! Bytes go in as the network cuts them, the data of each complete event comes out. The decoder reads all three line ends
+//! (LF, CR LF, CR), ignores a leading byte order mark, comments and fields other than `data`, and replaces invalid UTF-8. It
+//! departs from the standard where servers do: [`finish`](SseDecoder::finish) returns an event whose last blank line is
+//! missing, and an event with blank data is skipped.
+//!
+//! ```
+//! use positronic_core::model::openai::SseDecoder;
+//!
+//! let mut decoder = SseDecoder::default();
+//! assert_eq!(decoder.feed(b"data: {\"a\":")?, Vec::<String>::new());
+//! assert_eq!(decoder.feed(b"1}\r\n\r\ndata: [DONE]")?, ["{\"a\":1}"]);
+//! assert_eq!(decoder.finish().as_deref(), Some("[DONE]"));
+//! # Ok::<(), positronic_core::model::openai::SseError>(())
+//! ```
+
+/// The largest event in bytes, where [`SseDecoder::with_limit`] sets no other: 32 MiB, enough for an image in base64.
+const LARGEST_EVENT: usize = 32 * 1024 * 1024;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Splits a stream of bytes into the data of its events. It does no I/O.
+#[derive(Debug)]
+pub struct SseDecoder {
+    limit: usize,
+    /// The bytes of the line that has no end yet.
+    line: Vec<u8>,
+    /// The data of the event that has no end yet; its lines are separated by LF.
+    data: Option<String>,
+    /// Whether the last byte was a CR, so that an LF belongs to the same line end.
+    after_cr: bool,
+    /// Whether the first line has not ended, which may begin with a byte order mark.
+    at_start: bool,
+}
+
+/// Says why a stream cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SseError {
+    /// An event is larger than the limit.
+    #[error("an event of the stream is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+}
+
+impl Default for SseDecoder {
+    fn default() -> Self {
+        Self::with_limit(LARGEST_EVENT)
+    }
+}
+
+impl SseDecoder {
+    /// Makes a decoder that refuses events larger than `limit` bytes.
+    #[must_use]
+    pub const fn with_limit(limit: usize) -> Self {
+        Self { limit, line: Vec::new(), data: None, after_cr: false, at_start: true }
+    }
+
+    /// Takes the next bytes of the stream and returns the data of the events that they complete.
+    ///
+    /// # Errors
+    ///
+    /// [`SseError::TooLarge`] when an event grows beyond the limit; the stream cannot be decoded further then.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<String>, SseError> {
+        let mut events = Vec::new();
+        while let Some((&first, rest)) = bytes.split_first() {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
+                bytes = rest;
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (part, further) = bytes.split_at(end.unwrap_or(bytes.len()));
+            if part.len() > self.limit.saturating_sub(self.size()) {
+                return Err(SseError::TooLarge { limit: self.limit });
+            }
+            self.line.extend_from_slice(part);
+            let Some((line_end, further)) = further.split_first() else { break };
+            self.after_cr = *line_end == b'\r';
+            events.extend(self.end_line());
+            bytes = further;
+        }
+        Ok(events)
+    }
+
+    /// Ends the stream and returns the data of its last event, where the blank line after it is missing.
+    #[must_use]
+    pub fn finish(mut self) -> Option<String> {
+        let last = if self.line.is_empty() { None } else { self.end_line() };
+        last.or_else(|| self.end_event())
+    }
+
+    fn size(&self) -> usize {
+        self.line.len() + self.data.as_ref().map_or(0, String::len)
+    }
+
+    /// Interprets the line that has ended; a blank one ends the event.
+    fn end_line(&mut self) -> Option<String> {
+        let bytes = std::mem::take(&mut self.line);
+        let at_start = std::mem::take(&mut self.at_start);
+        let line = bytes.strip_prefix(BYTE_ORDER_MARK).filter(|_| at_start).unwrap_or(&bytes);
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (name, value) = line.split_at(colon.unwrap_or(line.len()));
+        if name == b"data" {
+            let value = value.strip_prefix(b":").unwrap_or(value);
+            let value = String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value));
+            match &mut self.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(&value);
+                }
+                None => self.data = Some(value.into_owned()),
+            }
+        }
+        None
+    }
+
+    fn end_event(&mut self) -> Option<String> {
+        self.data.take().filter(|data| !data.trim().is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Decodes a stream that arrives in the given pieces.
+    fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+        let mut decoder = SseDecoder::default();
+        let mut events: Vec<_> = pieces.into_iter().flat_map(|piece| decoder.feed(piece).unwrap()).collect();
+        events.extend(decoder.finish());
+        events
+    }
+
+    #[test]
+    fn reads_every_line_end_a_byte_order_mark_comments_and_other_fields() {
+        for (stream, events) in [
+            ("data: a\n\ndata: b\n\n", &["a", "b"][..]),
+            ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+            ("data: a\r\rdata: b\r\r", &["a", "b"]),
+            ("data: a\r\ndata: b\n\r", &["a\nb"]),
+            ("\u{feff}data: a\n\ndata: \u{feff}b\n\n", &["a", "\u{feff}b"]),
+            ("\u{feff}\u{feff}data: a\n\n", &[]),
+            (": keep-alive\n\nevent: x\nid: 1\nretry: 5\ndata:a\n\n", &["a"]),
+            ("data: one\ndata\ndata:  two\n\n", &["one\n\n two"]),
+            ("database: a\nDATA: b\n data: c\n\n", &[]),
+        ] {
+            assert_eq!(decode([stream.as_bytes()]), events, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn skips_blank_data_and_returns_an_event_whose_blank_line_is_missing() {
+        for (stream, events) in [
+            ("data:\n\ndata: \n\ndata\n\ndata: a\n\n", &["a"][..]),
+            ("data: a", &["a"]),
+            ("data: a\n", &["a"]),
+            ("data: a\r", &["a"]),
+            ("data: a\n\ndata:", &["a"]),
+            ("", &[]),
+        ] {
+            assert_eq!(decode([stream.as_bytes()]), events, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn replaces_invalid_utf_8() {
+        assert_eq!(decode([&b"data: a\xFFb\n\n"[..]]), ["a\u{fffd}b"]);
+    }
+
+    #[test]
+    fn refuses_an_event_that_is_larger_than_the_limit() {
+        let too_large = Err(SseError::TooLarge { limit: 16 });
+        for stream in [&b"data: 0123456789abcdef"[..], b"data: 01234\ndata: 56789abcdef\n\n", b": 0123456789abcdef"] {
+            let mut decoder = SseDecoder::with_limit(16);
+            let outcome = stream.chunks(3).try_for_each(|piece| decoder.feed(piece).map(drop));
+            assert_eq!(outcome, too_large, "{stream:?}");
+        }
+        let mut decoder = SseDecoder::with_limit(16);
+        for _ in 0..9 {
+            assert_eq!(decoder.feed(b"data: 0123456\n\n").unwrap(), ["0123456"], "the limit is that of one event");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn where_a_stream_is_cut_does_not_matter(
+            stream in "(data|event|: x|\u{feff}|[:\r\n ü]){0,40}",
+            cuts in prop::collection::vec(0_usize..120, 0..8),
+        ) {
+            let bytes = stream.as_bytes();
+            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).chain([0, bytes.len()]).collect();
+            cuts.sort_unstable();
+            let pieces = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+            prop_assert_eq!(decode(pieces), decode([bytes]));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Streams that end, or go on, in other ways than OpenAI's.
+
+use serde_json::{Value, json};
+
+use super::http::{HELLO, ask_chat};
+use super::server::{Answer, End};
+use crate::model::openai::{ChatAssembler, ResponsesAssembler};
+use crate::record::{Finish, ModelError, ModelErrorKind, ModelResponse};
+
+const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n";
+const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\n";
+const FAILURE: &str = "data: {\"error\":{\"message\":\"overloaded\",\"code\":502}}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+fn stream(parts: &[&str]) -> Result<ModelResponse, ModelError> {
+    ask_chat(Answer::sse(parts.concat()))
+}
+
+#[test]
+fn usage_and_done_end_an_answer_that_has_no_finish_reason() {
+    let response = stream(&[TEXT, USAGE, DONE]).unwrap();
+
+    assert_eq!((response.text().as_str(), response.facts.finish), ("Hello", Finish::Stop));
+    assert_eq!(response.facts.usage.input, 7);
+    let call = "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\n\n";
+    assert_eq!(stream(&[call, USAGE, DONE]).unwrap().facts.finish, Finish::Calls);
+    for cut_off in [&[TEXT, DONE][..], &[TEXT, USAGE], &[USAGE, DONE], &[DONE]] {
+        assert_eq!(stream(cut_off).unwrap_err().kind, ModelErrorKind::Truncated, "{cut_off:?}");
+    }
+}
+
+#[test]
+fn an_error_behind_the_finish_reason_does_not_take_the_answer_back() {
+    for behind in [FAILURE, "data: {\"choices\": [\n\n", "data: upstream closed\n\n"] {
+        assert_eq!(stream(&[TEXT, STOP, behind, DONE]).unwrap().text(), "Hello", "{behind}");
+    }
+    let usage = stream(&[TEXT, STOP, FAILURE, USAGE, DONE]).unwrap().facts.usage;
+    assert_eq!(usage.input, 7, "what follows the error still counts");
+    assert_eq!(stream(&[TEXT, FAILURE, STOP, DONE]).unwrap_err().kind, ModelErrorKind::Server);
+
+    let completed = json!({"type": "response.completed", "response": {"status": "completed", "output": []}});
+    let failed = json!({"type": "error", "code": "server_error", "message": "late"});
+    let mut assembler = ResponsesAssembler::default();
+    assembler.feed(&completed.to_string()).unwrap();
+    assert_eq!(assembler.feed(&failed.to_string()).unwrap(), []);
+    assert_eq!(assembler.finish().unwrap().facts.finish, Finish::Stop);
+    assert!(ResponsesAssembler::default().feed(&failed.to_string()).is_err());
+}
+
+#[test]
+fn the_finish_reason_error_is_a_failure_that_the_next_chunk_explains() {
+    let failed = "data: {\"choices\":[{\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\n";
+
+    let explained = stream(&[TEXT, failed, FAILURE, DONE]).unwrap_err();
+    let unexplained = stream(&[TEXT, failed, DONE]).unwrap_err();
+
+    assert_eq!((explained.kind, explained.message.as_str()), (ModelErrorKind::Server, "overloaded"));
+    assert_eq!(unexplained.kind, ModelErrorKind::Server);
+    assert!(unexplained.message.contains("finish reason `error`"), "{unexplained}");
+}
+
+#[test]
+fn a_stream_that_ends_inside_its_last_event_is_truncated() {
+    let half = "data: {\"choices\":[{\"delta\":{\"cont";
+
+    assert_eq!(stream(&[TEXT, half]).unwrap_err().kind, ModelErrorKind::Truncated);
+    assert_eq!(stream(&[TEXT, STOP, half]).unwrap().text(), "Hello");
+    assert_eq!(stream(&[TEXT, STOP.trim_end()]).unwrap().text(), "Hello");
+    assert_eq!(stream(&[TEXT, USAGE, DONE.trim_end()]).unwrap().text(), "Hello");
+}
+
+#[test]
+fn a_server_that_keeps_the_connection_open_behind_done_is_not_waited_for() {
+    let silent = Answer::sse(format!("{HELLO}{DONE}")).ending(End::Silent);
+
+    assert_eq!(ask_chat(silent).unwrap().text(), "Hello");
+}
+
+#[test]
+fn an_assembler_reads_on_behind_a_failure_of_the_server_only_until_it_is_explained() {
+    let chunk = |reason: &str| json!({"choices": [{"delta": {"content": "x"}, "finish_reason": reason}]}).to_string();
+    let error: Value = json!({"error": {"message": "down", "code": 503}});
+    for (reason, fails) in [("stop", false), ("length", false), ("content_filter", false), ("error", true)] {
+        let mut assembler = ChatAssembler::default();
+        assembler.feed(&chunk(reason)).unwrap();
+        assert_eq!(assembler.feed(&error.to_string()).is_err(), fails, "{reason}");
+    }
+}

@@ -1,0 +1,145 @@
+//! What errors say where no answer comes from an address, or one that is not the API's.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::http::{HELLO, ask, config};
+use super::server::{Answer, Server};
+use crate::model::openai::{OpenAiChat, OpenAiConfig, Timeouts};
+use crate::record::{ModelError, ModelErrorKind};
+
+fn fail(base_url: &str) -> ModelError {
+    let timeouts = Timeouts::builder().connect(Duration::from_millis(300)).build();
+    let config = OpenAiConfig::builder().base_url(base_url).api_key("sk-test").model("m").timeouts(timeouts).build();
+    ask(&OpenAiChat::new(config).unwrap()).unwrap_err()
+}
+
+fn answered(answer: Answer) -> ModelError {
+    let server = Server::start(vec![answer]);
+    let error = ask(&OpenAiChat::new(config(&server)).unwrap()).unwrap_err();
+    let host = server.address.trim_start_matches("http://").trim_end_matches("/v1");
+    ModelError { message: error.message.replace(host, "host"), ..error }
+}
+
+#[test]
+fn a_refused_connection_names_the_address() {
+    let error = fail("http://127.0.0.1:1/v1");
+
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    insta::assert_snapshot!(error.message, @"cannot reach http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check that the server runs, and that the base URL has its port");
+}
+
+#[test]
+fn an_unknown_host_is_named() {
+    let error = fail("http://no-such-host.invalid/v1");
+
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    assert!(error.message.starts_with("cannot reach http://no-such-host.invalid/v1/chat/completions: "), "{error}");
+    assert!(
+        error.message.ends_with("; check the host `no-such-host.invalid` in the base URL, and the network"),
+        "{error}"
+    );
+}
+
+#[test]
+fn tls_to_a_port_that_speaks_plain_http_is_reported_once_and_not_retried() {
+    let server = Server::start(vec![Answer::sse(HELLO)]);
+
+    let error = fail(&server.address.replace("http:", "https:"));
+
+    assert_eq!(error.kind, ModelErrorKind::NotFound);
+    assert!(!error.is_retryable());
+    assert!(error.message.contains("the server speaks plain HTTP, not TLS; write the base URL as http://…"), "{error}");
+    assert!(server.requests().iter().all(|request| !request.head.contains("sk-test")), "the probe sends no key");
+}
+
+#[test]
+fn plain_http_to_a_port_that_speaks_tls_is_reported_once_and_not_retried() {
+    const ALERT: &[u8] = b"\x15\x03\x03\x00\x02\x02\x28";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            _ = stream.read(&mut [0; 4096]);
+            _ = stream.write_all(ALERT);
+        }
+    });
+
+    let error = fail(&format!("http://{address}/v1"));
+
+    assert_eq!(error.kind, ModelErrorKind::NotFound);
+    assert!(error.message.contains("the server speaks TLS; write the base URL as https://…"), "{error}");
+    let told = answered(Answer::new(400, "text/plain", "Client sent an HTTP request to an HTTPS server."));
+    assert_eq!(told.kind, ModelErrorKind::NotFound);
+    assert!(told.message.contains("write the base URL as https://…"), "{told}");
+}
+
+#[test]
+fn a_path_that_does_not_exist_says_to_check_the_base_url() {
+    let page = "<!doctype html><html><head><title>Not Found</title></head></html>";
+    insta::assert_snapshot!(answered(Answer::new(404, "text/html", page)), @"the server answered 404 with a web page: Not Found (http://host/v1/chat/completions; check the path of the base URL, which usually ends with the API's version: http://host/v1)");
+    insta::assert_snapshot!(answered(Answer::new(200, "text/html", page)), @"http://host/v1/chat/completions answered with a web page; check the path of the base URL, which usually ends with the API's version: http://host/v1");
+    let detail = json!({"detail": "Not Found"}).to_string();
+    assert!(answered(Answer::new(404, "application/json", detail)).message.contains("check the path of the base URL"));
+    let model = json!({"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}).to_string();
+    assert_eq!(answered(Answer::new(404, "application/json", model)).message, "The model `m` does not exist");
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_named() {
+    let redirect = Answer::new(301, "text/html", "moved").with("location", "https://host/v1/chat/completions");
+
+    let error = answered(redirect);
+
+    assert_eq!((error.kind, error.status), (ModelErrorKind::NotFound, Some(301)));
+    assert!(error.message.contains("redirects to https://host/v1/chat/completions"), "{error}");
+}
+
+#[test]
+fn a_time_out_names_the_address() {
+    let timeouts = Timeouts::builder().first_chunk(Duration::from_millis(50)).build();
+    let server = Server::start(vec![Answer::sse("").ending(super::server::End::Silent)]);
+    let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap()).unwrap_err();
+
+    assert_eq!(error.kind, ModelErrorKind::Timeout);
+    let sentence = format!("{}/chat/completions: the first chunk did not come within 50ms", server.address);
+    assert_eq!(error.message, sentence);
+}
+
+#[test]
+fn a_failing_proxy_is_named_as_the_cause() {
+    let config =
+        OpenAiConfig::builder().base_url("http://host.invalid/v1").model("m").proxy("http://127.0.0.1:1").build();
+
+    let error = ask(&OpenAiChat::new(config).unwrap()).unwrap_err();
+
+    assert!(
+        error.message.starts_with("cannot reach http://host.invalid/v1/chat/completions through the proxy: "),
+        "{error}"
+    );
+    assert!(error.message.ends_with("check that the proxy runs, and that it may connect to this host"), "{error}");
+    let invalid = OpenAiConfig::builder().model("m").proxy("nonsense://ann:pass@x").build();
+    let error = OpenAiChat::new(invalid).unwrap_err();
+    assert!(error.message.contains("write it as http://host:port") && !error.message.contains("pass"), "{error}");
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    let server = Server::start(vec![Answer::new(401, "application/json", "{\"error\":{\"message\":\"who are you\"}}")]);
+    let without = OpenAiConfig { api_key: String::new(), ..config(&server) };
+
+    let error = ask(&OpenAiChat::new(without).unwrap()).unwrap_err();
+
+    assert_eq!(error.kind, ModelErrorKind::Auth);
+    assert!(error.message.contains("no key was sent"), "{error}");
+}
+
+#[test]
+fn a_wait_until_a_date_is_measured_from_the_clock_where_the_server_names_no_date() {
+    let answer = Answer::new(429, "text/plain", "slow down").with("retry-after", "Fri, 01 Jan 2100 00:00:00 GMT");
+
+    assert!(answered(answer).wait().is_some_and(|wait| wait > Duration::from_hours(24)));
+}

@@ -1,0 +1,65 @@
+//! Items that wait for an answer which nothing here can give.
+
+use serde_json::{Value, json};
+
+use crate::model::openai::{ChatAssembler, ResponsesAssembler};
+use crate::record::{Finish, ModelResponse};
+
+fn responses(output: &Value) -> ModelResponse {
+    let answer = json!({"status": "completed", "output": output});
+    let mut assembler = ResponsesAssembler::default();
+    assembler.feed_whole(&answer.to_string()).unwrap();
+    assembler.finish().unwrap()
+}
+
+#[test]
+fn an_item_that_nothing_here_can_answer_names_the_finish() {
+    for kind in [
+        "mcp_approval_request",
+        "custom_tool_call",
+        "computer_call",
+        "local_shell_call",
+        "shell_call",
+        "apply_patch_call",
+    ] {
+        let item = json!({"type": kind, "id": "i1", "call_id": "c1", "name": "deploy", "input": "x"});
+        let call = json!({"type": "function_call", "call_id": "c2", "name": "look", "arguments": "{}"});
+
+        assert_eq!(responses(&json!([item])).facts.finish, Finish::Other(kind.to_owned()));
+        assert_eq!(responses(&json!([call, item])).facts.finish, Finish::Other(kind.to_owned()), "beside a call");
+    }
+    let search = |execution: &str| json!([{"type": "tool_search_call", "call_id": "c1", "execution": execution}]);
+    assert_eq!(responses(&search("client")).facts.finish, Finish::Other("tool_search_call".to_owned()));
+    assert_eq!(responses(&search("server")).facts.finish, Finish::Stop);
+}
+
+#[test]
+fn what_the_server_has_answered_itself_is_not_open() {
+    let call = |id: &str| json!({"type": "shell_call", "call_id": id});
+    let output = |id: &str| json!({"type": "shell_call_output", "call_id": id});
+
+    assert_eq!(responses(&json!([call("a"), output("a")])).facts.finish, Finish::Stop);
+    assert_eq!(responses(&json!([call("a"), output("b")])).facts.finish, Finish::Other("shell_call".to_owned()));
+    for kind in ["web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"] {
+        assert_eq!(responses(&json!([{"type": kind, "id": "i"}])).facts.finish, Finish::Stop, "{kind}");
+    }
+}
+
+#[test]
+fn a_custom_call_of_a_chat_answer_names_the_finish_and_is_no_function_call() {
+    let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]}).to_string();
+    let chunks = [
+        delta(json!({"index": 0, "id": "c1", "type": "custom", "custom": {"name": "sql", "input": "SEL"}})),
+        delta(json!({"index": 0, "custom": {"input": "ECT 1"}})),
+        json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}).to_string(),
+    ];
+    let mut assembler = ChatAssembler::default();
+    for chunk in &chunks {
+        assert_eq!(assembler.feed(chunk).unwrap(), []);
+    }
+
+    let response = assembler.finish().unwrap();
+
+    assert_eq!(response.facts.finish, Finish::Other("custom_tool_call".to_owned()));
+    assert_eq!(response.calls, []);
+}
