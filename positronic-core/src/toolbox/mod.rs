@@ -37,6 +37,7 @@ mod files;
 mod finish;
 mod folder;
 mod plan;
+mod random;
 mod search;
 mod web;
 

@@ -2,7 +2,7 @@
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::ToolResult;
-use positronic_core::toolbox::{self, CodeError, CodeLimits, CodeOptions, CodeRunner, Interpreter};
+use positronic_core::toolbox::{self, CodeError, CodeLimits, CodeOptions, CodeRunner, FolderOptions, Interpreter};
 use serde_json::{Value, json};
 
 use crate::desk::{Place, desk, reasons, shown_files};
@@ -53,6 +53,81 @@ async fn a_program_imports_what_write_file_wrote_and_its_traceback_names_the_lin
     assert_eq!(ran.stdout, "42\n");
     assert!(ran.stderr.contains("line 3") && ran.stderr.contains("oops"), "{}", ran.stderr);
     assert_eq!(ran.exit_code, Some(1));
+}
+
+#[tokio::test]
+async fn what_a_program_hides_or_nests_counts_and_its_own_folder_goes_however_deep() {
+    let options = FolderOptions::builder().max_total(100_000).max_files(5).build();
+    let deep = "import os; os.chdir(os.environ['HOME'])\n\
+        for _ in range(3000): os.mkdir('d'); os.chdir('d')\n\
+        open('f', 'w')";
+    let nested = "import os\nfor _ in range(100): os.mkdir('d'); os.chdir('d')";
+    let hidden = "mkdir .positronic-mine; head -c 200000 /dev/zero > .positronic-mine/x";
+    let many = "for n in 1 2 3 4 5 6; do ln -s x .positronic-$n; done";
+    for (language, code, expected) in [
+        ("python3", deep, None),
+        ("python3", nested, Some("folders too deep to count")),
+        ("sh", hidden, Some("200000 bytes")),
+        ("sh", many, Some("6 files")),
+    ] {
+        let place = Place::with(options.clone());
+
+        let ran = runner(&place).run(language, code).await.unwrap();
+
+        let left = std::fs::read_dir(place.folder.place()).unwrap().count();
+        match expected {
+            None => assert_eq!((left, ran.notes), (0, vec![]), "{code}: {}", ran.stderr),
+            Some(full) => {
+                assert!(
+                    ran.notes[0].starts_with(&format!("the output folder is full: {full}, and it may hold")),
+                    "{ran:?}"
+                );
+                let refused = place.folder.write("a", b"").unwrap_err().to_string();
+                assert!(refused.contains("the output folder is full"), "{refused}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn modules_in_the_folder_neither_run_by_themselves_nor_replace_pythons_own() {
+    let place = Place::new();
+    let planted = ["sitecustomize", "usercustomize", "json", "runpy", "linecache", "encodings", "os", "site", "_json"];
+    for name in planted {
+        place.folder.write(&format!("{name}.py"), format!("print('planted {name}')").as_bytes()).unwrap();
+    }
+    place.folder.write("helper.py", b"value = 42").unwrap();
+    let code = "import json, runpy, linecache, os, sys\n\
+        import helper\n\
+        print(json.dumps([helper.value, __name__, __file__ == sys.argv[0], len(sys.argv)]))\n\
+        print(sys.modules['__main__'].json is json)\n";
+
+    let ran = runner(&place).run("python3", code).await.unwrap();
+
+    assert_eq!((&*ran.stdout, &*ran.stderr), ("[42, \"__main__\", true, 1]\nTrue\n", ""));
+}
+
+#[tokio::test]
+async fn a_person_is_told_which_files_the_program_can_load() {
+    let place = Place::new();
+    for name in ["helper.py", "tools/util.py", "notes.md"] {
+        place.folder.write(name, b"").unwrap();
+    }
+    let code = runner(&place);
+    let play = Play::new([
+        Reply::calls([
+            ("run_code", json!({"language": "python3", "code": "import helper"})),
+            ("run_code", json!({"language": "sh", "code": "ls"})),
+        ]),
+        done(),
+    ]);
+
+    let run = play.start(&desk::<Value>(move || vec![toolbox::run_code(&code)]), ()).await;
+
+    waits(&run).await;
+    let reasons = reasons(&run);
+    assert!(reasons[0].ends_with("; it can load helper.py, tools/util.py, which are in the folder"), "{reasons:?}");
+    assert!(!reasons[1].contains("can load"), "{reasons:?}");
 }
 
 #[tokio::test]

@@ -145,11 +145,11 @@ fn files_and_the_folder_have_sizes() {
     place.folder.write("a", &[b'x'; 10]).unwrap();
     place.folder.write("b", &[b'x'; 10]).unwrap();
     let full = place.folder.write("c", &[b'x'; 6]).unwrap_err().to_string();
-    assert_eq!(full, "the output folder is full: 26 bytes with this file, and it may hold 25");
+    assert_eq!(full, "the output folder is full: 26 bytes, and it may hold 25 bytes");
     place.folder.write("a", &[b'y'; 5]).unwrap();
     place.folder.write("c", &[b'x'; 10]).unwrap();
     let many = place.folder.write("d", b"").unwrap_err().to_string();
-    assert_eq!(many, "the output folder is full: 4 files with this one, and it may hold 3");
+    assert_eq!(many, "the output folder is full: 4 files, and it may hold 3 files");
     assert_eq!(place.files(), ["a", "b", "c"], "nothing is left of what did not fit");
 }
 

@@ -9,6 +9,8 @@
     reason = "a helper of a test fails as the test does"
 )]
 
+#[cfg(target_os = "linux")]
+mod attacks;
 mod code;
 mod desk;
 mod files;

@@ -7,6 +7,12 @@ use super::CodeError;
 /// Where interpreters are looked for, and the search path of programs: the usual folders of Unixes. The environment is not read.
 pub(super) const SEARCHED: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"];
 
+/// Runs a file of Python, with modules of the output folder behind all others. Python's own isolated mode (`-I`) finds no module
+/// there, and so none that takes the place of one of its own, such as `json.py`, or that runs by itself, such as `sitecustomize.py`.
+const START: &str = "exec((lambda sys, program: (sys.path.append(__import__('os').getcwd()), sys.argv.pop(0), \
+     globals().update(__file__=program), compile(open(program, 'rb').read(), program, 'exec'))[-1])\
+     (__import__('sys'), __import__('sys').argv[1]))";
+
 /// A language, and the program that runs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
@@ -27,10 +33,13 @@ impl Interpreter {
         Self { name: name.into(), program: program.into(), arguments: Vec::new(), extension: extension.into() }
     }
 
-    /// Returns Python 3.
+    /// Returns Python 3, isolated from the environment: its variables, such as `PYTHONPATH`, have no effect. A program can import
+    /// modules of the output folder, but none of them before Python's own or an installed one of the same name. Nothing of them is
+    /// compiled to disk, and what a stopped program has printed is written.
     #[must_use]
     pub fn python3() -> Self {
-        Self::new("python3", "python3", "py")
+        let arguments = ["-I", "-B", "-u", "-c", START].map(str::to_owned).into();
+        Self { arguments, ..Self::new("python3", "python3", "py") }
     }
 
     /// Returns the system's shell.

@@ -1,9 +1,10 @@
 //! What a program may use up, as far as the kernel counts it.
 //!
-//! Most limits are resource limits of its processes. How many of these there may be is counted by a control group, where this process
-//! may make one, as root may. The resource limit of that name counts all processes of a user, and root has none: so it is
-//! set with room for others, as a stop for a program that starts all it can, and the program's own are counted while they run.
-//! Root without a control group has this count alone, which comes late for such a program.
+//! Most limits are resource limits of its processes. The resource limit for the number of processes counts those of a user. Where
+//! the program has a user of its own, it is exact. Else a control group counts, where this process may make one. Else the resource
+//! limit is set with room for the user's other processes, as a stop for a program that starts all it can, and the program's own
+//! are counted while they run. Root that can neither change its user nor make a control group has this count alone, which comes
+//! late for such a program.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,8 +13,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
+use super::user::{ProgramUser, is_root};
 use super::{CodeLimits, Protection};
 use crate::toolbox::folder::own_name;
+
+/// How far a program stands back behind others: half of what there is.
+const NICE: i32 = 10;
 
 /// How many processes a user's other programs, and other runs, may begin while a program runs.
 const OTHERS: u64 = 512;
@@ -28,15 +33,29 @@ pub(super) struct Limited {
     _control: Option<ControlGroup>,
 }
 
-/// Limits a process that has not begun, and all that it will start.
-pub(super) fn limit(gate: Pid, limits: &CodeLimits, max_file: u64) -> Limited {
+/// Limits a process that has not begun, and all that it will start. With a user, the calling thread becomes that user.
+pub(super) fn limit(gate: Pid, limits: &CodeLimits, max_file: u64, user: Option<&ProgramUser>) -> Limited {
+    if let Some(user) = user {
+        // This thread is its own. Where it stays root, the limits below fail and are missing.
+        _ = user.assume(false, || false);
+    }
+    // The program goes behind those who wait for it. It may already be further behind.
+    _ = rustix::process::setpriority_process(Some(gate), NICE);
+    let processes = limits.processes as u64;
     let mut missing = Vec::new();
     if resources(gate, limits, max_file).is_err() {
         missing.push(Protection::Resources);
     }
-    let control = ControlGroup::new(limits.processes as u64).filter(|control| control.add(gate).is_ok());
+    if user.is_some() {
+        let is_counted = set(gate, Resource::Nproc, processes, processes).is_ok();
+        if !is_counted {
+            missing.push(Protection::Count);
+        }
+        return Limited { missing, is_counted, _control: None };
+    }
+    let control = ControlGroup::new(processes).filter(|control| control.add(gate).is_ok());
     let is_counted = control.is_some();
-    if !is_counted && stop(gate, limits.processes as u64).is_err() {
+    if !is_counted && stop(gate, processes).is_err() {
         missing.push(Protection::Count);
     }
     Limited { missing, is_counted, _control: control }
@@ -44,7 +63,7 @@ pub(super) fn limit(gate: Pid, limits: &CodeLimits, max_file: u64) -> Limited {
 
 /// Says what of it this machine cannot limit.
 pub(super) fn missing() -> Vec<Protection> {
-    let counts = !rustix::process::getuid().is_root() || ControlGroup::new(1).is_some();
+    let counts = !is_root() || ProgramUser::reserve().is_some() || ControlGroup::new(1).is_some();
     if counts { Vec::new() } else { vec![Protection::Count] }
 }
 

@@ -2,23 +2,37 @@
 //!
 //! ```text
 //!  call ─▶ runner.rs: one program at a time in a folder; what files are new
-//!            └▶ supervise.rs: a group of processes, killed whole
-//!                 ├▶ sandbox.rs: a thread that gives up its rights, and starts the program
-//!                 └▶ limits.rs: what it may use up
+//!            └▶ supervise.rs: one run, to its end
+//!                 ├▶ group.rs: a group of processes, killed whole
+//!                 ├▶ gate.rs: a thread that gives up its rights (sandbox.rs) and starts the program
+//!                 │    ├▶ syscalls.rs: the system calls that a program may make
+//!                 │    └▶ user.rs: the unprivileged user that it runs as where this process is root
+//!                 ├▶ limits.rs: what it may use up
+//!                 └▶ output.rs: what it writes
 //! ```
 //!
-//! Rights that a thread gives up (Landlock, a seccomp filter, capabilities) are given up for the programs that it starts, too, and
-//! for no other thread. So no helper program is needed, and no code between fork and exec. What the machine cannot hold a
-//! program to is a [`Protection`] in its result. See `docs/decisions/0015-programs-are-held-by-a-thread-that-gave-up-its-rights.md`.
+//! Rights that a thread gives up (Landlock, a seccomp filter, its user, capabilities) are given up for the programs that it starts,
+//! too, and for no other thread. So no helper program is needed, and no code between fork and exec. What the machine cannot hold a
+//! program to is a [`Protection`] in its result. See `docs/decisions/0015-programs-are-held-by-a-thread-that-gave-up-its-rights.md`
+//! and `docs/decisions/0025-programs-have-an-allow-list-of-system-calls-and-a-user-of-their-own.md`.
 
+#[cfg(unix)]
+mod gate;
+#[cfg(unix)]
+mod group;
 mod interpreter;
-mod runner;
-mod supervise;
-
 #[cfg(target_os = "linux")]
 mod limits;
+#[cfg(unix)]
+mod output;
+mod runner;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod supervise;
+#[cfg(target_os = "linux")]
+mod syscalls;
+#[cfg(target_os = "linux")]
+mod user;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +42,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use typed_builder::TypedBuilder;
 
+use super::blocking::blocking;
 use super::files::show;
 use super::folder::FolderError;
 use crate::dsl::{Options, Services, State, Tool, ToolContext};
@@ -119,7 +134,8 @@ pub enum OnMissing {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Protection {
-    /// It reads and writes no files outside the folder, but for reading the system's own.
+    /// It reads and writes no files outside the folder, but for reading the system's own, and changes no metadata of any: modes,
+    /// owners, times, attributes.
     Files,
     /// It has no network.
     Network,
@@ -131,6 +147,8 @@ pub enum Protection {
     Resources,
     /// It has no more processes than it may.
     Count,
+    /// It does not run as root. This process may: then the program has a user of its own.
+    User,
 }
 
 impl Protection {
@@ -144,6 +162,7 @@ impl Protection {
             Self::Group => "a process of the program could outlive it",
             Self::Resources => "the program's memory, processor time and open files are not limited",
             Self::Count => "the number of the program's processes is watched and not limited",
+            Self::User => "the program runs as root, without its capabilities",
         }
     }
 }
@@ -230,8 +249,8 @@ pub fn run_code<O: Options, S: State, V: Services>(runner: &CodeRunner) -> Tool<
             .sequential()
             .timeout(runner.options().limits.time + GRACE)
             .approval(move |program: &RunCode, _| {
-                let reason = asked.asks(&program.language);
-                async move { reason }
+                let (asked, language) = (asked.clone(), program.language.clone());
+                async move { blocking(move || asked.asks(&language)).await }
             })
             .execute(move |RunCode { language, code }, cx: ToolContext<O, S, V>| {
                 let runner = runner.clone();

@@ -1,6 +1,7 @@
 //! Runs one program in the folder, and says what came of it.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -10,7 +11,10 @@ use super::supervise::{self, Ended, Job, Stop, Stopped};
 use super::{CodeError, CodeOptions, OnMissing, Protection};
 use crate::record::FileOutput;
 use crate::toolbox::blocking::blocking;
-use crate::toolbox::folder::{OutputFolder, own_name};
+use crate::toolbox::folder::{OutputFolder, own_name, remove_folder};
+
+/// How many files that a program can load are named when a person is asked.
+const SHOWN_LOADABLE: usize = 10;
 
 /// Runs programs in an output folder. A clone is the same runner.
 #[derive(Debug, Clone)]
@@ -95,10 +99,27 @@ impl CodeRunner {
             return None;
         }
         let missing: Vec<_> = self.missing_protections().into_iter().map(Protection::missing).collect();
+        let loads = self.loadable(language);
         Some(match missing.as_slice() {
-            [] => format!("it runs a {language} program, in its folder and without a network"),
-            missing => format!("it runs a {language} program, and on this machine {}", missing.join(", ")),
+            [] => format!("it runs a {language} program, in its folder and without a network{loads}"),
+            missing => format!("it runs a {language} program, and on this machine {}{loads}", missing.join(", ")),
         })
+    }
+
+    /// Says which programs of the same language are in the folder. Files are written without a person's approval, and a program can
+    /// load them.
+    fn loadable(&self, language: &str) -> String {
+        let extension = self.interpreter(language).map(|known| known.extension.as_str()).unwrap_or_default();
+        let files = self.folder.list(None).unwrap_or_default().into_iter().filter(|entry| entry.kind != "folder");
+        let paths =
+            files.map(|entry| entry.path).filter(|path| Path::new(path).extension().is_some_and(|it| it == extension));
+        let paths: Vec<_> = paths.map(|path| path.escape_debug().to_string()).collect();
+        let more = paths.len().saturating_sub(SHOWN_LOADABLE);
+        match paths.get(..SHOWN_LOADABLE).unwrap_or(&paths) {
+            [] => String::new(),
+            shown if more == 0 => format!("; it can load {}, which are in the folder", shown.join(", ")),
+            shown => format!("; it can load {} and {more} more files of the folder", shown.join(", ")),
+        }
     }
 
     fn interpreter(&self, language: &str) -> Result<&Interpreter, CodeError> {
@@ -165,12 +186,6 @@ fn environment(folder: &OutputFolder, own: &str, options: &CodeOptions) -> Vec<(
         ("LANG".into(), "C.UTF-8".into()),
         ("HOME".into(), home.clone().into()),
         ("TMPDIR".into(), home.into()),
-        // Modules that an agent has written lie beside its files, and not beside the program.
-        ("PYTHONPATH".into(), folder.place().into()),
-        ("PYTHONNOUSERSITE".into(), "1".into()),
-        ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
-        // A program that is stopped has written what it has printed.
-        ("PYTHONUNBUFFERED".into(), "1".into()),
     ];
     environment.extend(options.environment.iter().map(|(name, value)| (name.into(), value.into())));
     environment
@@ -182,7 +197,7 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     folder.dir().create_dir(own).map_err(failed)?;
     let ended = folder.dir().write(file, code).map_err(failed).and_then(|()| supervise::run(job, stop));
     // What a program has left in its own folder may be hard to take away; it is hidden, and does no harm.
-    if let Err(error) = folder.dir().remove_dir_all(own) {
+    if let Err(error) = remove_folder(folder.dir(), own) {
         tracing::warn!(folder = %folder.place().display(), own, %error, "what a program left behind cannot be removed");
     }
     let Ended { exit_code, stdout, stderr, stopped, not_enforced } = ended?;
@@ -195,15 +210,8 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
             Err(error) => notes.push(error.to_string()),
         }
     }
-    let limits = folder.options();
-    if after.total() > limits.max_total || after.len() > limits.max_files {
-        notes.push(format!(
-            "the output folder is fuller than it may be: {} bytes in {} files, of {} and {}; remove what is not needed",
-            after.total(),
-            after.len(),
-            limits.max_total,
-            limits.max_files
-        ));
+    if let Err(error) = folder.usage().and_then(|usage| usage.check(folder.options())) {
+        notes.push(format!("{error}; remove what is not needed"));
     }
     let stopped = stopped.map(|stopped| stopped.sentence(&job.options.limits));
     Ok(Ran { exit_code, stdout, stderr, files, stopped, not_enforced, notes })

@@ -2,13 +2,13 @@
 
 mod error;
 mod name;
+mod remove;
 mod walk;
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions};
@@ -16,11 +16,14 @@ use futures::lock::Mutex;
 use sha2::{Digest as _, Sha256};
 use typed_builder::TypedBuilder;
 
+use super::random::random;
 use crate::record::FileOutput;
 
 pub use error::FolderError;
 pub(super) use name::OWN;
+pub(super) use remove::remove_folder;
 pub use walk::FolderEntry;
+use walk::Usage;
 
 /// What an [`OutputFolder`] takes and gives.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
@@ -30,10 +33,11 @@ pub struct FolderOptions {
     /// run keeps name, size and hash; its bytes are in the folder alone.
     #[builder(default = 16 << 20)]
     pub max_file: u64,
-    /// How large all files may be together, in bytes; 256 MiB where nothing is said, sixteen of the largest.
+    /// How large all files may be together, in bytes, hidden ones too; 256 MiB where nothing is said, sixteen of the largest.
     #[builder(default = 256 << 20)]
     pub max_total: u64,
-    /// How many files there may be; 1000 where nothing is said, as many as one call may show.
+    /// How many files there may be, hidden ones, links and the like too; 1000 where nothing is said, as many as one call may show.
+    /// Folders in the folder are at most 64 deep and, with the files, at most 20,000.
     #[builder(default = 1000)]
     pub max_files: usize,
     /// How much of a file one `read_file` gives, in bytes; 64 KiB where nothing is said: some 16,000 tokens, an eighth of
@@ -212,7 +216,7 @@ impl OutputFolder {
 
     fn put(&self, path: &str, bytes: &[u8], replace: bool) -> Result<FileOutput, FolderError> {
         let inside = name::checked(path)?;
-        let FolderOptions { max_file, max_total, max_files, .. } = self.inner.options;
+        let max_file = self.inner.options.max_file;
         let size = bytes.len() as u64;
         if size > max_file {
             return Err(FolderError::TooLarge { path: path.to_owned(), size, limit: max_file });
@@ -223,19 +227,13 @@ impl OutputFolder {
             Ok(known) if known.is_file() => Some(known.len()),
             Ok(_) | Err(_) => None,
         };
-        let stamps = self.stamps()?;
-        let total = (stamps.total() + size).saturating_sub(before.unwrap_or(0));
-        if total > max_total {
-            let (used, limit) = (format!("{total} bytes with this file"), format!("{max_total}"));
-            return Err(FolderError::Full { used, limit });
-        }
-        let count = stamps.len() + usize::from(before.is_none());
-        if count > max_files {
-            return Err(FolderError::Full {
-                used: format!("{count} files with this one"),
-                limit: max_files.to_string(),
-            });
-        }
+        let usage = self.usage()?;
+        let after = Usage {
+            bytes: usage.bytes.saturating_add(size).saturating_sub(before.unwrap_or(0)),
+            files: usage.files + usize::from(before.is_none()),
+            ..usage
+        };
+        after.check(&self.inner.options)?;
         let parent = inside.parent().map(Path::to_owned).unwrap_or_default();
         if !parent.as_os_str().is_empty() {
             dir.create_dir_all(&parent).map_err(io(path))?;
@@ -371,10 +369,9 @@ fn link_new(dir: &Dir, aside: &Path, name: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Makes a name that nobody else uses.
+/// Makes a name for a file of the toolbox's own, which a program cannot guess and take first.
 pub(super) fn own_name(what: &str) -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    format!("{OWN}{}-{}-{what}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!("{OWN}{:016x}-{what}", random())
 }
 
 fn output(inside: &Path, size: u64, hash: &[u8]) -> FileOutput {

@@ -6,12 +6,12 @@ use cap_std::fs::Dir;
 use cap_std::time::SystemTime;
 use serde::Serialize;
 
-use super::{FolderError, OWN, OutputFolder, io, name};
+use super::{FolderError, FolderOptions, OWN, OutputFolder, io, name};
 
-/// How deep folders are walked into; deeper ones are passed over.
-const MAX_DEPTH: usize = 32;
+/// How deep folders may be; a folder with deeper ones is full.
+const MAX_DEPTH: usize = 64;
 
-/// How many entries a walk looks at, so that a folder that a program has filled does not hold anybody up.
+/// How many entries a walk looks at, so that a folder that a program has filled does not hold anybody up; one with more is full.
 const MAX_ENTRIES: usize = 20_000;
 
 /// Something in an output folder.
@@ -31,17 +31,37 @@ pub struct FolderEntry {
 pub(in crate::toolbox) struct Stamps(BTreeMap<String, (u64, Option<SystemTime>)>);
 
 impl Stamps {
-    pub(in crate::toolbox) fn total(&self) -> u64 {
-        self.0.values().map(|(size, _)| size).sum()
-    }
-
-    pub(in crate::toolbox) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Lists the files that are new or changed since an earlier moment, in the order of their paths.
     pub(in crate::toolbox) fn since(&self, before: &Self) -> Vec<String> {
         self.0.iter().filter(|(path, stamp)| before.0.get(*path) != Some(stamp)).map(|(path, _)| path.clone()).collect()
+    }
+}
+
+/// What a folder holds, with everything that lists leave out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::toolbox) struct Usage {
+    /// The sizes of all files, in bytes.
+    pub(super) bytes: u64,
+    /// How many things there are that are no folders.
+    pub(super) files: usize,
+    /// What was not counted any more, if something was not.
+    pub(super) beyond: Option<&'static str>,
+}
+
+impl Usage {
+    /// Checks it against the limits of the folder.
+    pub(in crate::toolbox) fn check(&self, limits: &FolderOptions) -> Result<(), FolderError> {
+        let full = |used: String, limit: String| Err(FolderError::Full { used, limit });
+        if let Some(beyond) = self.beyond {
+            return full(beyond.to_owned(), format!("{MAX_ENTRIES} files and folders, {MAX_DEPTH} deep"));
+        }
+        if self.bytes > limits.max_total {
+            return full(format!("{} bytes", self.bytes), format!("{} bytes", limits.max_total));
+        }
+        if self.files > limits.max_files {
+            return full(format!("{} files", self.files), format!("{} files", limits.max_files));
+        }
+        Ok(())
     }
 }
 
@@ -63,8 +83,7 @@ impl OutputFolder {
             }
             None => (self.dir().try_clone().map_err(io("."))?, String::new()),
         };
-        let mut left = MAX_ENTRIES;
-        walk(&dir, &before, MAX_DEPTH, &mut left, &mut |entry, _| found.push(entry)).map_err(io(&before))?;
+        walk(&dir, &before, &mut Walk::listing(), &mut |entry, _| found.push(entry)).map_err(io(&before))?;
         found.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(found)
     }
@@ -72,8 +91,7 @@ impl OutputFolder {
     /// Takes the stamps of all files.
     pub(in crate::toolbox) fn stamps(&self) -> Result<Stamps, FolderError> {
         let mut stamps = Stamps::default();
-        let mut left = MAX_ENTRIES;
-        walk(self.dir(), "", MAX_DEPTH, &mut left, &mut |entry, changed| {
+        walk(self.dir(), "", &mut Walk::listing(), &mut |entry, changed| {
             if let Some(size) = entry.size {
                 stamps.0.insert(entry.path, (size, changed));
             }
@@ -81,35 +99,69 @@ impl OutputFolder {
         .map_err(io("."))?;
         Ok(stamps)
     }
+
+    /// Counts all that the folder holds.
+    pub(in crate::toolbox) fn usage(&self) -> Result<Usage, FolderError> {
+        let mut usage = Usage::default();
+        let mut walking = Walk { hides_own: false, ..Walk::listing() };
+        walk(self.dir(), "", &mut walking, &mut |entry, _| {
+            usage.bytes = usage.bytes.saturating_add(entry.size.unwrap_or(0));
+            usage.files += usize::from(entry.kind != "folder");
+        })
+        .map_err(io("."))?;
+        Ok(Usage { beyond: walking.beyond, ..usage })
+    }
+}
+
+/// A walk through folders.
+struct Walk {
+    /// Whether what is the toolbox's own is left out.
+    hides_own: bool,
+    /// How many more entries are looked at.
+    left: usize,
+    /// How much deeper it goes.
+    depth: usize,
+    /// Where it stopped, if it did.
+    beyond: Option<&'static str>,
+}
+
+impl Walk {
+    const fn listing() -> Self {
+        Self { hides_own: true, left: MAX_ENTRIES, depth: MAX_DEPTH, beyond: None }
+    }
 }
 
 fn walk(
     dir: &Dir,
     before: &str,
-    depth: usize,
-    left: &mut usize,
+    walking: &mut Walk,
     found: &mut dyn FnMut(FolderEntry, Option<SystemTime>),
 ) -> std::io::Result<()> {
     for entry in dir.entries()? {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with(OWN) {
+        if walking.hides_own && name.starts_with(OWN) {
             continue;
         }
-        if *left == 0 {
+        if walking.left == 0 {
+            walking.beyond = Some("too many files and folders to count");
             return Ok(());
         }
-        *left -= 1;
+        walking.left -= 1;
         let path = format!("{before}{name}");
         // What went away in the meantime is not there.
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() {
             found(FolderEntry { path: path.clone(), kind: "folder", size: None }, None);
-            if depth > 0
-                && let Ok(inner) = entry.open_dir()
-            {
-                walk(&inner, &format!("{path}/"), depth - 1, left, found)?;
+            if walking.depth == 0 {
+                walking.beyond = Some("folders too deep to count");
+            } else if let Ok(inner) = entry.open_dir() {
+                walking.depth -= 1;
+                walk(&inner, &format!("{path}/"), walking, found)?;
+                walking.depth += 1;
+            } else {
+                walking.beyond = Some("a folder that cannot be read");
             }
         } else if kind.is_file() {
             let Ok(known) = entry.metadata() else { continue };

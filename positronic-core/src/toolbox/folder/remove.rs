@@ -1,0 +1,40 @@
+//! Removal of a folder that a program has filled.
+
+use std::io;
+
+use cap_std::fs::Dir;
+
+use super::own_name;
+
+/// Removes a folder and all that is in it, however deep: what is in its folders moves up, so neither a path nor the number of
+/// directories that are open grows with the depth.
+pub(in crate::toolbox) fn remove_folder(parent: &Dir, name: &str) -> io::Result<()> {
+    let top = parent.open_dir(name)?;
+    loop {
+        let folders = remove_files(&top)?;
+        if folders.is_empty() {
+            return parent.remove_dir(name);
+        }
+        for folder in folders {
+            let inner = top.open_dir(&folder)?;
+            for deeper in remove_files(&inner)? {
+                inner.rename(deeper, &top, own_name("moved"))?;
+            }
+            top.remove_dir(folder)?;
+        }
+    }
+}
+
+/// Removes what is no folder, and returns the folders.
+fn remove_files(dir: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
+    let mut folders = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            folders.push(entry.file_name());
+        } else {
+            entry.remove_file()?;
+        }
+    }
+    Ok(folders)
+}
