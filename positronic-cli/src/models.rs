@@ -10,7 +10,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
 use positronic_core::record::{
-    DecisionForm, ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier,
+    DecisionForm, MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier,
 };
 use positronic_core::runner::Runner;
 use serde_json::Value;
@@ -83,7 +83,9 @@ pub(crate) struct Wanted<'a> {
 impl Models {
     /// Makes the runner that works with these models in a store, and knows all of the project's brains.
     pub(crate) fn runner(&self, project: &Project, kept: &Kept) -> Runner {
-        let builder = Runner::builder().model(self.normal.clone()).prices(self.prices.clone());
+        let max_bytes = project.max_document_bytes.unwrap_or(MAX_DOCUMENT_BYTES);
+        let builder =
+            Runner::builder().model(self.normal.clone()).prices(self.prices.clone()).max_document_bytes(max_bytes);
         let runner = match (&self.high, &kept.store) {
             (Some(high), Store::Memory(store)) => builder.high(high.clone()).store(store.clone()).build(),
             (Some(high), Store::File(store)) => builder.high(high.clone()).store(store.clone()).build(),

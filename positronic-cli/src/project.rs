@@ -29,6 +29,7 @@ pub struct Project {
     pub(crate) brains: Vec<Entry>,
     pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,
     pub(crate) actions: ActionSet,
+    pub(crate) max_document_bytes: Option<usize>,
 }
 
 /// How much of a title has to be written at least.
@@ -123,6 +124,13 @@ impl Project {
     /// answers for all tiers.
     pub fn model(mut self, tier: Tier, model: Arc<dyn Model>) -> Self {
         self.models.push((tier, model));
+        self
+    }
+
+    /// Sets how many bytes a state, a tool's result or another document of a run may have; 8 MiB where nothing is said. See
+    /// [`MAX_DOCUMENT_BYTES`](positronic_core::record::MAX_DOCUMENT_BYTES).
+    pub const fn max_document_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_document_bytes = Some(max_bytes);
         self
     }
 

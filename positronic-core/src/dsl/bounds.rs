@@ -13,8 +13,13 @@ use crate::plan::Plan;
 /// A type whose values can be the state of a brain.
 ///
 /// The state is stored as a JSON document, and what code sees is decoded from it. So a value has to survive
-/// being written as JSON and read back: `#[serde(skip)]` loses what it skips, map keys have to be strings, and a float
-/// has to be finite. Every type that derives `Serialize` and `Deserialize` and owns its data is a `State`.
+/// being written as JSON and read back: floats are finite, integers fit into 64 bits, the keys of a map are strings (or
+/// numbers, or `bool`s), and the type decodes from what it encodes as. The document nests at most
+/// [64 levels](crate::record::MAX_DOCUMENT_DEPTH) and has at most
+/// [8 MiB](crate::record::MAX_DOCUMENT_BYTES), or what the runner's builder sets with `max_document_bytes`. A value beyond
+/// that is an error of the step, the tool or the `on_exit` that made it, which names the place in the value, and nothing
+/// of it is stored. Builds with debug assertions also refuse a value that decodes as another one, as `#[serde(skip)]` makes
+/// it. Every type that derives `Serialize` and `Deserialize` and owns its data is a `State`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the state of a brain",
     label = "this type cannot be written as JSON and read back",

@@ -13,7 +13,9 @@ use super::context::{LoopContext, StepContext};
 use super::r#loop::Loop;
 use super::mistake::mistake;
 use crate::error::{Error, Result};
-use crate::plan::{AnyServices, Document, NestedPlan, Plan, Scope, StageBody, StagePlan, encode};
+use crate::plan::{
+    AnyServices, Document, NestedPlan, Plan, Scope, StageBody, StagePlan, encode, encode_constant_state, encode_state,
+};
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
 
@@ -251,7 +253,7 @@ impl<O: Options, V: Services> Brain<O, (), V> {
         if !self.plan.stages.is_empty() {
             mistake(&format!("`{}` says its state after a stage; say it before the first", self.plan.title));
         }
-        let initial = encode(&initial).unwrap_or_else(|error| mistake(&error.to_string()));
+        let initial = encode_constant_state(&initial).unwrap_or_else(|error| mistake(&error.to_string()));
         self.with(|plan| plan.initial = Arc::new(initial))
     }
 }
@@ -288,7 +290,7 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
             name,
             StageBody::Step(Arc::new(move |scope| {
                 let step = Arc::clone(&step);
-                Box::pin(async move { encode(&step(StepContext::new(scope)?).await?) })
+                Box::pin(async move { encode_state(&step(StepContext::new(scope)?).await?) })
             })),
         )
     }
@@ -337,7 +339,7 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
                 let result = R2::deserialize(result).map_err(|error| {
                     Error::new(format!("the brain's result is no `{}`: {error}", std::any::type_name::<R2>()))
                 })?;
-                encode(&output(state.owned()?, result))
+                encode_state(&output(state.owned()?, result))
             })),
         };
         self.stage(name, StageBody::Brain(nested))

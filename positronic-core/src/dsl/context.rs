@@ -15,7 +15,7 @@ use super::output::OutputType;
 use super::question::ModelCall;
 use super::reply::Reply;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Provide, Scope, encode};
+use crate::plan::{Plan, Provide, Scope, encode, encode_state};
 use crate::record::{
     CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
     WidgetOutput, hash_text,
@@ -126,7 +126,7 @@ macro_rules! once_method {
                 name: &str,
                 work: impl Future<Output = Result<T>> + Send,
             ) -> Result<T> {
-                let encoded = Box::pin(async move { encode(&work.await?) });
+                let encoded = Box::pin(async move { encode_state(&work.await?) });
                 let value = self.scope.link.once(&self.scope.path, name, encoded).await?;
                 T::deserialize(&*value).map_err(|error| {
                     Error::new(format!("the recorded value `{name}` is no `{}`: {error}", std::any::type_name::<T>()))

@@ -31,7 +31,7 @@ use super::kept::{PluginState, home, read};
 use super::question::ModelCall;
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
-use crate::plan::{AnyPlugin, Compaction, Invocation, LoopPlan, Next, Scope, ToolPlan, ToolReply, encode};
+use crate::plan::{AnyPlugin, Compaction, Invocation, LoopPlan, Next, Scope, ToolPlan, ToolReply, encode_state};
 use crate::record::{
     ContextItem, Message, ModelResponse, Path, PluginDocument, Prompt, RunId, Settings, ToolDecl, ToolId,
 };
@@ -182,7 +182,7 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
     }
 
     fn kept(&self) -> Result<PluginDocument> {
-        Ok(home::<P>().keep(Arc::new(encode(&self.state)?)))
+        Ok(home::<P>().keep(Arc::new(encode_state(&self.state)?)))
     }
 }
 

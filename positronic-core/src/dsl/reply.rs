@@ -119,7 +119,8 @@ pub trait IntoReply<S> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the value cannot be written as JSON.
+    /// An [`Error`] when the value cannot be encoded within the limits of a document: see
+    /// [`encode_document`](crate::record::encode_document).
     fn into_reply(self) -> Result<ToolReply>;
 }
 

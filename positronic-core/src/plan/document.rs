@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::limit::max_document_bytes;
 use crate::error::{Error, Result};
-use crate::record::canonical;
+use crate::record::{check_document, encode_document};
 
 /// A JSON document with the value that was decoded from it. Cloning is cheap; the value is decoded once.
 #[derive(Clone)]
@@ -63,18 +64,52 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the document cannot be decoded or the changed value cannot be encoded.
+    /// An [`Error`] when the document cannot be decoded, or as [`encode_state`].
     pub fn updated<T: DeserializeOwned + Serialize>(&self, update: impl FnOnce(&mut T)) -> Result<Value> {
         let mut value = self.owned::<T>()?;
         update(&mut value);
-        encode(&value)
+        encode_state(&value)
     }
 }
 
-/// Encodes a value as a canonical document.
+/// Encodes a value as a canonical document, within the limits of the runner that runs the code around.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
-    canonical(value)
-        .map_err(|error| Error::new(format!("`{}` cannot be written as JSON: {error}", std::any::type_name::<T>())))
+    encode_within(value, max_document_bytes())
+}
+
+/// Encodes a value that code decodes again later, and checks that it can.
+pub(crate) fn encode_state<T: Serialize + DeserializeOwned>(value: &T) -> Result<Value> {
+    decodes::<T>(encode(value)?)
+}
+
+/// As [`encode_state`], for a value that is a part of the program and may have any size.
+pub(crate) fn encode_constant_state<T: Serialize + DeserializeOwned>(value: &T) -> Result<Value> {
+    decodes::<T>(encode_within(value, usize::MAX)?)
+}
+
+fn encode_within<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value> {
+    encode_document(value, max_bytes)
+        .map_err(|error| Error::new(format!("cannot encode `{}` as JSON: {error}", std::any::type_name::<T>())))
+}
+
+/// Checks JSON that code has made without [`encode`] against the same limits.
+pub(crate) fn recordable(what: &str, value: &Value) -> Result<()> {
+    check_document(value, max_document_bytes())
+        .map_err(|error| Error::new(format!("{what} cannot be recorded: {error}")))
+}
+
+/// Refuses a document that does not decode as the type that it was encoded from: it would fail where it is read, which may
+/// be long after, and far from the code that made it.
+fn decodes<T: Serialize + DeserializeOwned>(document: Value) -> Result<Value> {
+    let name = std::any::type_name::<T>();
+    let decoded = T::deserialize(&document)
+        .map_err(|error| Error::new(format!("`{name}` does not decode from its own JSON: {error}")))?;
+    // What `#[serde(skip)]` and its like lose shows where the value is encoded once more. That costs as much again, so only
+    // builds for tests and for development do it.
+    if cfg!(debug_assertions) && encode_document(&decoded, usize::MAX).as_ref() != Ok(&document) {
+        return Err(Error::new(format!("`{name}` does not decode from its own JSON as the same value")));
+    }
+    Ok(document)
 }
 
 impl fmt::Debug for Document {

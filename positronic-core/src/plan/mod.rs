@@ -6,6 +6,7 @@
 
 mod actions;
 mod document;
+mod limit;
 mod plugin;
 mod scope;
 
@@ -27,7 +28,8 @@ use crate::tools::Schema;
 
 pub use actions::{ActionSet, UnknownAction};
 pub use document::Document;
-pub(crate) use document::encode;
+pub(crate) use document::{encode, encode_constant_state, encode_state, recordable};
+pub(crate) use limit::{LimitGuard, with_document_limit};
 pub use plugin::{AnyPlugin, Home, Invocation, Next};
 pub use scope::{AnyServices, Link, Scope};
 

@@ -1,7 +1,6 @@
-//! Canonical JSON, the changes between two documents, and the hashes of contents.
+//! Changes between two JSON documents, and the hashes of contents.
 //!
-//! A document's keys are sorted after every encode and every patch, whatever features other crates switch on in
-//! `serde_json`, so that the live document and the replayed one are the same bytes.
+//! A document's keys are sorted after every patch, as [`encode_document`](super::encode_document) sorts them.
 
 use std::fmt;
 
@@ -9,39 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// Encodes `value` as a canonical JSON document.
-///
-/// # Errors
-///
-/// What the type's own `Serialize` answers, for instance for a map whose keys are no strings.
-pub fn canonical<T: Serialize + ?Sized>(value: &T) -> Result<Value, serde_json::Error> {
-    let mut document = serde_json::to_value(value)?;
-    document.sort_all_objects();
-    Ok(document)
-}
-
-/// How many lists and objects may stand within one another in a value that a log holds. Readers of JSON stop at 128, and a
-/// line of the log has some of its own around the value.
-const DEEPEST: usize = 64;
-
-/// Says whether a log can hold a value: one that nests deeper could be written, and never read back.
-///
-/// # Errors
-///
-/// A clause that says so, where it cannot.
-pub fn check_depth(value: &Value) -> Result<(), String> {
-    fn fits(value: &Value, left: usize) -> bool {
-        match value {
-            Value::Array(items) => left > 0 && items.iter().all(|item| fits(item, left - 1)),
-            Value::Object(fields) => left > 0 && fields.values().all(|field| fits(field, left - 1)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-        }
-    }
-    if fits(value, DEEPEST) {
-        return Ok(());
-    }
-    Err(format!("it nests deeper than {DEEPEST} levels, and no log holds that"))
-}
+use super::document::nests_within;
 
 /// Reads an optional document: `null` is a document, and only a field that is left out is none.
 pub(super) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
@@ -58,10 +25,39 @@ pub enum Change {
     State(Value),
 }
 
-/// Says why a change could not be applied: the log and the document it is applied to do not belong together.
+/// Says why a change could not be applied.
 #[derive(Debug, thiserror::Error)]
-#[error("a recorded state patch does not fit the state before it: {0}")]
-pub struct ChangeError(#[from] json_patch::PatchError);
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The log and the document it is applied to do not belong together.
+    #[error("a recorded state patch does not fit the state before it: {0}")]
+    Misfit(#[from] json_patch::PatchError),
+    /// The document after would nest deeper than any that was ever written.
+    #[error("a recorded state patch makes a state that nests deeper than {READABLE} levels")]
+    TooDeep,
+}
+
+/// How deep a document can nest that was read from JSON.
+const READABLE: usize = 128;
+
+/// Says whether what a patch puts into a document nests no deeper there than what was read from JSON.
+fn stays_readable(patch: &json_patch::Patch) -> bool {
+    use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    let fits = |path: &json_patch::jsonptr::Pointer, value: &Value| {
+        READABLE.checked_sub(path.count()).is_some_and(|levels| nests_within(value, levels))
+    };
+    patch.0.iter().all(|operation| match operation {
+        Add(operation) => fits(&operation.path, &operation.value),
+        Replace(operation) => fits(&operation.path, &operation.value),
+        Remove(_) | Test(_) | Move(_) | Copy(_) => true,
+    })
+}
+
+/// Says whether a patch moves or copies something, which no patch does that [`Change::between`] has made.
+fn moves(patch: &json_patch::Patch) -> bool {
+    use json_patch::PatchOperation::{Copy, Move};
+    patch.0.iter().any(|operation| matches!(operation, Move(_) | Copy(_)))
+}
 
 impl Change {
     /// Finds the smaller way from `before` to `after`, `None` if they are equal. Both must be canonical.
@@ -82,12 +78,20 @@ impl Change {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] when an operation names a place that the document does not have; the document is then
-    /// unchanged.
+    /// [`ChangeError`] when an operation names a place that the document does not have, or puts something too deep into it;
+    /// the document is then unchanged.
     pub fn apply(&self, document: &mut Value) -> Result<(), ChangeError> {
         match self {
+            Self::Patch(patch) if !stays_readable(patch) => return Err(ChangeError::TooDeep),
             Self::Patch(patch) => {
+                let before = moves(patch).then(|| document.clone());
                 json_patch::patch(document, patch)?;
+                if let Some(before) = before
+                    && !nests_within(document, READABLE)
+                {
+                    *document = before;
+                    return Err(ChangeError::TooDeep);
+                }
                 document.sort_all_objects();
             }
             Self::State(state) => document.clone_from(state),
@@ -193,6 +197,27 @@ mod tests {
         let mut document = before;
         change.apply(&mut document).unwrap();
         assert_eq!(document, after);
+    }
+
+    #[test]
+    fn a_patch_that_would_nest_deeper_than_what_can_be_read_is_refused() {
+        let nested = |levels| (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]));
+        let change = |operation: &Value| -> Change { serde_json::from_value(json!({ "patch": [operation] })).unwrap() };
+        let place = "/0".repeat(99);
+        let before = nested(100);
+
+        for (levels, fits) in [(28, true), (29, false), (100, false)] {
+            let mut document = before.clone();
+            let added = change(&json!({"op": "add", "path": format!("{place}/0"), "value": nested(levels)}));
+            match added.apply(&mut document) {
+                Ok(()) => assert!(fits && document == nested(100 + levels), "{levels}"),
+                Err(error) => assert!(!fits && matches!(error, ChangeError::TooDeep) && document == before, "{levels}"),
+            }
+        }
+        let mut document = before.clone();
+        let copied = change(&json!({"op": "copy", "from": "/0", "path": format!("{place}/0")}));
+        assert!(matches!(copied.apply(&mut document), Err(ChangeError::TooDeep)));
+        assert_eq!(document, before);
     }
 
     #[test]

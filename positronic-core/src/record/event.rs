@@ -51,12 +51,45 @@ pub enum EventError {
     /// The text is no JSON, or its fields do not fit its type.
     #[error("this is no event of format {FORMAT_VERSION}: {0}")]
     Json(#[from] serde_json::Error),
+    /// The event nests so deep that its line could not be read again.
+    #[error("the event nests deeper than {MAX_LINE_DEPTH} levels, and its line could not be read again")]
+    TooDeep,
     /// The event was written by a newer release.
     #[error("the event has format {found}, this release reads up to {FORMAT_VERSION}: use a newer release")]
     Version {
         /// The format it was written in.
         found: u32,
     },
+}
+
+/// How many lists and objects may stand within one another in a line. Readers of JSON stop at 128, and a line is read as
+/// the body of an event, which is one level deeper.
+const MAX_LINE_DEPTH: usize = 126;
+
+/// Says whether the JSON of a line opens at most this many levels.
+fn nests_within(line: &[u8], levels: usize) -> bool {
+    let opens = |byte: &u8| matches!(byte, b'{' | b'[');
+    // Almost every line has fewer brackets in all, and counting them is cheap.
+    if line.iter().filter(|byte| opens(byte)).count() <= levels {
+        return true;
+    }
+    let (mut open, mut deepest) = (0_usize, 0);
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b'{' | b'[' => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b'}' | b']' => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest <= levels
 }
 
 #[derive(Serialize, Deserialize)]
@@ -105,7 +138,8 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`EventError::Json`] when a value in it cannot be encoded, which no value of this crate does.
+    /// [`EventError::TooDeep`] when the line could not be read again, [`EventError::Json`] when a value in it cannot be
+    /// encoded, which no value of this crate does.
     pub fn to_json(&self) -> Result<String, EventError> {
         let name = self.body.name();
         let mut line = Vec::with_capacity(256);
@@ -130,6 +164,9 @@ impl Event {
         if line.ends_with(b",}") {
             line.truncate(line.len() - 2);
             line.push(b'}');
+        }
+        if !nests_within(&line, MAX_LINE_DEPTH) {
+            return Err(EventError::TooDeep);
         }
         String::from_utf8(line).map_err(serde::ser::Error::custom).map_err(EventError::Json)
     }

@@ -7,6 +7,7 @@ mod budget;
 mod call;
 mod canonical;
 mod decision;
+mod document;
 mod event;
 mod event_body;
 mod hop;
@@ -29,8 +30,11 @@ mod usage;
 pub(crate) use budget::micros;
 pub use budget::{AskMore, Budget, More, SharedBudget};
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
-pub use canonical::{Change, ChangeError, ContentHash, canonical, check_depth, hash_json, hash_text, sha256};
+pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
 pub use decision::{DecisionForm, Decisions};
+pub use document::{
+    DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
+};
 pub use event::{Draft, Event, EventError, FORMAT_VERSION};
 pub use event_body::{
     Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::document::{DocumentError, check_document};
 use super::hop::Hop;
 use super::price::Charge;
 use super::request::CODE;
@@ -171,6 +172,34 @@ pub struct ModelResponse {
 }
 
 impl ModelResponse {
+    /// Checks that a log can hold the answer: its texts and arguments together are no larger than a document may be, and
+    /// what the provider wants back is within the limits of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`DocumentError`].
+    pub fn check(&self, max_bytes: usize) -> Result<(), DocumentError> {
+        let too_large = DocumentError::TooLarge { max_bytes };
+        let mut left = max_bytes;
+        let mut spend = |text: &str, data: Option<&Value>| {
+            left = left.checked_sub(text.len()).ok_or_else(|| too_large.clone())?;
+            data.map_or(Ok(()), |data| check_document(data, max_bytes))
+        };
+        for part in &self.parts {
+            match part {
+                Part::Text { text } => spend(text, None)?,
+                Part::Reasoning { text, data } => spend(text, data.as_ref())?,
+                Part::Opaque { data } => spend("", Some(data))?,
+                Part::Call { .. } => {}
+            }
+        }
+        for ProposedCall { name, arguments, data, .. } in &self.calls {
+            spend(name, None)?;
+            spend(arguments, data.as_ref())?;
+        }
+        Ok(())
+    }
+
     /// Returns the answer's text, its parts joined.
     #[must_use]
     pub fn text(&self) -> String {

@@ -23,13 +23,19 @@ use super::flight::panicked;
 use super::shared::{Phase, Shared, Stop};
 use super::worker::{Left, Worker, sleep};
 use crate::machine::next;
+use crate::plan::with_document_limit;
 use crate::record::Timestamp;
 
 /// How often it is looked whether the worker of another process is still alive, while somebody waits for the run.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Attends to a run until it ends, or until nobody holds it.
-pub(super) async fn attend(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
+pub(super) async fn attend(shared: Arc<Shared>, begun: Option<Box<Worker>>) {
+    let max_bytes = shared.runner.max_document_bytes;
+    with_document_limit(max_bytes, attend_within(shared, begun)).await;
+}
+
+async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
     let mut held = Some(shared);
     loop {

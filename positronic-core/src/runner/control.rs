@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::claim::worker_of;
 use super::commit::{Extras, append_of, follow};
-use super::signals::{SignalError, send};
+use super::signals::{SignalError, recordable, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState, hears_mail};
 use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
-    Actor, Event, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Status, Timestamp, check_depth,
+    Actor, Event, MAX_DOCUMENT_BYTES, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Status,
+    Timestamp, check_document,
 };
 use crate::store::{EventStore, Lies, Mail, PendingFilter, Posted, StoreError, Waiter, swept_before};
 
@@ -40,6 +41,7 @@ pub struct Control {
     store: Arc<dyn EventStore>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    max_document_bytes: usize,
 }
 
 /// What became of a webhook.
@@ -66,7 +68,14 @@ impl Control {
     }
 
     pub(super) fn with(store: Arc<dyn EventStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { store, clock, ids }
+        Self { store, clock, ids, max_document_bytes: MAX_DOCUMENT_BYTES }
+    }
+
+    /// Sets how many bytes a payload, edited arguments or a message may have; as
+    /// [`Runner::builder`](super::Runner::builder) does for what code makes.
+    #[must_use]
+    pub fn max_document_bytes(self, max_document_bytes: usize) -> Self {
+        Self { max_document_bytes, ..self }
     }
 
     /// Returns the store, for lists and logs.
@@ -100,6 +109,9 @@ impl Control {
     /// [`SignalError::Refused`] when one does not fit the state that the run has after those before it,
     /// [`SignalError::Store`] when there is no such run or the store fails. Nothing is changed then.
     pub async fn send(&self, run: &RunId, signals: &[Signal]) -> Result<Vec<Seq>, SignalError> {
+        for signal in signals {
+            recordable(signal, self.max_document_bytes)?;
+        }
         let state = load::state(&*self.store, run).await?;
         Ok(send(&*self.store, &*self.clock, run, state, signals, &[]).await?.accepted)
     }
@@ -156,9 +168,9 @@ impl Control {
         payload: Value,
         actor: Actor,
     ) -> Result<Delivered, SignalError> {
-        check_depth(&payload).map_err(|reason| {
+        check_document(&payload, self.max_document_bytes).map_err(|error| {
             let what = format!("the payload of the webhook `{webhook}` cannot be kept");
-            Refusal::Misfit { what, reason }
+            Refusal::Misfit { what, reason: error.to_string() }
         })?;
         let at = self.clock.now();
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());

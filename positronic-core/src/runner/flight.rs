@@ -260,11 +260,6 @@ pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// Refuses what no log can hold.
-pub(super) fn shallow(what: &str, value: &Value) -> Result<()> {
-    check_depth(value).map_err(|deep| Error::new(format!("{what} cannot be recorded: {deep}")))
-}
-
 pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Error::new(match said {
@@ -301,10 +296,15 @@ pub(super) async fn ask<'a>(
     let show = through(Box::new(show));
     // In a block of its own, so that an adapter that panics before it returns a future is caught, too.
     let answer = async { model.call(request, &*show).await };
-    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
+    let answer = AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
         let kind = crate::record::ModelErrorKind::BadRequest;
         Err(ModelError::new(kind, format!("the model's adapter failed: {}", panicked(&*panic))))
-    })
+    })?;
+    answer.check(shared.runner.max_document_bytes).map_err(|error| {
+        let kind = crate::record::ModelErrorKind::Malformed;
+        ModelError::new(kind, format!("the model's answer cannot be recorded: {error}"))
+    })?;
+    Ok(answer)
 }
 
 struct Show<'a> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flight::{caught_now, shallow};
+use super::flight::caught_now;
 use super::worker::Worker;
 use crate::error::Result;
-use crate::plan::{Document, Home, Update};
+use crate::plan::{Document, Home, Update, recordable};
 use crate::record::{Body, Change, Draft, Path, PluginStates};
 
 /// The states that the result of a call can change.
@@ -46,7 +46,7 @@ impl Worker {
 impl States {
     /// Takes the next state of where the tool lives, and then the updates of plugins that took part in the call.
     pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(Home, Update)>) -> Result<Changes> {
-        next.as_ref().map_or(Ok(()), |next| shallow("the next state", next))?;
+        next.as_ref().map_or(Ok(()), |next| recordable("the next state", next))?;
         let mut after = self.plugins.clone();
         let mut changes = Changes::default();
         match (self.home, next) {
@@ -57,7 +57,7 @@ impl States {
         for (home, update) in updates {
             let document = home.document(after.get(home.plugin))?;
             let next = caught_now(|| update(&document))?;
-            shallow("what the plugin keeps", &next)?;
+            recordable("what the plugin keeps", &next)?;
             after.set(home.plugin, home.keep(Arc::new(next)));
         }
         changes.drafts = plugin_steps(path, &self.plugins, &after);

@@ -8,11 +8,11 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::commit::PAUSES;
-use super::flight::{Report, Reports, shallow};
+use super::flight::{Report, Reports};
 use super::shared::Shared;
 use super::worker::sleep;
 use crate::error::{Error, Result};
-use crate::plan::{Link, Plan, ToolPlan};
+use crate::plan::{Link, Plan, ToolPlan, recordable};
 use crate::record::{
     Delta, DeltaKind, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput, Timer,
     Timestamp,
@@ -62,9 +62,13 @@ impl RunLink {
 impl Link for RunLink {
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
         match &output {
-            SideOutput::Widget(widget) => shallow("the widget's data", &widget.data)?,
-            SideOutput::Custom(custom) => shallow("the output's data", &custom.data)?,
-            SideOutput::File(_) => {}
+            SideOutput::Widget(widget) => recordable("the widget's data", &widget.data)?,
+            SideOutput::Custom(custom) => recordable("the output's data", &custom.data)?,
+            SideOutput::File(file) => {
+                let described = [&file.name, &file.media_type, &file.sha256, &file.uri];
+                let described = Value::from_iter(described.map(String::as_str));
+                recordable("the file's description", &described)?;
+            }
         }
         let (recorded, before) = self.shared.upgrade().map_or((0, 0), |shared| {
             shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
@@ -172,7 +176,7 @@ impl Link for RunLink {
                 return Ok(known);
             }
             let value = Arc::new(work.await?);
-            shallow(&format!("the value `{name}`"), &value)?;
+            recordable(&format!("the value `{name}`"), &value)?;
             let (reply, kept) = oneshot::channel();
             let report = Report::Value { path: path.clone(), name: name.to_owned(), value, reply, turn };
             self.reports.send(Box::new(report)).map_err(|_| gone())?;

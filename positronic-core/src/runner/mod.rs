@@ -59,8 +59,8 @@ use tokio::sync::OnceCell;
 
 use crate::dsl::{Action, Runnable};
 use crate::model::{Model, RetryPolicy};
-use crate::plan::{ActionSet, Plan, encode};
-use crate::record::{PriceTable, Start, Tier};
+use crate::plan::{ActionSet, LimitGuard, Plan, encode};
+use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Holder, MemoryStore, StoreError};
 use feed::Feeds;
@@ -139,6 +139,11 @@ pub struct Runner {
     /// once nobody holds it; whoever sends it a signal, or serves the store, has it loaded again.
     #[builder(default = Duration::from_secs(5))]
     linger: Duration,
+    /// How many bytes a JSON document may have that enters a log: a state, a tool's result, an output, an answer of a model.
+    /// 8 MiB where nothing is said. What is larger is an error of the step, the tool or the model that made it, and
+    /// nothing of it is written.
+    #[builder(default = MAX_DOCUMENT_BYTES)]
+    max_document_bytes: usize,
     #[builder(default, setter(skip))]
     holder: Arc<OnceCell<Holder>>,
     #[builder(default, setter(skip))]
@@ -214,8 +219,12 @@ impl Runner {
         start: Start,
     ) -> Result<Run<B::Result>, StartError> {
         let plan = brain.plan();
-        let options = encode(&options)
-            .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
+        let encoded = {
+            let _limit = LimitGuard::enter(self.max_document_bytes);
+            encode(&options)
+        };
+        let options =
+            encoded.map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
         Ok(self.start_plan(plan, options, start).await?.typed())
     }
 

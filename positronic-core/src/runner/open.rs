@@ -19,10 +19,11 @@ use super::triggers::fires;
 use super::worker::Worker;
 use super::{Control, Run, Runner, StartError, load};
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
-use crate::plan::Plan;
+use crate::plan::{LimitGuard, Plan, with_document_limit};
 use crate::projection::Prompts;
 use crate::record::{
-    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start, check_depth,
+    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start,
+    check_document,
 };
 use crate::store::StoreError;
 
@@ -114,8 +115,12 @@ impl Runner {
     ) -> Result<Run<Value>, StartError> {
         self.actions.check(&plan)?;
         let misfit = |reason| StartError::Options { brain: plan.title.clone(), reason };
-        check_depth(&options).map_err(misfit)?;
-        let options = (plan.read_options)(&options).map_err(|error| misfit(error.to_string()))?;
+        check_document(&options, self.max_document_bytes).map_err(|error| misfit(error.to_string()))?;
+        let read = {
+            let _limit = LimitGuard::enter(self.max_document_bytes);
+            (plan.read_options)(&options)
+        };
+        let options = read.map_err(|error| misfit(error.to_string()))?;
         let run = match &start.id {
             Some(id) => RunId::new(id.as_str()),
             None => self.ids.run(),
@@ -124,7 +129,8 @@ impl Runner {
         let start = (start != Start::default()).then_some(start);
         let begin = BrainStart { start, plugins, ..plan.begin(options.clone()) };
         let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&plan));
-        let begun = apart(async move { runner.begin(&id, code, begin).await });
+        let begun = async move { runner.begin(&id, code, begin).await };
+        let begun = apart(with_document_limit(self.max_document_bytes, begun));
         match begun.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
             Err(StoreError::Conflict { .. }) => {}
             begun => return Ok(begun?),
@@ -224,7 +230,8 @@ impl Runner {
     /// Resumes a run from a place among those that are loaded, which is free once this one is.
     pub(super) async fn resume_from(&self, run: &RunId, place: Option<Place>) -> Result<Run<Value>, ResumeError> {
         let (runner, run) = (self.clone(), run.clone());
-        let resumed = apart(async move { runner.resume_here(&run, place).await }).await;
+        let resumed = async move { runner.resume_here(&run, place).await };
+        let resumed = apart(with_document_limit(self.max_document_bytes, resumed)).await;
         resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
     }
 
@@ -290,6 +297,7 @@ impl Runner {
     #[must_use]
     pub fn control(&self) -> Control {
         Control::with(Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids))
+            .max_document_bytes(self.max_document_bytes)
     }
 
     /// Says whether no worker has a run in hand.

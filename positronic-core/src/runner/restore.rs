@@ -11,7 +11,7 @@ use super::plugged::found_again;
 use super::prepare::not_configured;
 use super::shared::Stop;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
-use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody, ToolPlan};
+use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody, ToolPlan, encode};
 use crate::record::{Body, Change, EndReason, Failure, RunId, ToolDecl};
 
 impl Frames {
@@ -145,8 +145,7 @@ pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<Body>,
         let (from, to) = (frame.version, plan.version);
         format!("{difference}, and the state cannot be migrated from version {from} to {to}: {error}")
     };
-    let mut next = caught_now(|| migrate(&frame.state)).map_err(failed)?;
-    next.sort_all_objects();
+    let next = caught_now(|| encode(&migrate(&frame.state)?)).map_err(failed)?;
     Ok(Some(migrated(Change::between(&frame.state, &next))))
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::flight::{Answer, Judged, Outcome, caught_now, shallow};
+use super::flight::{Answer, Judged, Outcome, caught_now};
 use super::home::{Changes, plugin_steps};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before};
-use crate::plan::{Document, PlannedWait, ToolReply};
+use crate::plan::{Document, PlannedWait, ToolReply, recordable};
 use crate::record::{
     Body, CallFlags, Change, DecisionForm, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelFacts,
     ModelResponse, Part, Path, Segment, ToolCall, ToolResult, WaitSpec,
@@ -58,7 +58,7 @@ impl Worker {
             Stage::Step(step) => step.attempt,
             _ => 0,
         };
-        let error = match result.and_then(|next| shallow("the next state", &next).map(|()| next)) {
+        let error = match result.and_then(|next| recordable("the next state", &next).map(|()| next)) {
             Ok(next) => {
                 let change = Change::between(&brain.state, &next);
                 return vec![Draft::new(path.clone(), Body::StepComplete { change, duration })];
@@ -163,9 +163,9 @@ impl Worker {
     fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<Draft> {
         let called = self.shared.state().call(path).map(|call| (call.tool.clone(), call.flags));
         let Some(((tool, flags), states)) = called.zip(self.states(path)) else { return Vec::new() };
-        let shallow =
-            |reply: ToolReply| shallow("the tool did its work, but what it returned", &reply.output).map(|()| reply);
-        let reply = match result.and_then(shallow) {
+        let checked =
+            |reply: ToolReply| recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply);
+        let reply = match result.and_then(checked) {
             Ok(reply) => reply,
             Err(error) => return vec![self.failed_tool(path, &tool, flags, attempt, &error, duration)],
         };

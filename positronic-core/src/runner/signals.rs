@@ -7,7 +7,7 @@ use super::Clock;
 use super::commit::{Extras, append_of, follow, stamp};
 use super::load::broken;
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, decide, decided};
-use crate::record::{Draft, RunId, Seq, Signal, SignalId, SignalKind};
+use crate::record::{DocumentError, Draft, RunId, Seq, Signal, SignalId, SignalKind, check_document};
 use crate::store::{EventStore, StoreError};
 use crate::tools::JsonSchemas;
 
@@ -31,6 +31,34 @@ pub(super) struct Sent {
     pub(super) next: Seq,
     /// Whether any of them was new to the run.
     pub(super) is_new: bool,
+}
+
+/// Refuses a signal that no log can hold.
+pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusal> {
+    let text = |text: &str| match text.len() > max_bytes {
+        true => Err(DocumentError::TooLarge { max_bytes }),
+        false => Ok(()),
+    };
+    let (what, checked) = match &signal.kind {
+        SignalKind::Approve { arguments: Some(arguments), .. } => {
+            ("the edited arguments", check_document(arguments, max_bytes))
+        }
+        SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. } => {
+            ("the answer", check_document(payload, max_bytes))
+        }
+        SignalKind::Message { text: said, .. } => ("the message", text(said)),
+        SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
+            ("the reason", text(reason))
+        }
+        SignalKind::Approve { arguments: None, .. }
+        | SignalKind::Reject { reason: None, .. }
+        | SignalKind::Cancel { reason: None }
+        | SignalKind::Grant { .. }
+        | SignalKind::Pause
+        | SignalKind::Resume => return Ok(()),
+    };
+    let what = format!("{what} cannot be recorded");
+    checked.map_err(|error| Refusal::Misfit { what, reason: error.to_string() })
 }
 
 /// Sends signals to a run, all or none: they are decided on one after the other, and appended at once. `state` is the

@@ -16,8 +16,9 @@ use super::hand::Grip;
 use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
 use crate::machine::{Effect, RunState, end_brain, end_loop, next};
-use crate::plan::Plan;
-use crate::record::{Body, Draft, Epoch, Failure, Path, Status, Timestamp};
+use crate::plan::{Plan, with_document_limit};
+use crate::record::{Body, Draft, EndReason, Epoch, Failure, Path, Status, Timestamp};
+use crate::store::StoreError;
 
 /// Drives one run.
 pub(super) struct Worker {
@@ -120,6 +121,11 @@ impl Worker {
             }
             Err(stop) => stop,
         };
+        if let Stop::Store(refused @ StoreError::Unrecordable { .. }) = &stop
+            && self.fail(refused).await
+        {
+            return Left::Ended;
+        }
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         let next = self.shared.state().next;
         // Before whoever hears of the release looks for it.
@@ -130,6 +136,23 @@ impl Worker {
             free = self.release(stop.to_string()).await.unwrap_or(true) || self.shared.state().has_ended();
         }
         Left::Failed(stop)
+    }
+
+    /// Ends the run in failure, since what comes next in it cannot be recorded, now or ever. Answers `false` where that could
+    /// not be written.
+    async fn fail(&mut self, refused: &StoreError) -> bool {
+        loop {
+            let failure = Failure {
+                code: EndReason::State,
+                message: format!("the run cannot go on: {refused}"),
+                retryable: false,
+            };
+            let drafts = self.shared.state().root.as_ref().map(|root| end_brain(root, &failure)).unwrap_or_default();
+            match self.append_last(drafts).await {
+                Ok(false) if !self.shared.state().has_ended() => {}
+                ended => return ended.is_ok(),
+            }
+        }
     }
 
     async fn release(&mut self, reason: String) -> Result<bool, Stop> {
@@ -281,8 +304,9 @@ impl Worker {
     pub(super) fn launch(&mut self, path: Path, awaited: bool, work: impl Future<Output = Outcome> + Send + 'static) {
         let reports = self.reports.clone();
         let at = path.clone();
+        let max_bytes = self.shared.runner.max_document_bytes;
         let task = tokio::spawn(async move {
-            let outcome = work.await;
+            let outcome = with_document_limit(max_bytes, work).await;
             // The worker is gone when the run was stopped; then nobody wants the outcome.
             _ = reports.send(Box::new(Report::Done { path: at, outcome }));
         });

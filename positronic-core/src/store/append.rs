@@ -57,7 +57,11 @@ impl Append {
                 return Err(StoreError::Failed { message });
             }
             next = next.next();
-            let line = event.to_json().map_err(|error| StoreError::Failed { message: error.to_string() })?;
+            let line = event.to_json().map_err(|error| StoreError::Unrecordable {
+                event: event.body.name().to_owned(),
+                path: event.path.clone(),
+                reason: error.to_string(),
+            })?;
             Ok(line.into_boxed_str())
         };
         self.events.iter().map(line).collect()

@@ -1,6 +1,6 @@
 //! How a store fails.
 
-use crate::record::{Epoch, RunId, Seq, SignalId, TriggerId};
+use crate::record::{Epoch, Path, RunId, Seq, SignalId, TriggerId};
 
 /// Says why a store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +73,16 @@ pub enum StoreError {
     Older {
         /// The store.
         store: String,
+    },
+    /// An event cannot be recorded; nothing was written.
+    #[error("the event {event} at `{path}` cannot be recorded: {reason}")]
+    Unrecordable {
+        /// The event's name.
+        event: String,
+        /// Its path.
+        path: Path,
+        /// Why it cannot.
+        reason: String,
     },
     /// The store cannot be used at all, until somebody does something about it.
     #[error("{message}")]

@@ -1,13 +1,19 @@
-//! JSON that nests too deep for the log: from models, code and people.
+//! Documents beyond the limits of the log, from models, code and people: too deep, too large, or not expressible in JSON.
 
+use positronic_core::dsl::{Loop, LoopContext, Reply as ToolReply, Runnable, Tool};
 use positronic_core::machine::Refusal;
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, ToolResult};
-use positronic_core::runner::{Settled, SignalError};
-use serde_json::json;
+use positronic_core::record::{
+    Actor, MAX_DOCUMENT_BYTES, ModelResponse, Part, ProposedCall, Signal, SignalId, SignalKind, ToolResult,
+};
+use positronic_core::runner::{Runner, Settled, SignalError, StartError};
+use positronic_core::testing::{CountedIds, Story, Test, TestClock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::support::{Job, Journal, Play, ShopLoop, batch, done, error_of, results, success, workshop};
+use crate::support::{Journal, Play, done, error_of, results, success, workshop};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Loose {
@@ -41,27 +47,324 @@ async fn arguments_that_nest_too_deep_for_the_log_are_refused_and_the_log_can_be
     }
 }
 
-fn deep() -> serde_json::Value {
-    (0..126).fold(json!("core"), |inner, _| json!([inner]))
+/// Lists within one another, made and taken apart without recursion of their own.
+fn lists(levels: usize) -> Value {
+    (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]))
+}
+
+fn deep() -> Value {
+    lists(65)
+}
+
+fn failure(story: &Story) -> String {
+    match story.settled() {
+        Settled::Failed(failure) => failure.message.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+struct Stack(Value);
+
+/// A tool for each way in which code of a tool makes a document.
+fn diggers(config: Loop<(), Value, ()>, value: &Value) -> Loop<(), Value, ()> {
+    type Cx = ToolContext<(), Value, ()>;
+    fn tool<F>(
+        name: &'static str,
+        value: &Value,
+        dig: impl Fn(Value, Cx) -> F + Send + Sync + 'static,
+    ) -> Tool<(), Value, ()>
+    where
+        F: Future<Output = Result<ToolReply<Value>>> + Send + 'static,
+    {
+        let value = value.clone();
+        Tool::new(name, |t| t.execute(move |_: NoArgs, cx| dig(value.clone(), cx)))
+    }
+    config.tools([
+        tool("result", value, async |value, cx| Ok(cx.result(value))),
+        tool("update", value, async |value, cx| Ok(cx.result(0).update(move |state| *state = value))),
+        tool("once", value, async |value, cx| Ok(cx.result(cx.once("deep", async { Ok(value) }).await?.is_array()))),
+        tool("widget", value, async |value, cx| {
+            cx.display_widget("deep", value, "deep")?;
+            Ok(cx.result(0))
+        }),
+    ])
+}
+
+const DIGGERS: [&str; 4] = ["result", "update", "once", "widget"];
+
+/// Runs every digger with a value, each in a run of its own, and returns what became of its call.
+async fn dug(runner: impl Fn(ScriptedModel) -> Runner, value: &Value) -> Vec<(&'static str, ToolResult, usize)> {
+    let mut all = Vec::new();
+    for name in DIGGERS {
+        let config = value.clone();
+        let digging =
+            brain("Dig").state(json!(null)).r#loop("Work", move |cx| diggers(cx.system("Dig.").input("Go."), &config));
+        let test = Test::with(runner(ScriptedModel::new([Reply::call(name, json!({})), done()])));
+        let story = Story::of(&test.start(&digging, ()).await).await;
+        assert!(matches!(story.settled(), Settled::Completed(_)), "{name}: {:?}", story.settled());
+        let size = story.json_lines().len();
+        all.push((name, results(&story, "Work").remove(0), size));
+    }
+    all
+}
+
+/// What a document may have in these tests.
+const BYTES: usize = 10_000;
+
+fn runner(model: ScriptedModel) -> Runner {
+    with_limit(model, BYTES)
+}
+
+fn with_limit(model: ScriptedModel, max_bytes: usize) -> Runner {
+    let runner = Runner::builder().model(model).clock(TestClock::default()).ids(CountedIds::default()).lockstep(true);
+    runner.max_document_bytes(max_bytes).build()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nests_too_deep_for_the_log_is_an_error_of_the_tool_or_the_step_that_made_it() {
-    let journal = Journal::default();
-    let digging = |config: ShopLoop| config.tool("dig", |t| t.execute(async |_: Job, _| Ok(deep())));
-    let play = Play::new([batch([("dig", "a")]), done()]);
-    let story = play.run(&workshop(&journal, digging), ()).await;
-    assert!(error_of(&results(&story, "Work")[0]).contains("64 levels"), "{:?}", results(&story, "Work"));
+async fn what_a_tool_nests_64_levels_deep_is_recorded_and_65_levels_are_its_error() {
+    for (name, result, _) in dug(runner, &lists(64)).await {
+        assert!(matches!(result, ToolResult::Success { .. }), "{name}: {result:?}");
+    }
+    for (name, result, _) in dug(runner, &deep()).await {
+        assert!(error_of(&result).contains("64 levels"), "{name}: {result:?}");
+    }
+}
 
-    let kept = brain("Kept").state(json!(null)).step("Dig", async |cx| cx.once("deep", async { Ok(deep()) }).await);
-    let story = Play::new([]).run(&kept, ()).await;
-    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.contains("64 levels"), "{failure}");
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_makes_is_as_large_as_the_runner_allows_and_nothing_of_what_is_larger_is_written() {
+    // Two for the list, three for the text in it.
+    let fits = json!(["x".repeat(BYTES - 5)]);
+    let larger = json!(["x".repeat(BYTES - 4)]);
 
-    let returned = brain("Returned").state(json!(null)).step("Dig", async |_| Ok(deep()));
-    let story = Play::new([]).run(&returned, ()).await;
-    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.contains("64 levels"), "{failure}");
+    for (name, result, _) in dug(runner, &fits).await {
+        assert!(matches!(result, ToolResult::Success { .. }), "{name}: {result:?}");
+    }
+    for (name, result, size) in dug(runner, &larger).await {
+        assert!(error_of(&result).contains("larger than 10000 bytes"), "{name}: {result:?}");
+        assert!(size < BYTES, "{name}: {size} bytes of log");
+    }
+    for (name, result, _) in dug(|model| with_limit(model, BYTES + 1), &larger).await {
+        assert!(matches!(result, ToolResult::Success { .. }), "{name}: {result:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_of_more_than_8_mib_is_an_error_where_nothing_else_is_said() {
+    let digging = brain("Dig").r#loop("Work", |cx| {
+        cx.system("Dig.")
+            .input("Go.")
+            .tool("dig", |t| t.execute(async |_: NoArgs, _| Ok("x".repeat(MAX_DOCUMENT_BYTES))))
+    });
+
+    let story = Play::new([Reply::call("dig", json!({})), done()]).run(&digging, ()).await;
+
+    assert!(error_of(&results(&story, "Work")[0]).contains("larger than 8388608 bytes"));
+}
+
+/// Brains that make a document of a state in every way, and how the failure begins.
+fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
+    let (returned, kept, left, mapped, given, last) =
+        (value.clone(), value.clone(), value.clone(), value.clone(), value.clone(), value.clone());
+    let quick = |cx: LoopContext<(), Value, ()>| cx.system("Go.").input("Go.");
+    let inner = || brain("Inner").options::<Stack>().state(json!(0)).step("Pass", async |_| Ok(json!(0)));
+    vec![
+        (
+            brain("Returned").state(json!(0)).step("Dig", move |_| {
+                let value = returned.clone();
+                async move { Ok(value) }
+            }),
+            "the step `Dig` failed",
+        ),
+        (
+            brain("Kept").state(json!(0)).step("Dig", move |cx| {
+                let value = kept.clone();
+                async move { cx.once("deep", async { Ok(value) }).await }
+            }),
+            "the step `Dig` failed",
+        ),
+        (
+            brain("Left").state(json!(0)).r#loop("Dig", move |cx| {
+                let value = left.clone();
+                quick(cx).on_exit(move |state, _| state.clone_from(&value))
+            }),
+            "`on_exit` of the loop `Dig` failed",
+        ),
+        (
+            brain("Mapped").state(json!(0)).brain("Dig", inner(), |_| Stack::default(), move |_, _| mapped.clone()),
+            "the result of the brain `Dig` could not be taken over",
+        ),
+        (
+            brain("Given").state(json!(0)).brain("Dig", inner(), move |_| Stack(given.clone()), |state, _| state),
+            "the brain `Dig` could not be started",
+        ),
+        (
+            brain("Result").state(json!(0)).step("Pass", async |_| Ok(json!(0))).result(move |_| last.clone()),
+            "the result of `Result` could not be made",
+        ),
+    ]
+}
+#[tokio::test(start_paused = true)]
+async fn a_state_that_nests_too_deep_or_is_too_large_fails_whatever_made_it_and_nothing_of_it_is_written() {
+    let large = json!(["x".repeat(BYTES)]);
+    for (value, reason) in [(deep(), "64 levels"), (large, "larger than 10000 bytes")] {
+        for (brain, begins) in states(&value) {
+            let test = Test::with(runner(ScriptedModel::from_fn(|_| done())));
+            let story = Story::of(&test.start(&brain, ()).await).await;
+            let failure = failure(&story);
+            assert!(failure.starts_with(begins) && failure.contains(reason), "{failure}");
+            assert!(story.json_lines().len() < BYTES);
+        }
+    }
+    for (brain, begins) in states(&lists(64)) {
+        let test = Test::with(runner(ScriptedModel::from_fn(|_| done())));
+        let run = test.start(&brain, ()).await;
+        let story = Story::of(&run).await;
+        assert!(matches!(story.settled(), Settled::Completed(_)), "{begins}: {:?}", story.settled());
+        crate::support::check_log(&story, &run.state());
+    }
+}
+
+/// Runs work as a worker thread of a runtime does, on its stack.
+fn on_a_worker_thread(work: impl Future<Output = ()> + Send + 'static) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let work = runtime.spawn(work);
+    runtime.block_on(work).unwrap();
+}
+
+#[test]
+fn a_document_of_2000_levels_is_an_error_on_the_stack_of_a_worker_thread() {
+    on_a_worker_thread(async {
+        for (name, result, _) in dug(runner, &lists(2000)).await {
+            assert!(error_of(&result).contains("64 levels"), "{name}: {result:?}");
+        }
+        for (brain, begins) in states(&lists(2000)) {
+            let story =
+                Story::of(&Test::with(runner(ScriptedModel::from_fn(|_| done()))).start(&brain, ()).await).await;
+            assert!(failure(&story).contains("64 levels"), "{begins}");
+        }
+        let test = Test::with(runner(ScriptedModel::from_fn(|_| done())));
+        let options = brain("Stack").options::<Stack>().step("Pass", async |_| Ok(()));
+        let refused = test.runner().start(&options, Stack(lists(2000))).await;
+        assert!(matches!(refused, Err(StartError::Options { .. })), "{refused:?}");
+        let control = test.runner().control();
+        let sent = control.deliver("one".into(), "any", "a", lists(2000), Actor::default()).await;
+        assert!(matches!(sent, Err(SignalError::Refused(Refusal::Misfit { .. }))), "{sent:?}");
+    });
+}
+
+/// Answers in a way that the log cannot hold.
+fn answers() -> Vec<(ModelResponse, &'static str)> {
+    let large = || "x".repeat(BYTES + 1);
+    let of = |part| ModelResponse { parts: vec![part], ..ModelResponse::default() };
+    let call = ProposedCall { provider_id: None, name: "any".to_owned(), arguments: large(), data: None };
+    vec![
+        (of(Part::Opaque { data: deep() }), "64 levels"),
+        (of(Part::Reasoning { text: String::new(), data: Some(deep()) }), "64 levels"),
+        (of(Part::Text { text: large() }), "larger than 10000 bytes"),
+        (
+            ModelResponse { calls: vec![call], parts: vec![Part::Call { index: 0 }], ..ModelResponse::default() },
+            "larger than 10000 bytes",
+        ),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_no_log_can_hold_is_a_failure_of_the_model() {
+    for (answer, reason) in answers() {
+        let test = Test::with(runner(ScriptedModel::from_fn(move |_| Reply::response(answer.clone()))));
+        let asking = brain("Ask").r#loop("Work", |cx| cx.system("Go.").input("Go."));
+
+        let run = test.start(&asking, ()).await;
+        let story = Story::of(&run).await;
+
+        let failure = failure(&story);
+        assert!(failure.contains("the model's answer cannot be recorded") && failure.contains(reason), "{failure}");
+        assert!(story.json_lines().len() < BYTES);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_that_no_log_can_hold_is_refused_and_changes_nothing() {
+    let waiting = workshop(&Journal::default(), |config| {
+        config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: Loose, _| Ok("paid")))
+    });
+    let test = Test::with(runner(ScriptedModel::new([Reply::call("pay", json!({"more": 1}))])));
+    let run = test.start(&waiting, ()).await;
+    crate::support::waits(&run).await;
+    let call = crate::support::path("Work/0.0");
+    let before = run.state();
+    let large = || "x".repeat(BYTES + 1);
+
+    for kind in [
+        SignalKind::Approve { call: call.clone(), arguments: Some(json!({ "more": deep() })) },
+        SignalKind::Approve { call: call.clone(), arguments: Some(json!({ "more": large() })) },
+        SignalKind::Reply { call: call.clone(), payload: deep() },
+        SignalKind::Webhook { name: "any".to_owned(), identifier: "a".to_owned(), payload: deep() },
+        SignalKind::Message { to: None, text: large(), message_id: None },
+        SignalKind::Reject { call, reason: Some(large()) },
+        SignalKind::Cancel { reason: Some(large()) },
+    ] {
+        let signal = Signal { id: SignalId::new("one"), actor: Actor::default(), kind };
+        let sent = test.runner().control().send(run.id(), &[signal]).await;
+        assert!(matches!(sent, Err(SignalError::Refused(Refusal::Misfit { .. }))), "{sent:?}");
+    }
+    assert_eq!(run.state(), before);
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Reading {
+    value: f64,
+}
+
+fn readings(reading: &Reading) -> [Brain<(), Reading>; 3] {
+    let (returned, left, updated) = (reading.clone(), reading.clone(), reading.clone());
+    [
+        brain("Returned").state(Reading::default()).step("Read", move |_| {
+            let value = returned.clone();
+            async move { Ok(value) }
+        }),
+        brain("Left").state(Reading::default()).r#loop("Read", move |cx| {
+            let value = left.clone();
+            cx.system("Go.").input("Go.").on_exit(move |state, _| state.clone_from(&value))
+        }),
+        brain("Updated").state(Reading::default()).r#loop("Read", move |cx| {
+            let value = updated.clone();
+            cx.system("Go.").input("Go.").tool("read", |t| {
+                t.execute(move |_: NoArgs, cx| {
+                    let value = value.clone();
+                    async move { Ok(cx.result(0).update(move |state: &mut Reading| *state = value)) }
+                })
+            })
+        }),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_does_not_survive_json_is_an_error_where_it_is_made() {
+    let reason = |story: &Story| match story.settled() {
+        Settled::Failed(failure) => failure.message.clone(),
+        _ => error_of(&results(story, "Read")[0]).to_owned(),
+    };
+    for (reading, says) in [
+        (Reading { value: f64::NAN }, "at `/value`: JSON has no number for NaN"),
+        (Reading { value: f64::INFINITY }, "at `/value`: JSON has no number for inf"),
+    ] {
+        for brain in readings(&reading) {
+            let first = if brain.plan().title == "Updated" { Reply::call("read", json!({})) } else { done() };
+            let replies = [first, done()];
+            let model =
+                ScriptedModel::from_fn(move |request| replies[usize::from(request.path.as_str() != "Read/0")].clone());
+            let story = Story::of(&Test::with(runner(model)).start(&brain, ()).await).await;
+            assert!(reason(&story).contains(says), "{}", reason(&story));
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "at `/value`: JSON has no number for NaN")]
+fn a_first_state_that_does_not_survive_json_is_refused_where_the_brain_is_built() {
+    let _ = brain("Read").state(Reading { value: f64::NAN });
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use positronic_core::record::{Body, Event, EventError};
+use positronic_core::record::{Body, Event, EventError, MAX_DOCUMENT_DEPTH};
 use serde_json::{Value, json};
 
 /// Bodies of every event, as they are stored; several where fields can be left out.
@@ -220,6 +220,58 @@ fn every_event_reads_and_is_written_as_it_was() {
         pinned.push('\n');
     }
     insta::assert_snapshot!(pinned);
+}
+
+/// Puts a value into every place of an example, and returns the event of each place that holds any JSON.
+fn with_document(example: &Value, document: &Value) -> Vec<Option<Event>> {
+    fn places(value: &Value, at: &str, all: &mut Vec<String>) {
+        all.push(at.to_owned());
+        let children: Vec<_> = match value {
+            Value::Object(fields) => fields.iter().map(|(key, field)| (key.clone(), field)).collect(),
+            Value::Array(items) => items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect(),
+            _ => Vec::new(),
+        };
+        for (key, child) in children {
+            places(child, &format!("{at}/{key}"), all);
+        }
+    }
+    let mut all = Vec::new();
+    places(example, "", &mut all);
+    let put = |place: &String| {
+        let mut changed = example.clone();
+        *changed.pointer_mut(place)? = document.clone();
+        // A place of text, or of a list of numbers, takes no list of lists.
+        Event::from_json(&line(changed.is_object().then_some(&changed)?)).ok()
+    };
+    all.iter().map(put).collect()
+}
+
+#[test]
+fn every_event_with_the_deepest_document_reads_back_and_what_could_not_is_not_written() {
+    let nested = |levels: usize| (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]));
+    let mut kinds = BTreeSet::new();
+    for example in examples() {
+        let deepest = with_document(&example, &nested(MAX_DOCUMENT_DEPTH));
+        for (index, event) in deepest.iter().enumerate() {
+            let Some(event) = event else { continue };
+            kinds.insert(event.body.name());
+            assert_eq!(Event::from_json(&event.to_json().unwrap()).unwrap(), *event);
+            // Up to the deepest line, and no further.
+            let written: Vec<bool> = (116..=126)
+                .map(|levels| {
+                    let Some(event) = with_document(&example, &nested(levels))[index].clone() else { return false };
+                    let line = event.to_json();
+                    match &line {
+                        Ok(line) => assert_eq!(Event::from_json(line).unwrap(), event, "{levels}"),
+                        Err(error) => assert!(matches!(error, EventError::TooDeep), "{error}"),
+                    }
+                    line.is_ok()
+                })
+                .collect();
+            assert!(written.is_sorted_by(|a, b| a >= b), "what is deeper than the limit is refused: {example}");
+        }
+    }
+    insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STEP_COMPLETE VALUE_RECORDED");
 }
 
 #[test]

@@ -88,7 +88,7 @@ async fn an_error_with_a_question_mark_and_a_panic_fail_the_brain_with_their_wor
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_cannot_be_read_back_is_a_failure_that_names_the_type() {
+async fn a_state_that_does_not_decode_from_its_own_json_is_an_error_of_the_step_that_made_it() {
     #[derive(Serialize, Deserialize)]
     struct Lossy {
         #[serde(skip_serializing)]
@@ -100,7 +100,8 @@ async fn a_state_that_cannot_be_read_back_is_a_failure_that_names_the_type() {
     let story = Play::new([]).run(&lossy, ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.contains("Lossy`: missing field `needed`"), "{failure}");
+    assert!(failure.message.starts_with("the step `Make` failed"), "{failure}");
+    assert!(failure.message.contains("Lossy` does not decode from its own JSON: missing field `needed`"), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]

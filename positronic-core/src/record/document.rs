@@ -1,0 +1,528 @@
+//! Encoder for JSON documents within limits: how an author's value becomes a document of the log.
+//!
+//! A document is written once and read for as long as its run is kept, so whatever could not be read again is refused where
+//! it is made: what nests deeper than readers of JSON go, what is larger than the runner's limit, and what JSON cannot
+//! express. The encoder checks while it serialises and stops at the first violation, so that a value of any size or depth
+//! costs no more than the limits allow.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::ser::{
+    Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
+    SerializeTupleStruct, SerializeTupleVariant,
+};
+use serde_json::value::Serializer as Plain;
+use serde_json::{Map, Number, Value};
+
+/// How many lists and objects may stand within one another in a document. Readers of JSON stop at 128, and a line of the log
+/// has some of its own around the document.
+pub const MAX_DOCUMENT_DEPTH: usize = 64;
+
+/// How many bytes a document may have where the runner does not set another limit: 8 MiB. That is more text than any model
+/// reads at once, and a log stays quick to load; what is larger belongs into a file.
+pub const MAX_DOCUMENT_BYTES: usize = 8 << 20;
+
+/// Says why a value cannot be a document of a log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DocumentError {
+    /// Its lists and objects nest too deep.
+    #[error("it nests deeper than {MAX_DOCUMENT_DEPTH} levels, and no log holds that")]
+    TooDeep,
+    /// It is too large.
+    #[error(
+        "it is larger than {max_bytes} bytes; record large data as a file, or raise the limit with \
+         `Runner::builder().max_document_bytes(…)`"
+    )]
+    TooLarge {
+        /// The limit.
+        max_bytes: usize,
+    },
+    /// JSON cannot express it.
+    #[error("{}{reason}", place(at))]
+    NotJson {
+        /// Where, as a JSON pointer.
+        at: String,
+        /// What is wrong there.
+        reason: String,
+    },
+}
+
+fn place(at: &str) -> String {
+    if at.is_empty() { String::new() } else { format!("at `{at}`: ") }
+}
+
+impl DocumentError {
+    fn not_json(reason: impl Into<String>) -> Self {
+        Self::NotJson { at: String::new(), reason: reason.into() }
+    }
+
+    /// Adds the place that the error has passed on its way out.
+    fn within(mut self, key: impl fmt::Display) -> Self {
+        if let Self::NotJson { at, .. } = &mut self {
+            let key = key.to_string().replace('~', "~0").replace('/', "~1");
+            at.insert_str(0, &format!("/{key}"));
+        }
+        self
+    }
+}
+
+impl serde::ser::Error for DocumentError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::not_json(message.to_string())
+    }
+}
+
+/// Encodes `value` as a canonical JSON document of at most `max_bytes` bytes: its keys are sorted, whatever features other
+/// crates switch on in `serde_json`, so that the live document and the replayed one are the same bytes.
+///
+/// The size is that of the JSON without escapes and white space.
+///
+/// # Errors
+///
+/// [`DocumentError`] when the value nests too deep, is too large, holds a float that is not finite, a number beyond 64 bits,
+/// a map with a key that is not a string or with two equal keys, or when its own `Serialize` fails.
+pub fn encode_document<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value, DocumentError> {
+    let mut budget = Budget { left: max_bytes, max: max_bytes };
+    value.serialize(Encoder { budget: &mut budget, levels: MAX_DOCUMENT_DEPTH })
+}
+
+/// Checks JSON that others have made against the limits of [`encode_document`].
+///
+/// # Errors
+///
+/// [`DocumentError::TooDeep`] or [`DocumentError::TooLarge`].
+pub fn check_document(value: &Value, max_bytes: usize) -> Result<(), DocumentError> {
+    fn walk(value: &Value, levels: usize, budget: &mut Budget) -> Result<(), DocumentError> {
+        match value {
+            Value::Null | Value::Bool(_) => budget.spend(4),
+            Value::Number(number) => budget.spend(size_of_number(number)),
+            Value::String(text) => budget.spend(text.len() + 2),
+            Value::Array(items) => {
+                let levels = deeper(levels)?;
+                budget.spend(2)?;
+                items.iter().try_for_each(|item| {
+                    budget.spend(1)?;
+                    walk(item, levels, budget)
+                })
+            }
+            Value::Object(fields) => {
+                let levels = deeper(levels)?;
+                budget.spend(2)?;
+                fields.iter().try_for_each(|(key, field)| {
+                    budget.spend(key.len() + 4)?;
+                    walk(field, levels, budget)
+                })
+            }
+        }
+    }
+    walk(value, MAX_DOCUMENT_DEPTH, &mut Budget { left: max_bytes, max: max_bytes })
+}
+
+/// Checks that JSON nests no deeper than a log holds.
+///
+/// # Errors
+///
+/// A clause that says so, where it does.
+pub fn check_depth(value: &Value) -> Result<(), String> {
+    check_document(value, usize::MAX).map_err(|error| error.to_string())
+}
+
+/// Says whether a value opens at most this many levels.
+pub(super) fn nests_within(value: &Value, levels: usize) -> bool {
+    let inner = |value| levels.checked_sub(1).is_some_and(|levels| nests_within(value, levels));
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        Value::Array(items) => levels > 0 && items.iter().all(inner),
+        Value::Object(fields) => levels > 0 && fields.values().all(inner),
+    }
+}
+
+fn deeper(levels: usize) -> Result<usize, DocumentError> {
+    levels.checked_sub(1).ok_or(DocumentError::TooDeep)
+}
+
+fn size_of_number(number: &Number) -> usize {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(number), _) => digits(number),
+        (None, Some(number)) => digits(number.unsigned_abs()) + 1,
+        (None, None) => FLOAT,
+    }
+}
+
+fn digits(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+/// What a float counts, whose exact length only writing it tells.
+const FLOAT: usize = 8;
+
+struct Budget {
+    left: usize,
+    max: usize,
+}
+
+impl Budget {
+    fn spend(&mut self, bytes: usize) -> Result<(), DocumentError> {
+        self.left = self.left.checked_sub(bytes).ok_or(DocumentError::TooLarge { max_bytes: self.max })?;
+        Ok(())
+    }
+}
+
+/// Encodes one value.
+struct Encoder<'a> {
+    budget: &'a mut Budget,
+    /// How many levels may still open.
+    levels: usize,
+}
+
+impl<'a> Encoder<'a> {
+    fn list(self, len: Option<usize>, variant: Option<&'static str>) -> Result<List<'a>, DocumentError> {
+        let levels = deeper(self.levels)?;
+        let levels = if variant.is_some() { deeper(levels)? } else { levels };
+        self.budget.spend(2 + variant.map_or(0, |name| name.len() + 6))?;
+        // A length is the value's own word, and room is made for no more than is there.
+        let items = Vec::with_capacity(len.unwrap_or_default().min(4096));
+        Ok(List { items, variant, budget: self.budget, levels })
+    }
+
+    fn object(self, variant: Option<&'static str>) -> Result<Object<'a>, DocumentError> {
+        let levels = deeper(self.levels)?;
+        let levels = if variant.is_some() { deeper(levels)? } else { levels };
+        self.budget.spend(2 + variant.map_or(0, |name| name.len() + 6))?;
+        Ok(Object { fields: Map::new(), key: None, variant, budget: self.budget, levels })
+    }
+
+    fn float(self, finite: bool, value: Value, shown: impl fmt::Display) -> Result<Value, DocumentError> {
+        if !finite {
+            return Err(DocumentError::not_json(format!("JSON has no number for {shown}")));
+        }
+        self.budget.spend(FLOAT)?;
+        Ok(value)
+    }
+}
+
+fn too_wide(number: impl fmt::Display) -> DocumentError {
+    DocumentError::not_json(format!("{number} does not fit into 64 bits"))
+}
+
+fn tagged(variant: Option<&'static str>, value: Value) -> Value {
+    match variant {
+        Some(name) => Value::Object(Map::from_iter([(name.to_owned(), value)])),
+        None => value,
+    }
+}
+
+impl<'a> serde::Serializer for Encoder<'a> {
+    type Ok = Value;
+    type Error = DocumentError;
+    type SerializeSeq = List<'a>;
+    type SerializeTuple = List<'a>;
+    type SerializeTupleStruct = List<'a>;
+    type SerializeTupleVariant = List<'a>;
+    type SerializeMap = Object<'a>;
+    type SerializeStruct = Fields<'a>;
+    type SerializeStructVariant = Object<'a>;
+
+    fn serialize_bool(self, value: bool) -> Result<Value, DocumentError> {
+        self.budget.spend(4)?;
+        Ok(Value::Bool(value))
+    }
+    fn serialize_i8(self, value: i8) -> Result<Value, DocumentError> {
+        self.serialize_i64(value.into())
+    }
+    fn serialize_i16(self, value: i16) -> Result<Value, DocumentError> {
+        self.serialize_i64(value.into())
+    }
+    fn serialize_i32(self, value: i32) -> Result<Value, DocumentError> {
+        self.serialize_i64(value.into())
+    }
+    fn serialize_i64(self, value: i64) -> Result<Value, DocumentError> {
+        self.budget.spend(digits(value.unsigned_abs()) + usize::from(value < 0))?;
+        Ok(Value::Number(value.into()))
+    }
+    fn serialize_i128(self, value: i128) -> Result<Value, DocumentError> {
+        match (u64::try_from(value), i64::try_from(value)) {
+            (Ok(value), _) => self.serialize_u64(value),
+            (Err(_), Ok(value)) => self.serialize_i64(value),
+            (Err(_), Err(_)) => Err(too_wide(value)),
+        }
+    }
+    fn serialize_u8(self, value: u8) -> Result<Value, DocumentError> {
+        self.serialize_u64(value.into())
+    }
+    fn serialize_u16(self, value: u16) -> Result<Value, DocumentError> {
+        self.serialize_u64(value.into())
+    }
+    fn serialize_u32(self, value: u32) -> Result<Value, DocumentError> {
+        self.serialize_u64(value.into())
+    }
+    fn serialize_u64(self, value: u64) -> Result<Value, DocumentError> {
+        self.budget.spend(digits(value))?;
+        Ok(Value::Number(value.into()))
+    }
+    fn serialize_u128(self, value: u128) -> Result<Value, DocumentError> {
+        u64::try_from(value).map_err(|_| too_wide(value)).and_then(|value| self.serialize_u64(value))
+    }
+    fn serialize_f32(self, value: f32) -> Result<Value, DocumentError> {
+        self.float(value.is_finite(), Value::from(value), value)
+    }
+    fn serialize_f64(self, value: f64) -> Result<Value, DocumentError> {
+        self.float(value.is_finite(), Value::from(value), value)
+    }
+    fn serialize_char(self, value: char) -> Result<Value, DocumentError> {
+        self.budget.spend(value.len_utf8() + 2)?;
+        Ok(Value::String(value.into()))
+    }
+    fn serialize_str(self, value: &str) -> Result<Value, DocumentError> {
+        self.budget.spend(value.len() + 2)?;
+        Ok(Value::String(value.to_owned()))
+    }
+    fn serialize_bytes(self, value: &[u8]) -> Result<Value, DocumentError> {
+        let mut list = self.list(Some(value.len()), None)?;
+        value.iter().try_for_each(|byte| SerializeSeq::serialize_element(&mut list, byte))?;
+        SerializeSeq::end(list)
+    }
+    fn serialize_none(self) -> Result<Value, DocumentError> {
+        self.serialize_unit()
+    }
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Value, DocumentError> {
+        value.serialize(self)
+    }
+    fn serialize_unit(self) -> Result<Value, DocumentError> {
+        self.budget.spend(4)?;
+        Ok(Value::Null)
+    }
+    fn serialize_unit_struct(self, _: &'static str) -> Result<Value, DocumentError> {
+        self.serialize_unit()
+    }
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<Value, DocumentError> {
+        self.serialize_str(variant)
+    }
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<Value, DocumentError> {
+        value.serialize(self)
+    }
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<Value, DocumentError> {
+        let mut object = self.object(None)?;
+        object.field(variant, value)?;
+        SerializeMap::end(object)
+    }
+    fn serialize_seq(self, len: Option<usize>) -> Result<List<'a>, DocumentError> {
+        self.list(len, None)
+    }
+    fn serialize_tuple(self, len: usize) -> Result<List<'a>, DocumentError> {
+        self.list(Some(len), None)
+    }
+    fn serialize_tuple_struct(self, _: &'static str, len: usize) -> Result<List<'a>, DocumentError> {
+        self.list(Some(len), None)
+    }
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        len: usize,
+    ) -> Result<List<'a>, DocumentError> {
+        self.list(Some(len), Some(variant))
+    }
+    fn serialize_map(self, _: Option<usize>) -> Result<Object<'a>, DocumentError> {
+        self.object(None)
+    }
+    fn serialize_struct(self, name: &'static str, len: usize) -> Result<Fields<'a>, DocumentError> {
+        // `RawValue`, and `Number` with the feature `arbitrary_precision`, speak to serde_json's own serializer alone.
+        if name.starts_with("$serde_json::private::") {
+            let special = serde::Serializer::serialize_struct(Plain, name, len).map_err(DocumentError::custom)?;
+            return Ok(Fields::Special { special, encoder: self });
+        }
+        self.object(None).map(Fields::Plain)
+    }
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Object<'a>, DocumentError> {
+        self.object(Some(variant))
+    }
+}
+
+/// A list that is being encoded.
+struct List<'a> {
+    items: Vec<Value>,
+    variant: Option<&'static str>,
+    budget: &'a mut Budget,
+    levels: usize,
+}
+
+impl List<'_> {
+    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), DocumentError> {
+        self.budget.spend(1)?;
+        let encoder = Encoder { budget: self.budget, levels: self.levels };
+        let item = value.serialize(encoder).map_err(|error| error.within(self.items.len()))?;
+        self.items.push(item);
+        Ok(())
+    }
+
+    fn finish(self) -> Value {
+        tagged(self.variant, Value::Array(self.items))
+    }
+}
+
+macro_rules! list {
+    ($($trait:ident::$method:ident),*) => {
+        $(impl $trait for List<'_> {
+            type Ok = Value;
+            type Error = DocumentError;
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), DocumentError> {
+                self.push(value)
+            }
+            fn end(self) -> Result<Value, DocumentError> {
+                Ok(self.finish())
+            }
+        })*
+    };
+}
+
+list!(
+    SerializeSeq::serialize_element,
+    SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field,
+    SerializeTupleVariant::serialize_field
+);
+
+/// An object that is being encoded.
+struct Object<'a> {
+    fields: Map<String, Value>,
+    key: Option<String>,
+    variant: Option<&'static str>,
+    budget: &'a mut Budget,
+    levels: usize,
+}
+
+impl Object<'_> {
+    fn insert<T: Serialize + ?Sized>(&mut self, key: String, value: &T) -> Result<(), DocumentError> {
+        self.budget.spend(key.len() + 4)?;
+        let encoder = Encoder { budget: self.budget, levels: self.levels };
+        let value = match value.serialize(encoder) {
+            Ok(value) => value,
+            Err(error) => return Err(error.within(key)),
+        };
+        match self.fields.entry(key) {
+            serde_json::map::Entry::Vacant(free) => {
+                free.insert(value);
+                Ok(())
+            }
+            serde_json::map::Entry::Occupied(taken) => {
+                Err(DocumentError::not_json(format!("there are two values for the key `{}`", taken.key())))
+            }
+        }
+    }
+
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), DocumentError> {
+        self.insert(key.to_owned(), value)
+    }
+
+    fn finish(mut self) -> Value {
+        self.fields.sort_keys();
+        tagged(self.variant, Value::Object(self.fields))
+    }
+}
+
+impl SerializeMap for Object<'_> {
+    type Ok = Value;
+    type Error = DocumentError;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), DocumentError> {
+        self.key = Some(key_of(key, self.budget)?);
+        Ok(())
+    }
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), DocumentError> {
+        let key = self.key.take().ok_or_else(|| DocumentError::not_json("a map has a value without a key"))?;
+        self.insert(key, value)
+    }
+    fn end(self) -> Result<Value, DocumentError> {
+        Ok(self.finish())
+    }
+}
+
+/// Encodes the key of a map: a text, or a number or a `bool` that reads back from a text as itself.
+fn key_of<T: Serialize + ?Sized>(key: &T, budget: &mut Budget) -> Result<String, DocumentError> {
+    let left = budget.left;
+    let key = key.serialize(Encoder { budget, levels: 0 });
+    budget.left = left;
+    match key {
+        Ok(Value::String(text)) => Ok(text),
+        Ok(Value::Number(number)) => Ok(number.to_string()),
+        Ok(Value::Bool(value)) => Ok(value.to_string()),
+        Err(error @ (DocumentError::NotJson { .. } | DocumentError::TooLarge { .. })) => Err(error),
+        Ok(Value::Null | Value::Array(_) | Value::Object(_)) | Err(DocumentError::TooDeep) => {
+            Err(DocumentError::not_json("a map has a key that is not a string"))
+        }
+    }
+}
+
+impl SerializeStructVariant for Object<'_> {
+    type Ok = Value;
+    type Error = DocumentError;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), DocumentError> {
+        self.field(key, value)
+    }
+    fn end(self) -> Result<Value, DocumentError> {
+        Ok(self.finish())
+    }
+}
+
+/// The fields of a struct.
+enum Fields<'a> {
+    Plain(Object<'a>),
+    /// One of serde_json's own, which it encodes itself; what comes out is held to the limits.
+    Special {
+        special: <Plain as serde::Serializer>::SerializeStruct,
+        encoder: Encoder<'a>,
+    },
+}
+
+impl SerializeStruct for Fields<'_> {
+    type Ok = Value;
+    type Error = DocumentError;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), DocumentError> {
+        match self {
+            Self::Plain(object) => object.field(key, value),
+            Self::Special { special, .. } => {
+                SerializeStruct::serialize_field(special, key, value).map_err(DocumentError::custom)
+            }
+        }
+    }
+    fn end(self) -> Result<Value, DocumentError> {
+        match self {
+            Self::Plain(object) => Ok(object.finish()),
+            Self::Special { special, encoder } => {
+                let value = SerializeStruct::end(special).map_err(DocumentError::custom)?;
+                match value {
+                    Value::Number(number) => {
+                        encoder.budget.spend(size_of_number(&number))?;
+                        Ok(Value::Number(number))
+                    }
+                    value => value.serialize(encoder),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
