@@ -62,8 +62,10 @@ pub fn planner() -> Brain<(), Plan> {
                 })
                 .tool("ask_guest", |t| {
                     t.description("Asks whether something is missing, and waits for the answer")
-                        .wait(|_: &NoArgs, _| [webhook::<Change>("chat").on("guest").person()])
-                        .on_resume(|plan: &mut Plan, change: Change| plan.steps.push(format!("Wish: {}", change.text)))
+                        .wait(|_: &NoArgs, _| {
+                            let hook = webhook::<Change>("chat").on("guest").person();
+                            [hook.resume(|plan: &mut Plan, change| plan.steps.push(format!("Wish: {}", change.text)))]
+                        })
                         .execute(async |_: NoArgs, _| Ok(()))
                 })
                 .plugin(match cx.state.steps.iter().rev().find_map(|step| step.strip_prefix("Wish: ")) {

@@ -65,7 +65,7 @@ fn slack() -> Webhook<Answer> {
     webhook("slack")
 }
 
-fn modes(ticket: &Ticket) -> Modes {
+fn modes(ticket: &Ticket) -> Modes<Ticket> {
     Modes::new("gathering_info")
         .mode("gathering_info", |m| {
             m.description("when more has to be known")

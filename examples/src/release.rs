@@ -1,7 +1,8 @@
 //! A loop whose tools unfold with the state: nobody deploys what was not tested, because there is no such tool yet.
 //!
 //! The closure runs before every model call, with the state as it is then. So what the model may do next is plain Rust:
-//! `.tools(…)` takes what there is, and an `Option` is a list of one tool or none.
+//! `.tools(…)` takes what there is, and an `Option` is a list of one tool or none. The exit tools come late, so
+//! `.require_exit()` keeps a text from ending the loop before there is one.
 //!
 //! This example is written with the macros: `brain!` lets `.loop` be written as it is said, and `#[tool]` makes a tool
 //! of an async function, whose doc comments are what the model reads.
@@ -26,6 +27,9 @@ pub struct Release {
     pub tested: bool,
     /// The version that is deployed.
     pub deployed: Option<String>,
+    /// Why it was postponed, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postponed: Option<String>,
     /// What was announced.
     pub announced: Option<String>,
 }
@@ -52,6 +56,16 @@ async fn deploy(
     Ok(cx.result("deployed").update(|release| release.deployed = Some(version)))
 }
 
+/// Gives up on the release for today.
+#[tool(exit)]
+async fn postpone(
+    /// One sentence
+    reason: String,
+    cx: ToolContext<(), Release>,
+) -> Result<Reply<Release>> {
+    Ok(cx.result("postponed").update(|release| release.postponed = Some(reason)))
+}
+
 /// Tells everybody what is new.
 #[tool(exit)]
 async fn announce(
@@ -73,7 +87,9 @@ pub fn release() -> Brain<(), Release> {
             cx.system("Ship version 1.4.0. You get more tools as you get further.")
                 .tools((!tested).then(run_tests))
                 .tools((*tested && deployed.is_none()).then(deploy))
+                .tools((*tested && deployed.is_none()).then(postpone))
                 .tools(deployed.is_some().then(announce))
+                .require_exit()
                 .max_iterations(10)
         })
     }

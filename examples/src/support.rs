@@ -180,9 +180,12 @@ pub fn support() -> Brain<SupportOptions, Closed, Acme> {
             .tool("send_response", |t| {
                 t.description("Send a message to the customer and wait for the answer")
                     .wait(|_: &Response, cx| {
-                        [slack().on(&cx.state.customer.thread), email().on(&cx.state.customer.email)]
+                        let customer = &cx.state.customer;
+                        [
+                            slack().on(&customer.thread).resume(|ticket, answer| ticket.answers.push(answer.text)),
+                            email().on(&customer.email).resume(|ticket, answer| ticket.answers.push(answer.text)),
+                        ]
                     })
-                    .on_resume(|ticket, answer: Answer| ticket.answers.push(answer.text))
                     .execute(async |Response { message }, cx| {
                         cx.services.send(&cx.state.customer.thread, &message).await;
                         Ok("sent")

@@ -8,7 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use positronic_core::runner::Control;
-use positronic_core::store::{MemoryStore, SqliteOptions, SqliteStore, StoreError};
+use positronic_core::store::MemoryStore;
+#[cfg(feature = "sqlite")]
+use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
 use crate::failure::Failure;
 use crate::place::folder;
@@ -30,6 +32,7 @@ pub(crate) struct Kept {
 #[derive(Clone)]
 pub(crate) enum Store {
     Memory(MemoryStore),
+    #[cfg(feature = "sqlite")]
     File(SqliteStore),
 }
 
@@ -72,6 +75,15 @@ impl Kept {
         Self { store: Store::Memory(MemoryStore::new()), place: "memory".to_owned(), path: None }
     }
 
+    #[cfg(not(feature = "sqlite"))]
+    fn file(path: &Path, here: &Path, _: bool) -> Result<Self, Failure> {
+        Err(Failure::Store {
+            message: format!("{} cannot be opened: this command was built without SQLite", shown(path, here)),
+            hints: vec!["build it with the feature `sqlite` of positronic-cli, or say --memory".to_owned()],
+        })
+    }
+
+    #[cfg(feature = "sqlite")]
     fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
         let options = SqliteOptions::builder().path(path).read_only(read_only).build();
         let mut opened = SqliteStore::with(options.clone());
@@ -90,12 +102,13 @@ impl Kept {
 
     /// Says whether runs outlive this process.
     pub(crate) const fn lasts(&self) -> bool {
-        matches!(self.store, Store::File(_))
+        !matches!(self.store, Store::Memory(_))
     }
 
     pub(crate) fn control(&self) -> Control {
         match &self.store {
             Store::Memory(store) => Control::new(store.clone()),
+            #[cfg(feature = "sqlite")]
             Store::File(store) => Control::new(store.clone()),
         }
     }
@@ -143,7 +156,7 @@ fn shown(path: &Path, here: &Path) -> String {
     told.unwrap_or_else(|| path.to_owned()).display().to_string()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlite"))]
 mod tests {
     use super::*;
 

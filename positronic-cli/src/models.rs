@@ -88,8 +88,10 @@ impl Models {
             Runner::builder().model(self.normal.clone()).prices(self.prices.clone()).max_document_bytes(max_bytes);
         let runner = match (&self.high, &kept.store) {
             (Some(high), Store::Memory(store)) => builder.high(high.clone()).store(store.clone()).build(),
+            #[cfg(feature = "sqlite")]
             (Some(high), Store::File(store)) => builder.high(high.clone()).store(store.clone()).build(),
             (None, Store::Memory(store)) => builder.store(store.clone()).build(),
+            #[cfg(feature = "sqlite")]
             (None, Store::File(store)) => builder.store(store.clone()).build(),
         };
         let runner = runner.actions(project.actions.clone());
@@ -119,7 +121,7 @@ pub(crate) fn cassette(
                 other => other.to_string(),
             },
         })?;
-        return Ok(Some(Playing { cassette, name, what, advice: "" }));
+        return Ok(Some(Playing { cassette, name, what, advice: "; tools run for real" }));
     }
     let answers = settings.has_endpoint() || project.models.iter().any(|(tier, _)| *tier == Tier::Normal);
     let Some(text) = entry.cassette.filter(|_| !answers && wanted.model.model.is_none() && wanted.record.is_none())
@@ -131,7 +133,7 @@ pub(crate) fn cassette(
     let cassette =
         Cassette::replay(text).map_err(|error| Failure::Cassette { name: name.clone(), message: error.to_string() })?;
     let what = format!("no key set: playing the bundled cassette of `{title}`");
-    let advice = "; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint";
+    let advice = "; tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint";
     Ok(Some(Playing { cassette, name, what, advice }))
 }
 

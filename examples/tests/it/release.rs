@@ -20,6 +20,7 @@ async fn a_release_that_is_refused_is_not_deployed() {
         Reply::call("run_tests", json!({})),
         Reply::call("deploy", json!({"version": "1.4.0"})),
         Reply::text("It is not for today, then."),
+        Reply::call("postpone", json!({"reason": "The release manager said no."})),
     ]);
     let run = Test::new(model).start(release(), ()).await;
     let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
@@ -28,5 +29,17 @@ async fn a_release_that_is_refused_is_not_deployed() {
 
     let story = Story::of(&run).await;
     insta::assert_snapshot!(story.transcript());
-    assert_eq!(run.result().await.unwrap().deployed, None);
+    let release = run.result().await.unwrap();
+    assert_eq!(release.deployed, None);
+    assert_eq!(release.postponed.as_deref(), Some("The release manager said no."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_does_not_end_a_release_that_was_not_tested() {
+    let model = ScriptedModel::new([Reply::text("Released!"), Reply::call("run_tests", json!({}))]);
+    let run = Test::new(model).start(release(), ()).await;
+
+    let Settled::Failed(failure) = run.settled().await else { panic!("{:?}", run.settled().await) };
+
+    assert!(failure.message.contains("script"), "the model is asked until it calls an exit tool: {}", failure.message);
 }

@@ -81,6 +81,29 @@ pub trait Agrees<T> {}
 impl<T> Agrees<T> for Unset {}
 impl<T> Agrees<T> for Args<T> {}
 
+/// Says that a value is the services `V` of a brain, or a share in them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the services of this brain, which are `{V}`",
+    label = "the brain's services are `{V}`",
+    note = "a brain without services has `()`; declare them before its first stage: `brain(…).services::<…>()`"
+)]
+pub trait IntoServices<V> {
+    /// Returns the services.
+    fn into_services(self) -> Arc<V>;
+}
+
+impl<V> IntoServices<V> for V {
+    fn into_services(self) -> Arc<V> {
+        Arc::new(self)
+    }
+}
+
+impl<V> IntoServices<V> for Arc<V> {
+    fn into_services(self) -> Self {
+        self
+    }
+}
+
 /// Says that a brain with these services fits into one with the services `V`.
 #[diagnostic::on_unimplemented(
     message = "a brain with the services `{Self}` does not fit into one with the services `{V}`",
@@ -126,7 +149,8 @@ impl<T: Services> Provides<T> for T {
     message = "`{Self}` is no tool for a loop with options `{O}`, state `{S}` and services `{V}`",
     label = "a `Tool<{O}, {S}, {V}>` is needed here",
     note = "a tool that is built here ends with `.execute(…)`",
-    note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain"
+    note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain",
+    note = "a brain without services has `()`; declare them before its first stage: `brain(…).services::<…>()`"
 )]
 pub trait IntoTool<O, S, V> {
     /// Returns the tool.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Options, Runnable, Services, State, Within};
+use super::bounds::{IntoServices, Options, Runnable, Services, State, Within};
 use super::context::{LoopContext, StepContext};
 use super::r#loop::Loop;
 use super::mistake::mistake;
@@ -133,6 +133,10 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         })
     }
 
+    pub(crate) const fn untyped(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
     /// Returns the title.
     #[must_use]
     pub fn title(&self) -> &str {
@@ -156,11 +160,11 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// let owned = brain("Support").services::<Acme>().bind(Acme);
     /// # let _ = (shared, owned);
     /// ```
-    pub fn bind(self, services: impl Into<Arc<V>>) -> Brain<O, S, (), R>
+    pub fn bind(self, services: impl IntoServices<V>) -> Brain<O, S, (), R>
     where
         V: Services,
     {
-        let bound: AnyServices = services.into();
+        let bound: AnyServices = services.into_services();
         self.with(|plan| {
             let inner = plan.provide.take();
             plan.provide = Some(Arc::new(move |_| match &inner {
@@ -282,7 +286,7 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     pub fn step<S2, F, Fut>(self, name: &str, step: F) -> Brain<O, S2, V>
     where
         S2: State,
-        F: Fn(StepContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(StepContext<O, S, V>) -> Fut + Send + Sync + 'static, // captures? move |cx| { let x = x.clone(); async move { … } }
         Fut: Future<Output = Result<S2>> + Send + 'static,
     {
         let step = Arc::new(step);
@@ -296,6 +300,9 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     }
 
     /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call.
+    ///
+    /// `loop` is a keyword, so the method is written `.r#loop(…)`. Inside the macro `brain! { "Title" .loop(…) }` of
+    /// `positronic-macros`, it is written `.loop(…)`.
     ///
     /// # Panics
     ///

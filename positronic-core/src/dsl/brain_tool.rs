@@ -77,7 +77,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
 
     /// Makes the brain's options from the state alone; the model is asked for nothing.
     pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> Self {
-        self.schema = Schema::of::<NoArgs>();
+        self.schema = Schema::of_arguments::<NoArgs>();
         self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?)));
         self
     }
@@ -90,13 +90,16 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     #[track_caller]
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Send + Sync + 'static) -> Self {
         require_object::<T>(&self.about.id);
-        self.schema = Schema::of::<T>();
+        self.schema = Schema::of_arguments::<T>();
         self.input = Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, decode::<T>(arguments)?)));
         self
     }
 
     /// Changes the state around by the brain's result.
-    pub fn map_output(mut self, map: impl Fn(&mut S, R) + Send + Sync + 'static) -> Self {
+    pub fn map_output(
+        mut self,
+        map: impl Fn(&mut S, R) + Send + Sync + 'static, // R: what the brain's `.result(…)` gives, else its last state
+    ) -> Self {
         self.output = Some(Arc::new(move |state: &Document, result: &Value| {
             let result = R::deserialize(result).map_err(|error| {
                 Error::new(format!("the brain's result is no `{}`: {error}", std::any::type_name::<R>()))

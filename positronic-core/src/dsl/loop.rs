@@ -21,14 +21,13 @@ use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, Result};
 use crate::plan::{Document, Link, LoopPlan, ToolPlan};
 use crate::record::{
-    AskMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, ToolId, micros,
+    AskMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, micros,
 };
 
 /// A loop's configuration for one round: what the model is told, and what it can call.
 #[must_use = "a loop's configuration is what its closure returns"]
 pub struct Loop<O, S, V> {
     pub(super) plan: LoopPlan,
-    exits: Vec<String>,
     actions: Vec<String>,
     types: PhantomData<fn(O, S, V)>,
 }
@@ -43,6 +42,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 hidden: false,
                 context: Vec::new(),
                 tools: IndexMap::new(),
+                exit_on: Vec::new(),
+                require_exit: false,
                 limits: Limits::default(),
                 settings: Settings::default(),
                 begun: None,
@@ -51,7 +52,6 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
                 answer: None,
                 on_exit: None,
             },
-            exits: Vec::new(),
             actions: Vec::new(),
             types: PhantomData,
         }
@@ -182,9 +182,34 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Marks tools as exit tools by their names. An unknown name fails the loop.
+    /// Marks tools as exit tools by their names, those of the loop's plugins included. A name that ends in `*` stands for all
+    /// tools that begin with it, of which there may be none. Any other name that no tool has fails the loop.
     pub fn exit_on<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
-        self.exits.extend(names.into_iter().map(str::to_owned));
+        self.plan.exit_on.extend(names.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Lets only an exit tool end the loop, or a limit. A text answer then never ends it, not even in an iteration that
+    /// offers no exit tool; the model is asked to go on with a tool call. Without this, a text ends a loop whose current
+    /// iteration offers no exit tool.
+    ///
+    /// Set it where the exit tool appears late, as the work gets further:
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # use positronic_core::dsl::Tool;
+    /// # fn test() -> Tool<(), bool, ()> { Tool::new("test", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("ok").update(|tested| *tested = true)))) }
+    /// # fn announce() -> Tool<(), bool, ()> { Tool::new("announce", |t| t.exit().execute(async |_: NoArgs, _| Ok("ok"))) }
+    /// let release = brain("Release").state(false).r#loop("Ship", |cx| {
+    ///     let tested = *cx.state;
+    ///     cx.system("Ship it.").tools((!tested).then(test)).tools(tested.then(announce)).require_exit()
+    /// });
+    /// # let _ = release;
+    /// ```
+    ///
+    /// An iteration that offers no tool at all then fails the loop, since nothing could end it but a limit.
+    pub const fn require_exit(mut self) -> Self {
+        self.plan.require_exit = true;
         self
     }
 
@@ -318,14 +343,6 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
             if self.plan.tools.insert(tool.decl.id.clone(), tool).is_some() {
                 return Err(Error::new(format!("the loop has two tools named `{name}`; choose one of them")));
             }
-        }
-        for name in &self.exits {
-            let Some(tool) = ToolId::new(name).ok().and_then(|id| self.plan.tools.get_mut(&id)) else {
-                let known: Vec<_> = self.plan.tools.keys().map(|id| format!("`{id}`")).collect();
-                let known = known.join(", ");
-                return Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")));
-            };
-            Arc::make_mut(tool).decl.flags.exit = true;
         }
         self.plan.settings.in_code = self.plan.answer.is_some();
         Ok(self.plan)

@@ -52,8 +52,8 @@ mod wait;
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
 pub use bounds::{
-    Agrees, Args, IntoTool, IntoVerdict, Later, Now, Options, Provides, Runnable, Services, State, ToolArgs, Unset,
-    Within,
+    Agrees, Args, IntoServices, IntoTool, IntoVerdict, Later, Now, Options, Provides, Runnable, Services, State,
+    ToolArgs, Unset, Within,
 };
 pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
@@ -67,4 +67,4 @@ pub use question::ModelCall;
 pub use reply::{IntoReply, NoArgs, Reply};
 pub use skill::{FunctionSkill, SkillBuilder};
 pub use tool::{Action, Tool, ToolBuilder};
-pub use wait::{Wait, Webhook, webhook};
+pub use wait::{Resumed, Unresumed, Untyped, Wait, Webhook, webhook};

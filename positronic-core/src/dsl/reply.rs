@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounds::State;
-use super::wait::{Wait, Webhook};
+use super::kept::{PluginState, home};
+use super::wait::{Terms, Unresumed, Wait};
 use crate::error::{Error, Result};
-use crate::plan::{Document, PlannedWait, ToolReply, Update, encode};
+use crate::plan::{Document, Home, PlannedWait, ToolReply, Update, encode};
 use crate::record::{Trigger, TriggerChange, TriggerId};
 
 /// The arguments of a tool that takes none.
@@ -24,7 +25,8 @@ pub struct Reply<S> {
     output: Result<Value>,
     brief: Option<String>,
     updates: Vec<Update>,
-    waits: Vec<Wait>,
+    waits: Vec<Terms>,
+    plugin_updates: Vec<(Home, Update)>,
     triggers: Vec<TriggerChange>,
     state: std::marker::PhantomData<fn(S)>,
 }
@@ -36,6 +38,7 @@ impl<S> Reply<S> {
             brief: None,
             updates: Vec::new(),
             waits: Vec::new(),
+            plugin_updates: Vec::new(),
             triggers: Vec::new(),
             state: std::marker::PhantomData,
         }
@@ -49,9 +52,10 @@ impl<S> Reply<S> {
         self
     }
 
-    /// Waits, after this result, for the first of these to arrive; its payload becomes part of the result.
-    pub fn wait_for(mut self, waits: impl IntoIterator<Item = Wait>) -> Self {
-        self.waits.extend(waits);
+    /// Waits, after this result, for the first of these to arrive; its payload becomes part of the result. Where the payload
+    /// is to change the state, name the wait with [`ToolBuilder::wait`](super::ToolBuilder::wait) instead.
+    pub fn wait_for<P: Unresumed>(mut self, waits: impl IntoIterator<Item = Wait<S, P>>) -> Self {
+        self.waits.extend(waits.into_iter().map(Wait::into_terms));
         self
     }
 
@@ -86,8 +90,14 @@ impl<S> Reply<S> {
     }
 
     /// Waits for a reply that is addressed to the call itself, from a person who is asked `prompt`.
-    pub fn wait_for_reply<P: DeserializeOwned + JsonSchema + 'static>(mut self, prompt: impl Into<String>) -> Self {
-        self.waits.push(Webhook::<P>::new(crate::machine::REPLY).on("").person().prompt(prompt));
+    pub fn wait_for_reply<P: DeserializeOwned + JsonSchema + 'static>(self, prompt: impl Into<String>) -> Self {
+        self.wait_for([Wait::<S, P>::reply(prompt)])
+    }
+
+    /// Changes what a plugin keeps when the result is recorded, after the changes of the state.
+    pub(crate) fn update_plugin<P: PluginState>(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
+        let update = Box::new(move |document: &Document| document.updated(update));
+        self.plugin_updates.push((home::<P>(), update));
         self
     }
 }
@@ -140,12 +150,12 @@ impl<S, T: Serialize> IntoReply<S> for T {
 
 impl<S> IntoReply<S> for Reply<S> {
     fn into_reply(self) -> Result<ToolReply> {
-        let waits = self.waits.into_iter().map(Wait::into_plan).collect::<Result<Vec<PlannedWait>, Error>>()?;
+        let waits = self.waits.into_iter().map(Terms::into_plan).collect::<Result<Vec<PlannedWait>, Error>>()?;
         Ok(ToolReply {
             output: self.output?,
             brief: self.brief,
             updates: self.updates,
-            plugin_updates: Vec::new(),
+            plugin_updates: self.plugin_updates,
             waits,
             triggers: self.triggers,
         })

@@ -18,7 +18,7 @@ use super::mistake::mistake;
 use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
-use crate::plan::{ActionSet, Document, ExitsFn, OutputFn, PlannedWait, Scope, ToolBody, ToolFn, ToolPlan};
+use crate::plan::{ActionSet, Document, ExitsFn, ToolBody, ToolFn, ToolPlan, WaitsFn};
 use crate::record::{ToolDecl, ToolId};
 use crate::tools::Schema;
 
@@ -127,7 +127,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         R: DeserializeOwned + Send + 'static,
     {
         let mut plan = Arc::unwrap_or_clone(self.plan);
-        let ToolBody::Function { execute: inner, on_resume } = plan.body else {
+        let ToolBody::Function { execute: inner, waits } = plan.body else {
             mistake(&format!("the tool `{}` runs a brain; fold its result with `map_output`", plan.decl.id));
         };
         let keep = Arc::new(keep);
@@ -145,7 +145,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
                 Ok(reply)
             })
         });
-        plan.body = ToolBody::Function { execute, on_resume };
+        plan.body = ToolBody::Function { execute, waits };
         Self { plan: Arc::new(plan), types: PhantomData }
     }
 }
@@ -163,6 +163,14 @@ impl ActionSet {
 }
 
 impl<O, S, V> Tool<O, S, V> {
+    pub(crate) const fn of_plan(plan: Arc<ToolPlan>) -> Self {
+        Self { plan, types: PhantomData }
+    }
+
+    pub(crate) const fn plan(&self) -> &Arc<ToolPlan> {
+        &self.plan
+    }
+
     /// Returns the tool as models and people see it.
     #[must_use]
     pub fn decl(&self) -> &ToolDecl {
@@ -182,15 +190,11 @@ impl<O, S, V> fmt::Debug for Tool<O, S, V> {
     }
 }
 
-/// Makes the waits of a call after its tool has run.
-type WaitsFn = Arc<dyn Fn(&Value, &Scope) -> Result<Vec<PlannedWait>> + Send + Sync>;
-
 /// Builds a tool. `A` is the type of its arguments once a closure has said it.
 #[must_use = "a tool is made by `execute`"]
 pub struct ToolBuilder<O, S, V, A = Unset> {
     about: About<Arc<Value>>,
     waits: Option<WaitsFn>,
-    on_resume: Option<OutputFn>,
     exits: Option<ExitsFn>,
     types: PhantomData<fn(O, S, V, A)>,
 }
@@ -202,7 +206,7 @@ impl<O: Options, S: State, V: Services> ToolBuilder<O, S, V> {
     }
 
     pub(super) const fn of(about: About<Arc<Value>>) -> Self {
-        Self { about, waits: None, on_resume: None, exits: None, types: PhantomData }
+        Self { about, waits: None, exits: None, types: PhantomData }
     }
 }
 
@@ -241,34 +245,35 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.typed()
     }
 
-    /// Waits after the tool has run, until the first of these arrives; its payload becomes part of the result.
-    pub fn wait<T, F, I>(mut self, waits: F) -> ToolBuilder<O, S, V, Args<T>>
+    /// Waits after the tool has run, until the first of these arrives; its payload becomes part of the result, with the name of
+    /// its webhook where there are several waits. [`Wait::resume`] says what the payload does to the state.
+    ///
+    /// The closure runs when the tool has done its work, and once more when an answer is there, to find what
+    /// [`Wait::resume`] says.
+    pub fn wait<T, P, F, const N: usize>(self, waits: F) -> ToolBuilder<O, S, V, Args<T>>
+    where
+        A: Agrees<T>,
+        T: ToolArgs,
+        F: Fn(&T, &ToolContext<O, S, V>) -> [Wait<S, P>; N] + Send + Sync + 'static,
+    {
+        self.wait_any(waits)
+    }
+
+    /// Waits as [`ToolBuilder::wait`] does, for a list of any length: a `Vec`, or an `Option` where not every call waits. The
+    /// closures of [`Wait::resume`] say the state's type here: `|ticket: &mut Ticket, message| …`.
+    pub fn wait_any<T, P, F, I>(mut self, waits: F) -> ToolBuilder<O, S, V, Args<T>>
     where
         A: Agrees<T>,
         T: ToolArgs,
         F: Fn(&T, &ToolContext<O, S, V>) -> I + Send + Sync + 'static,
-        I: IntoIterator<Item = Wait>,
+        I: IntoIterator<Item = Wait<S, P>>,
     {
         self.waits = Some(Arc::new(move |arguments, scope| {
             let arguments = decode::<T>(arguments)?;
             let waits = waits(&arguments, &ToolContext::new(scope.clone())?);
-            waits.into_iter().map(Wait::into_plan).collect()
+            waits.into_iter().map(|wait| wait.into_terms().into_plan()).collect()
         }));
         self.typed()
-    }
-
-    /// Changes the state by the payload that the call waited for.
-    pub fn on_resume<P, F>(mut self, resume: F) -> Self
-    where
-        P: DeserializeOwned,
-        F: Fn(&mut S, P) + Send + Sync + 'static,
-    {
-        self.on_resume = Some(Arc::new(move |state: &Document, payload: &Value| {
-            let payload = P::deserialize(payload)
-                .map_err(|error| Error::new(format!("the payload is no `{}`: {error}", std::any::type_name::<P>())))?;
-            state.updated(|state| resume(state, payload))
-        }));
-        self
     }
 
     /// Ends the loop when a call succeeds for which the closure says so; other calls are calls of an ordinary tool. As with
@@ -297,13 +302,14 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     }
 
     fn typed<T>(self) -> ToolBuilder<O, S, V, Args<T>> {
-        let Self { about, waits, on_resume, exits, types: PhantomData } = self;
-        ToolBuilder { about, waits, on_resume, exits, types: PhantomData }
+        let Self { about, waits, exits, types: PhantomData } = self;
+        ToolBuilder { about, waits, exits, types: PhantomData }
     }
 
     /// Makes the tool from its function.
     ///
-    /// The function gets the checked arguments and the context. It returns any value that can be written as JSON, or
+    /// The function gets the checked arguments and the context. An argument that `T` does not name is refused, as by `#[tool]`;
+    /// a map with `#[serde(flatten)]` takes in further ones. It returns any value that can be written as JSON, or
     /// `cx.result(…)` to also change the state or to wait.
     ///
     /// # Panics
@@ -314,12 +320,12 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     where
         A: Agrees<T>,
         T: ToolArgs,
-        F: Fn(T, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static,
+        F: Fn(T, ToolContext<O, S, V>) -> Fut + Send + Sync + 'static, // captures? move |args, cx| { let x = x.clone(); async move { … } }
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
         require_object::<T>(&self.about.id);
-        self.made(Schema::of::<T>(), execute)
+        self.made(Schema::of_arguments::<T>(), execute)
     }
 
     /// Makes the tool from a schema and a function that gets the arguments as JSON, checked against the schema.
@@ -371,11 +377,11 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
-        let waits = self.waits;
+        let (waits, added) = (self.waits.clone(), self.waits);
         let execute = Arc::new(execute);
         let body = ToolBody::Function {
             execute: Arc::new(move |arguments, scope| {
-                let waits = waits.clone();
+                let waits = added.clone();
                 let execute = Arc::clone(&execute);
                 Box::pin(async move {
                     let context = ToolContext::new(scope.clone())?;
@@ -387,7 +393,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
                     Ok(reply)
                 })
             }),
-            on_resume: self.on_resume,
+            waits,
         };
         let mut plan = self.about.into_plan(schema, body);
         if let Some(exits) = self.exits {

@@ -330,11 +330,14 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             call.phase = CallPhase::Waiting { since: event.seq, waits: waits.clone(), output: output.clone() };
         }
         (EventBody::LoopResume { cause, wait, payload, .. }, CallPhase::Waiting { waits, output, .. }) => {
-            if usize::try_from(*wait).map_or(true, |wait| wait >= waits.len()) {
+            let Some(spec) = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait)) else {
                 return Err(format!("the call has no wait {wait}"));
-            }
+            };
             call.phase = CallPhase::Resumed {
                 wait: *wait,
+                webhook: spec.webhook.clone(),
+                identifier: spec.identifier.clone(),
+                several: waits.len() > 1,
                 payload: payload.clone(),
                 answered: *cause == ResumeCause::Answered,
                 output: output.clone(),

@@ -68,6 +68,15 @@ pub enum CallPhase {
     Resumed {
         /// Which of its waits was answered.
         wait: u32,
+        /// The webhook of that wait.
+        #[serde(default)]
+        webhook: String,
+        /// The identifier of that wait.
+        #[serde(default)]
+        identifier: String,
+        /// Whether it waited for others, too.
+        #[serde(default)]
+        several: bool,
         /// The answer, or the result of the wait that was not answered.
         payload: Value,
         /// Whether an answer came.

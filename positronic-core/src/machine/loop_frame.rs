@@ -52,7 +52,7 @@ pub struct LoopFrame {
     /// Whether that was the budget of the conversation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ended_by_shared: bool,
-    /// Whether an exit tool is among the tools.
+    /// Whether a text answer does not end the loop: an exit tool is among the tools, or the loop requires an exit.
     pub exits: bool,
     /// What the current round sends to the model.
     pub prepared: Prepared,

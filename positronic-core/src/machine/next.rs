@@ -275,7 +275,10 @@ fn told(frame: &LoopFrame, text: String) -> Effect {
 
 /// What the model is told that answered with text where an exit tool has to end the loop.
 fn nudge(frame: &LoopFrame) -> String {
-    format!("Go on with a tool call. When the work is done, call {}.", exits(frame))
+    match exits(frame) {
+        none if none.is_empty() => "Go on with a tool call. A text does not end this work.".to_owned(),
+        exits => format!("Go on with a tool call. When the work is done, call {exits}."),
+    }
 }
 
 /// What the model is told that sums up at a limit.

@@ -11,9 +11,6 @@ pub enum McpError {
     /// The author's name for a server is none.
     #[error("`{0}` is no name of an MCP server: use 1 to 24 letters, digits, `-` and single `_` between them")]
     ServerName(String),
-    /// Two servers of a loop have one name.
-    #[error("two MCP servers of the loop are named `{0}`; give one of them another name")]
-    SameServer(String),
     /// The author's configuration of a transport is wrong.
     #[error("the MCP server `{server}` cannot be reached as configured: {what}")]
     Config {
@@ -184,7 +181,6 @@ impl McpError {
             Self::Died { .. } => true,
             Self::Start { transient, .. } | Self::Request { transient, .. } => *transient,
             Self::ServerName(_)
-            | Self::SameServer(_)
             | Self::Config { .. }
             | Self::NoSuchTool { .. }
             | Self::SameName { .. }
@@ -209,7 +205,6 @@ impl McpError {
             | Self::Resting { .. }
             | Self::Time { .. } => true,
             Self::ServerName(_)
-            | Self::SameServer(_)
             | Self::Config { .. }
             | Self::NoSuchTool { .. }
             | Self::SameName { .. }

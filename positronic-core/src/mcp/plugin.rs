@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::McpError;
 use super::names::{NAME, plain};
 use super::server::McpServer;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, mistake};
 use crate::error::Result;
 
 /// How much of a server's instructions a model reads, in characters.
@@ -33,13 +33,18 @@ pub struct Mcp {
 
 impl Mcp {
     /// Begins with servers.
+    ///
+    /// # Panics
+    ///
+    /// When two of them have the same name, since their tools would have the same names, too.
+    #[track_caller]
     pub fn of<'a>(servers: impl IntoIterator<Item = &'a McpServer>) -> Self {
-        Self { servers: servers.into_iter().cloned().collect() }
-    }
-
-    fn same_name(&self) -> Option<&str> {
+        let servers: Vec<_> = servers.into_iter().cloned().collect();
         let mut names = std::collections::BTreeSet::new();
-        self.servers.iter().map(McpServer::name).find(|name| !names.insert(*name))
+        if let Some(name) = servers.iter().map(McpServer::name).find(|name| !names.insert(*name)) {
+            mistake(&format!("two MCP servers are named `{name}`; give one of them another name"));
+        }
+        Self { servers }
     }
 }
 
@@ -75,9 +80,6 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, McpState>) -> Result<()> {
-        if let Some(name) = self.same_name() {
-            return Err(McpError::SameServer(name.to_owned()).into());
-        }
         if let Some(round) = cx.lacks() {
             for server in &self.servers {
                 cx.brain_tools(&server.recalled(&round))?;

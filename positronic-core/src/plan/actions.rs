@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{AnyServices, Document, NestedPlan, Plan, Provide, Scope, StageBody, ToolBody, ToolPlan};
+use super::{AnyServices, Document, NestedPlan, Plan, Provide, Scope, StageBody, ToolBody, ToolPlan, WaitsFn};
 use crate::record::ToolId;
 
 /// The actions that a project has, by name.
@@ -73,9 +73,11 @@ fn anywhere(mut tool: ToolPlan) -> ToolPlan {
         tool.gate = Some(Arc::new(move |arguments, scope| gate(arguments, bare(scope))));
     }
     tool.body = match tool.body {
-        ToolBody::Function { execute, on_resume } => {
-            ToolBody::Function { execute: Arc::new(move |arguments, scope| execute(arguments, bare(scope))), on_resume }
-        }
+        ToolBody::Function { execute, waits } => ToolBody::Function {
+            execute: Arc::new(move |arguments, scope| execute(arguments, bare(scope))),
+            waits: waits
+                .map(|waits| -> WaitsFn { Arc::new(move |arguments, scope| waits(arguments, &bare(scope.clone()))) }),
+        },
         ToolBody::Brain(NestedPlan { plan, input, output }) => {
             let inner = plan.provide.clone();
             let provide: Provide = Arc::new(move |_| match &inner {

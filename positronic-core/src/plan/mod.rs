@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::{
     BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, ModelResponse, PluginStates, Settings,
     Shape, StageKind, StageShape, ToolDecl, ToolId, ToolSet, TriggerChange,
@@ -130,6 +130,10 @@ pub struct LoopPlan {
     pub context: Vec<ContextItem>,
     /// The tools, in order.
     pub tools: IndexMap<ToolId, Arc<ToolPlan>>,
+    /// The names of further exit tools; [`LoopPlan::mark_exits`] marks them once the plugins have added their tools.
+    pub exit_on: Vec<String>,
+    /// Whether a text answer never ends the loop, not even where a round offers no exit tool.
+    pub require_exit: bool,
     /// The limits.
     pub limits: Limits,
     /// How the model is to answer.
@@ -188,15 +192,18 @@ pub type GateFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Opt
 /// Says whether a call with these arguments ends the loop.
 pub type ExitsFn = Arc<dyn Fn(&Arc<Value>) -> Result<bool> + Send + Sync>;
 
+/// Makes the waits of a call from its arguments.
+pub type WaitsFn = Arc<dyn Fn(&Arc<Value>, &Scope) -> Result<Vec<PlannedWait>> + Send + Sync>;
+
 /// What a tool does.
 #[derive(Clone)]
 pub enum ToolBody {
     /// Calls a function.
     Function {
-        /// The function, with its waits.
+        /// The function. Its reply has the waits, too.
         execute: ToolFn,
-        /// Makes the next state from the payload that the call waited for.
-        on_resume: Option<OutputFn>,
+        /// Makes the waits again when one of them is answered, to find what it does with the payload.
+        waits: Option<WaitsFn>,
     },
     /// Runs a brain.
     Brain(NestedPlan),
@@ -219,12 +226,27 @@ pub struct ToolReply {
 }
 
 /// Something a call waits for, before it is known when its time is up.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PlannedWait {
     /// What it waits for; `expires` is not set yet.
     pub spec: crate::record::WaitSpec,
     /// How long it waits.
     pub valid_for: Option<Duration>,
+    /// Makes the next state from the payload; none leaves the state as it is.
+    pub resume: Option<OutputFn>,
+}
+
+impl PlannedWait {
+    /// Finds the wait that was answered among those that a tool's code names now: the one at the same place, else one for
+    /// the same webhook and identifier, else one for the same webhook.
+    #[must_use]
+    pub fn answered<'w>(waits: &'w [Self], index: u32, webhook: &str, identifier: &str) -> Option<&'w Self> {
+        let is_same = |wait: &&Self| wait.spec.webhook == webhook && wait.spec.identifier == identifier;
+        let at_place = usize::try_from(index).ok().and_then(|index| waits.get(index)).filter(is_same);
+        at_place
+            .or_else(|| waits.iter().find(is_same))
+            .or_else(|| waits.iter().find(|wait| wait.spec.webhook == webhook))
+    }
 }
 
 /// Makes the next state from a state.
@@ -275,6 +297,36 @@ impl Plan {
     #[must_use]
     pub fn stage(&self, name: &str) -> Option<&StagePlan> {
         self.stages.iter().find(|stage| stage.name == name)
+    }
+}
+
+impl LoopPlan {
+    /// Marks the tools that `exit_on` names as exit tools. A name that ends in `*` stands for all tools that begin with it.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] for the first name that no tool has. The tools of the other names are marked all the same.
+    pub fn mark_exits(&mut self) -> Result<()> {
+        let mut unknown = None;
+        for name in &self.exit_on {
+            let prefix = name.strip_suffix('*');
+            let named = |id: &ToolId| match prefix {
+                Some(prefix) => id.as_str().starts_with(prefix),
+                None => id.as_str() == name,
+            };
+            let mut found = prefix.is_some();
+            for (_, tool) in self.tools.iter_mut().filter(|(id, _)| named(id)) {
+                Arc::make_mut(tool).decl.flags.exit = true;
+                found = true;
+            }
+            if !found {
+                unknown.get_or_insert(name);
+            }
+        }
+        let Some(name) = unknown else { return Ok(()) };
+        let known: Vec<_> = self.tools.keys().map(|id| format!("`{id}`")).collect();
+        let known = known.join(", ");
+        Err(Error::new(format!("`exit_on` names `{name}`, but the loop's tools are {known}")))
     }
 }
 
@@ -335,6 +387,15 @@ impl fmt::Debug for ToolBody {
             Self::Function { .. } => "function",
             Self::Brain(_) => "brain",
         })
+    }
+}
+
+impl fmt::Debug for PlannedWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlannedWait")
+            .field("spec", &self.spec)
+            .field("valid_for", &self.valid_for)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Modes: a loop that works in one of several ways at a time, each with its prompt, its tools, and ways out of it.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::listed;
 use crate::dsl::{
-    Options, Plugin, PluginState, Preparation, Reply, RequestEdit, Services, State, ToolContext, Wait, mistake,
+    Options, Plugin, PluginState, Preparation, Reply, RequestEdit, Services, State, Tool, ToolContext, Wait, mistake,
 };
 use crate::error::{Error, Result};
 use crate::record::{ContextItem, Path, ToolDecl};
@@ -46,23 +48,23 @@ const ENTER: &str = "mode.enter";
 ///
 /// A transition that is not allowed is an `error` result that lists those that are. A mode that names a tool that is in no
 /// round, or a mode that there is not, fails the loop in its first round, whichever mode that is.
-#[derive(Debug, Clone)]
+///
+/// `S` is the state of the loop's brain, which [`Wait::resume`] may change.
 #[must_use = "modes have their effect when they are given to a loop"]
-pub struct Modes {
+pub struct Modes<S> {
     initial: String,
-    modes: Vec<Mode>,
+    modes: Vec<Mode<S>>,
 }
 
 /// One mode of a loop; see [`Modes`].
-#[derive(Debug, Clone)]
 #[must_use = "a mode has its effect when the closure returns it"]
-pub struct Mode {
+pub struct Mode<S> {
     name: String,
     description: String,
     prompt: String,
     tools: Vec<String>,
     next: Vec<String>,
-    waits: Vec<Wait>,
+    waits: Vec<Wait<S>>,
     exit: bool,
 }
 
@@ -79,7 +81,7 @@ impl PluginState for CurrentMode {
     const NAME: &'static str = "modes";
 }
 
-impl Modes {
+impl<S> Modes<S> {
     /// Begins with the mode in which the loop begins.
     pub fn new(initial: impl Into<String>) -> Self {
         Self { initial: initial.into(), modes: Vec::new() }
@@ -91,7 +93,7 @@ impl Modes {
     ///
     /// When there is a mode of this name.
     #[track_caller]
-    pub fn mode(mut self, name: impl Into<String>, build: impl FnOnce(Mode) -> Mode) -> Self {
+    pub fn mode(mut self, name: impl Into<String>, build: impl FnOnce(Mode<S>) -> Mode<S>) -> Self {
         let name = name.into();
         if self.find(&name).is_some() {
             mistake(&format!("there are two modes named `{name}`; give one of them another name"));
@@ -103,7 +105,7 @@ impl Modes {
     }
 }
 
-impl Mode {
+impl<S> Mode<S> {
     /// Says what the mode is for; the model reads it in each mode that leads to it.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
@@ -130,9 +132,24 @@ impl Mode {
     }
 
     /// Lets the call that enters the mode wait for the first of these. The loop is in the mode as soon as it waits, and
-    /// stays in it when the time is up.
-    pub fn wait(mut self, waits: impl IntoIterator<Item = Wait>) -> Self {
-        self.waits.extend(waits);
+    /// stays in it when the time is up. A closure of [`Wait::resume`] says the state's type here:
+    ///
+    /// ```
+    /// # use positronic_core::plugins::Modes;
+    /// # use positronic_core::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Ticket { answers: Vec<String> }
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Answer { text: String }
+    /// let modes = Modes::new("solving")
+    ///     .mode("solving", |m| m.leads_to(["awaiting_response"]))
+    ///     .mode("awaiting_response", |m| {
+    ///         m.wait([webhook::<Answer>("slack").on("7").resume(|ticket: &mut Ticket, answer| ticket.answers.push(answer.text))])
+    ///     });
+    /// # let _ = modes;
+    /// ```
+    pub fn wait<P>(mut self, waits: impl IntoIterator<Item = Wait<S, P>>) -> Self {
+        self.waits.extend(waits.into_iter().map(Wait::erased));
         self
     }
 
@@ -150,12 +167,12 @@ impl Mode {
     }
 }
 
-impl Modes {
-    fn find(&self, name: &str) -> Option<&Mode> {
+impl<S> Modes<S> {
+    fn find(&self, name: &str) -> Option<&Mode<S>> {
         self.modes.iter().find(|mode| mode.name == name)
     }
 
-    fn found(&self, name: &str) -> Result<&Mode> {
+    fn found(&self, name: &str) -> Result<&Mode<S>> {
         self.find(name).ok_or_else(|| {
             let known = listed(self.modes.iter().map(|mode| &mode.name));
             Error::new(format!("there is no mode `{name}`; the modes are {known}"))
@@ -198,7 +215,7 @@ impl Modes {
     }
 
     /// Says what the model reads of `mode.enter`.
-    fn described(&self, mode: &Mode) -> String {
+    fn described(&self, mode: &Mode<S>) -> String {
         let next = mode.next.iter().filter_map(|name| self.find(name)).map(|next| {
             let mut line = format!("\n- `{}`", next.name);
             if !next.description.is_empty() {
@@ -211,25 +228,65 @@ impl Modes {
         })
     }
 
-    fn enter<O, V>(&self, arguments: &Value, cx: &ToolContext<O, CurrentMode, V>) -> Result<Reply<CurrentMode>>
-    where
-        O: Options,
-        V: Services,
-    {
-        let name = arguments.get("mode").and_then(Value::as_str).unwrap_or_default();
+    /// Returns what the call that enters a mode waits for.
+    fn waits(&self, arguments: &Value) -> Vec<Wait<S>> {
+        self.find(entered(arguments)).map(|mode| mode.waits.clone()).unwrap_or_default()
+    }
+}
+
+/// Returns the mode that a call of `mode.enter` names.
+fn entered(arguments: &Value) -> &str {
+    arguments.get("mode").and_then(Value::as_str).unwrap_or_default()
+}
+
+impl<S: State> Modes<S> {
+    fn enter<O, V>(&self, arguments: &Value, cx: &ToolContext<O, S, V>) -> Result<Reply<S>> {
+        let name = entered(arguments);
         // Another call of the same batch may have gone to another mode.
-        let now = self.found(&cx.state.mode)?;
+        let now = self.found(&cx.plugin_state::<CurrentMode>()?.mode)?;
         if !now.next.iter().any(|next| next == name) {
             let (now, allowed) = (&now.name, listed(&now.next));
             return Err(Error::new(format!("the mode is `{now}`, which does not lead to `{name}`, but to {allowed}")));
         }
-        let mode = self.found(name)?.clone();
+        let mode = self.found(name)?.name.clone();
         let reply = cx.result(format!("the mode is `{name}`"));
-        Ok(reply.update(|state| state.mode = mode.name).wait_for(mode.waits))
+        Ok(reply.update_plugin(move |state: &mut CurrentMode| state.mode = mode))
     }
 }
 
-impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes {
+impl<S> Clone for Modes<S> {
+    fn clone(&self) -> Self {
+        Self { initial: self.initial.clone(), modes: self.modes.clone() }
+    }
+}
+
+impl<S> Clone for Mode<S> {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            prompt: self.prompt.clone(),
+            tools: self.tools.clone(),
+            next: self.next.clone(),
+            waits: self.waits.clone(),
+            exit: self.exit,
+        }
+    }
+}
+
+impl<S> fmt::Debug for Modes<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Modes").field("initial", &self.initial).field("modes", &self.modes).finish()
+    }
+}
+
+impl<S> fmt::Debug for Mode<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mode").field("name", &self.name).field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes<S> {
     type State = CurrentMode;
 
     fn initial(&self) -> CurrentMode {
@@ -253,18 +310,19 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes {
             "additionalProperties": false
         });
         let exits: Vec<_> = self.modes.iter().filter(|mode| mode.exit).map(|mode| mode.name.clone()).collect();
-        let (description, modes) = (self.described(mode), self.clone());
-        let enter = move |arguments: Value, cx: ToolContext<O, CurrentMode, V>| {
-            std::future::ready(modes.enter(&arguments, &cx))
-        };
-        cx.tool(ENTER, |t| {
+        let description = self.described(mode);
+        let (modes, waiting) = (self.clone(), self.clone());
+        let enter = move |arguments: Value, cx: ToolContext<O, S, V>| std::future::ready(modes.enter(&arguments, &cx));
+        let tool = Tool::new(ENTER, |t| {
             let t = t.description(description).sequential().idempotent();
+            let t = t.wait_any(move |arguments: &Value, _| waiting.waits(arguments));
             if exits.is_empty() {
                 return t.execute_json(schema, enter);
             }
             t.exit_if(move |arguments: &Value| exits.iter().any(|exit| arguments["mode"] == **exit))
                 .execute_json(schema, enter)
-        })
+        });
+        cx.brain_tools([&tool])
     }
 
     async fn request(&self, cx: &mut RequestEdit<'_, O, S, V, CurrentMode>) -> Result<()> {

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 use crate::record::{Body, Event, FileOutput, Path, SideOutput, Timestamp};
 
 /// A file that a tool of a run made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunFile {
     /// The call that made it.
     pub call: Path,

@@ -27,6 +27,22 @@ pub struct Event {
     pub body: Body,
 }
 
+/// As its line of JSON, so that an event can be a part of an author's own documents. [`Event::to_json`] is faster.
+impl Serialize for Event {
+    fn serialize<T: serde::Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        let line = self.to_json().map_err(serde::ser::Error::custom)?;
+        let fields: serde_json::Value = serde_json::from_str(&line).map_err(serde::ser::Error::custom)?;
+        fields.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = serde_json::Value::deserialize(deserializer)?;
+        Self::from_json(&fields.to_string()).map_err(serde::de::Error::custom)
+    }
+}
+
 /// An event before it has its number and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {

@@ -547,7 +547,7 @@ pub struct Iteration {
     /// The limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// Whether an exit tool is among the tools.
+    /// Whether a text answer does not end the loop: an exit tool is among the tools, or the loop requires an exit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exits: Option<bool>,
     /// The changes of the plugins' states.

@@ -1,5 +1,6 @@
 //! Where time, ids and chance come in: nowhere else does the core read a clock or draw a number.
 
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime};
 
 use crate::record::{RunId, SignalId, Timestamp};
@@ -36,6 +37,32 @@ pub(super) async fn sleep_until(clock: &dyn Clock, wake: Option<Timestamp>) {
             return;
         }
     }
+}
+
+/// Awaits work within a time limit where tokio's clock may be paused. Answers with nothing where the work took longer by
+/// `clock`, or does not end within the limit in real time.
+pub(super) async fn limited_by<T>(clock: &dyn Clock, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let started = clock.now();
+    tokio::select! {
+        biased;
+        result = work => (clock.now().since(started) <= limit).then_some(result),
+        () = real_sleep(limit) => None,
+    }
+}
+
+/// Sleeps on a thread of its own, whatever tokio's clock does. The thread ends with the future.
+async fn real_sleep(duration: Duration) {
+    let (held, dropped) = std::sync::mpsc::channel::<()>();
+    let (sender, over) = tokio::sync::oneshot::channel();
+    let sleep = move || {
+        if dropped.recv_timeout(duration) == Err(RecvTimeoutError::Timeout) {
+            _ = sender.send(());
+        }
+    };
+    if std::thread::Builder::new().name("tool time limit".to_owned()).spawn(sleep).is_err() || over.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    drop(held);
 }
 
 /// The system's clock.

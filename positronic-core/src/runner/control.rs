@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::claim::worker_of;
@@ -45,7 +46,8 @@ pub struct Control {
 }
 
 /// What became of a webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Delivered {
     /// A run has it, now or since an earlier delivery of the same signal.
     To {

@@ -1,5 +1,7 @@
 //! Conversations as a store has them: lists, prompts and messages, read without a brain's code.
 
+use serde::Serialize;
+
 use super::control::Control;
 use super::load;
 use crate::projection::{History, Prompts};
@@ -7,7 +9,7 @@ use crate::record::{Prompt, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError};
 
 /// One conversation as a list shows it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConversationSummary {
     /// Its id.
     pub id: String,

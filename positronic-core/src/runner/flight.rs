@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
+use super::clock::limited_by;
 use super::decide::{Given, given};
 use super::plugged::{Round, around, looked_at};
 use super::shared::Shared;
@@ -215,7 +216,11 @@ impl Worker {
                     let running = around(looped.as_deref(), &scope, &call, move || {
                         Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await })
                     });
-                    tokio::time::timeout(timeout, running).await.unwrap_or_else(|_| {
+                    let limited = match shared.runner.paused_clock {
+                        true => limited_by(&*shared.runner.clock, timeout, running).await,
+                        false => tokio::time::timeout(timeout, running).await.ok(),
+                    };
+                    limited.unwrap_or_else(|| {
                         Err(Error::new(format!(
                             "the tool took longer than {timeout:?}; whether it had its effect is unknown"
                         )))

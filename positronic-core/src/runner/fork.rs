@@ -69,7 +69,8 @@ impl Control {
     /// Makes a new run whose log begins as another one's, up to and with event `at`; the original is untouched. Nothing
     /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that cannot stand without
     /// those after it, as an answer without its calls, is made after the last of them; what only began in the same append
-    /// is left out.
+    /// is left out. What the fork runs again has its effects again: its tools are the real ones, and get another
+    /// [`idempotency_key`](crate::dsl::ToolContext::idempotency_key) than those of the original.
     ///
     /// A fork that waits for a webhook, as its origin did, takes none that lies in the mailbox: what lies there is for
     /// runs that mean it. It gets one that comes later and that no other run waits for, or what [`Fork::results`] says.

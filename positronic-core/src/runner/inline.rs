@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::flight::{caught_now, took};
+use super::flight::{at_home, caught_now, took};
 use super::frames::Frames;
 use super::home::Changes;
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage, next};
-use crate::plan::{Document, NestedPlan, ToolBody};
+use crate::plan::{Document, NestedPlan, PlannedWait, ToolBody};
 use crate::record::{Body, Change, Draft, EndReason, Failure, LoopOutcome, Path, Segment, ToolResult};
 
 impl Worker {
@@ -178,35 +178,45 @@ impl Worker {
     }
 
     fn resume_call(&mut self, path: &Path) -> Vec<Draft> {
-        let now = Arc::clone(&self.shared);
-        let states = self.states(path);
-        let found = self.around(path, |state, _, _| {
-            let call = state.call(path)?;
-            let CallPhase::Resumed { payload, answered, output, .. } = &call.phase else { return None };
-            let duration = call.started.map(|started| took(&now, started));
-            Some((call.tool.clone(), payload.clone(), *answered, output.clone(), duration))
-        });
-        let (Some(Some((tool, payload, answered, output, duration))), Some(states)) = (found, states) else {
+        let shared = Arc::clone(&self.shared);
+        let Some(states) = self.states(path) else { return Vec::new() };
+        let (tool, arguments, phase, duration) = {
+            let state = shared.state();
+            let Some(call) = state.call(path) else { return Vec::new() };
+            let duration = call.started.map(|started| took(&shared, started));
+            (call.tool.clone(), Arc::clone(&call.arguments), call.phase.clone(), duration)
+        };
+        let CallPhase::Resumed { wait, webhook, identifier, several, payload, answered, output } = phase else {
             return Vec::new();
         };
-        let on_resume = match self.frames.tool(path, &tool).map(|tool| tool.body.clone()) {
-            Some(ToolBody::Function { on_resume, .. }) if answered => on_resume,
-            Some(_) => None,
-            None => {
-                let message = format!("the answer {payload} came, but there is no tool `{tool}` any more to take it");
-                let body = Body::LoopToolResult { result: ToolResult::error(message), duration, change: None };
-                return vec![Draft::new(path.clone(), body)];
-            }
+        let Some(tool) = self.frames.tool(path, &tool).cloned() else {
+            let message = format!("the answer {payload} came, but there is no tool `{tool}` any more to take it");
+            let body = Body::LoopToolResult { result: ToolResult::error(message), duration, change: None };
+            return vec![Draft::new(path.clone(), body)];
+        };
+        let scope = self.scope(path.clone());
+        let resume = || {
+            let (ToolBody::Function { waits: Some(waits), .. }, Some(scope), true) = (&tool.body, scope, answered)
+            else {
+                return Ok(None);
+            };
+            let waits = waits(&arguments, &at_home(Some(&tool), scope)?)?;
+            let found = PlannedWait::answered(&waits, wait, &webhook, &identifier);
+            Ok(found.and_then(|wait| wait.resume.clone()))
         };
         let changed = states.and_then(|states| {
-            let next = on_resume.map(|resume| caught_now(|| resume(&states.document, &payload))).transpose()?;
+            let resume = caught_now(resume)?;
+            let next = resume.map(|resume| caught_now(|| resume(&states.document, &payload))).transpose()?;
             states.step(path, next, Vec::new())
         });
         let (result, changes) = match changed {
             Ok(changes) => {
-                let output = match (output, answered) {
-                    (Value::Null, _) | (_, false) => payload,
-                    (output, true) => serde_json::json!({ "answer": payload, "result": output }),
+                let output = match (output, several) {
+                    _ if !answered => payload,
+                    (Value::Null, false) => payload,
+                    (Value::Null, true) => json!({ "answer": payload, "webhook": webhook }),
+                    (output, false) => json!({ "answer": payload, "result": output }),
+                    (output, true) => json!({ "answer": payload, "result": output, "webhook": webhook }),
                 };
                 (ToolResult::success(output), changes)
             }

@@ -57,7 +57,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use tokio::sync::OnceCell;
 
-use crate::dsl::{Action, Runnable};
+use crate::dsl::{Action, Runnable, mistake};
 use crate::model::{Model, RetryPolicy};
 use crate::plan::{ActionSet, LimitGuard, Plan, encode};
 use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
@@ -135,6 +135,11 @@ pub struct Runner {
     /// Whether everything in flight is awaited and appended in path order.
     #[builder(default)]
     lockstep: bool,
+    /// Whether tokio's clock may be paused, as in tests with `start_paused`. It then jumps to the next timer whenever all tasks are
+    /// idle, also while one of them waits for real input or output. So no timer is set for a tool: its time is measured by
+    /// `clock` when it has ended, and in real time until then.
+    #[builder(default)]
+    paused_clock: bool,
     /// How long a run that waits for somebody stays with its worker. After that it is let go of, and costs no memory
     /// once nobody holds it; whoever sends it a signal, or serves the store, has it loaded again.
     #[builder(default = Duration::from_secs(5))]
@@ -181,10 +186,18 @@ impl Runner {
         self
     }
 
-    /// Adds an action that loops choose by its name, with [`Loop::actions`](crate::dsl::Loop::actions). One of the same name
-    /// takes the place of an earlier one.
+    /// Adds an action that loops choose by its name, with [`Loop::actions`](crate::dsl::Loop::actions).
+    ///
+    /// # Panics
+    ///
+    /// When the runner has an action of this name.
     #[must_use]
+    #[track_caller]
     pub fn action(mut self, action: Action) -> Self {
+        let id = &action.decl().id;
+        if self.actions.get(id.as_str()).is_some() {
+            mistake(&format!("the runner has two actions named `{id}`; give one of them another name"));
+        }
         self.actions.insert(action);
         self
     }

@@ -22,6 +22,7 @@ pub(super) async fn prepared(mut plan: LoopPlan, mut scope: Scope) -> Result<Rou
         let kept = caught(plugin.prepare(scope.clone(), &mut plan)).await.map_err(named)?;
         scope.plugins.set(name, kept);
     }
+    plan.mark_exits()?;
     for (name, plugin) in &plugins {
         let named = |error: Error| Error::new(format!("the plugin `{name}` refused the request: {error}"));
         let kept = caught(plugin.request(scope.clone(), &mut plan)).await.map_err(named)?;
@@ -42,6 +43,8 @@ pub(super) async fn found_again(mut plan: LoopPlan, mut scope: Scope) -> LoopPla
             }
         }
     }
+    // A name that no tool has any more marks nothing.
+    _ = plan.mark_exits();
     for (name, plugin) in &plugins {
         if let Ok(kept) = caught(plugin.request(scope.clone(), &mut plan)).await {
             scope.plugins.set(name, kept);

@@ -21,6 +21,10 @@ impl Worker {
             Err(error) => return self.not_prepared(&path, &error).await,
         };
         if plan.plugins.is_empty() {
+            let mut plan = plan;
+            if let Err(error) = plan.mark_exits() {
+                return self.not_prepared(&path, &error).await;
+            }
             return self.begin_round(path, round, Round { plan, plugins: PluginStates::default() }).await;
         }
         // A plugin may ask a model, which is recorded in the loop.
@@ -79,6 +83,9 @@ impl Worker {
         let model = self.shared.runner.model_of(plan.settings.tier);
         if let Some(decisions) = &mut plan.settings.decisions {
             decisions.form.get_or_insert_with(|| model.decision_form());
+        }
+        if let Err(error) = can_exit(&plan) {
+            return self.not_prepared(&path, &error).await;
         }
         let wraps_up = self.shared.state().looped(&path).is_some_and(|frame| frame.wrap_up.is_some());
         if wraps_up {
@@ -219,6 +226,17 @@ fn checked(plan: &LoopPlan) -> crate::Result<()> {
     Ok(())
 }
 
+/// Refuses an iteration that only an exit tool may end and in which no tool can be called.
+fn can_exit(plan: &LoopPlan) -> crate::Result<()> {
+    if plan.require_exit && plan.tools.is_empty() {
+        return Err(crate::Error::new(
+            "`require_exit` lets only an exit tool end it, and this iteration offers no tool; add one for this state, or drop \
+             `require_exit`",
+        ));
+    }
+    Ok(())
+}
+
 /// Says what has changed against the round before.
 fn iteration(frame: Option<&LoopFrame>, plan: &LoopPlan) -> Iteration {
     let first = Prepared::default();
@@ -242,7 +260,7 @@ fn iteration(frame: Option<&LoopFrame>, plan: &LoopPlan) -> Iteration {
     if frame.is_some_and(|frame| frame.limits != plan.limits) {
         iteration.limits = Some(plan.limits.clone());
     }
-    let exits = plan.tools.values().any(|tool| tool.decl.flags.exit);
+    let exits = plan.require_exit || plan.tools.values().any(|tool| tool.decl.flags.exit);
     if frame.map_or(exits, |frame| frame.exits != exits) {
         iteration.exits = Some(exits);
     }

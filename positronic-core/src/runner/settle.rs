@@ -232,7 +232,7 @@ impl Worker {
     }
 
     fn absolute(&self, call: &Path, wait: PlannedWait) -> WaitSpec {
-        let PlannedWait { mut spec, valid_for } = wait;
+        let PlannedWait { mut spec, valid_for, .. } = wait;
         spec.expires = valid_for.map(|valid| self.shared.now().after(valid));
         if spec.webhook == REPLY {
             spec.identifier = call.as_str().to_owned();

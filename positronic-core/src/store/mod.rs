@@ -33,6 +33,16 @@ pub use error::StoreError;
 pub use mail::{Letter, Lies, Mail, Posted};
 pub use memory::MemoryStore;
 pub use query::{Found, PendingFilter, RunFilter, TimerFilter, TimerOwner, Waiter};
+/// The SQLite of the embedded store, for code that uses the same: a build has one `libsqlite3-sys`, since it links the C library
+/// `sqlite3`.
+///
+/// A project with `rusqlite` of its own takes the version that is re-exported here, now 0.41 (`libsqlite3-sys` 0.39); cargo refuses
+/// another one with *Only one package in the dependency graph may specify the same links value*. The feature `sqlite` of `sqlx` wants
+/// an older `libsqlite3-sys` (`sqlx` 0.9: 0.30 to 0.37), so the two do not go together: switch this crate's feature `sqlite` off
+/// (`default-features = false`) and keep runs in another store, or use `sqlx` without its feature `sqlite`.
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
+
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
 
 /// Says which runs are listed. What is not given does not narrow the list.
@@ -162,7 +164,7 @@ impl TimerFilter {
 }
 
 /// Something that waits for somebody, with the run it is in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Waiter {
     /// The run.
     pub run: RunId,
@@ -175,7 +177,7 @@ pub struct Waiter {
 }
 
 /// An event that a search found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The run.
     pub run: RunId,

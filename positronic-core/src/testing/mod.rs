@@ -4,6 +4,13 @@
 //! runs of the same test give the same log on every machine. Its clock is tokio's: under `start_paused = true` it stands
 //! still while code runs and jumps over every pause, so no test sleeps.
 //!
+//! A single tool is tested without a model: [`ToolTest`] calls it with a state, options and services.
+//!
+//! A paused clock also jumps while a tool waits for real input or output, since tokio sees only idle tasks. A `Test` therefore sets
+//! no timer for a tool: a tool takes too long when the clock says so once it has ended, or when it does not end in real time.
+//! A client's own time-out is a timer, though. A tool that asks a real server through such a client is tested without
+//! `start_paused`, or with the client's time-out switched off.
+//!
 //! ```
 //! use positronic_core::model::scripted::{Reply, ScriptedModel};
 //! use positronic_core::prelude::*;
@@ -25,6 +32,7 @@ mod faults;
 mod play;
 pub mod store_suite;
 mod story;
+mod tool_test;
 
 use serde::de::DeserializeOwned;
 
@@ -36,6 +44,7 @@ use crate::runner::{Run, Runner};
 pub use clock::{CountedIds, TestClock};
 pub use faults::{Fault, FaultyStore};
 pub use story::Story;
+pub use tool_test::{Called, ToolTest};
 
 /// Runs brains so that their logs are the same on every machine.
 #[derive(Debug, Clone)]
@@ -52,6 +61,7 @@ impl Test {
                 .clock(TestClock::default())
                 .ids(CountedIds::default())
                 .lockstep(true)
+                .paused_clock(true)
                 .linger(std::time::Duration::MAX)
                 .build(),
         )

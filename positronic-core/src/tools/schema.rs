@@ -33,9 +33,20 @@ impl Schema {
     /// Returns the schema of a type.
     #[must_use]
     pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
-        static SCHEMAS: OnceLock<RwLock<HashMap<TypeId, Arc<Schema>>>> = OnceLock::new();
+        Self::cached::<T>(false)
+    }
+
+    /// Returns the schema of a tool's arguments: that of the type, closed. A field that the type does not name is refused,
+    /// unless the type says itself what it does with further fields.
+    #[must_use]
+    pub fn of_arguments<T: JsonSchema + 'static>() -> Arc<Self> {
+        Self::cached::<T>(true)
+    }
+
+    fn cached<T: JsonSchema + 'static>(closed: bool) -> Arc<Self> {
+        static SCHEMAS: OnceLock<RwLock<HashMap<(TypeId, bool), Arc<Schema>>>> = OnceLock::new();
         let schemas = SCHEMAS.get_or_init(RwLock::default);
-        let id = TypeId::of::<T>();
+        let id = (TypeId::of::<T>(), closed);
         if let Some(known) = schemas.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Arc::clone(known);
         }
@@ -46,6 +57,9 @@ impl Schema {
         let mut json = schema.to_value();
         if let Some(object) = json.as_object_mut() {
             object.remove("title");
+            if closed {
+                close(object);
+            }
         }
         json.sort_all_objects();
         let mut known = schemas.write().unwrap_or_else(PoisonError::into_inner);
@@ -92,6 +106,15 @@ impl Schema {
             })
             .collect();
         Err(problems.join("; "))
+    }
+}
+
+/// Lets an object refuse fields that it does not name.
+fn close(schema: &mut serde_json::Map<String, Value>) {
+    let says_more = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties", "unevaluatedProperties"];
+    let is_plain = schema.get("type").and_then(Value::as_str) == Some("object");
+    if is_plain && !says_more.iter().any(|key| schema.contains_key(*key)) {
+        schema.entry("additionalProperties").or_insert(Value::Bool(false));
     }
 }
 

@@ -52,4 +52,5 @@ fn every_claim_names_tests_that_exist() {
 
     assert!(named(workspace, "docs/agent-loop.md") > 40);
     assert!(named(workspace, "docs/decision-loop.md") > 40);
+    assert!(named(workspace, "docs/loop-step.md") > 30);
 }

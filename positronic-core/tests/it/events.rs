@@ -324,3 +324,14 @@ fn the_table_in_the_docs_names_exactly_the_events_there_are() {
     let shown: BTreeSet<_> = examples().iter().map(|body| body["type"].as_str().unwrap().to_owned()).collect();
     assert_eq!(shown, variants, "every event has an example here");
 }
+
+#[test]
+fn an_event_is_serialised_as_its_line() {
+    let line = r#"{"seq":3,"at":7,"path":"Chat","type":"LOOP_EXIT","call":"Chat/0.1","tool":"finish"}"#;
+    let event = Event::from_json(line).unwrap();
+
+    let list = serde_json::to_value([&event]).unwrap();
+
+    assert_eq!(list, json!([serde_json::from_str::<Value>(line).unwrap()]));
+    assert_eq!(serde_json::from_value::<Vec<Event>>(list).unwrap(), [event]);
+}

@@ -1,12 +1,16 @@
 //! Exit tools: what stands before and behind one, and what comes of it where it fails or is rejected.
 
+use positronic_core::dsl::Action;
 use positronic_core::model::scripted::Reply;
-use positronic_core::record::{Actor, LoopOutcome, SignalKind, ToolResult};
+use positronic_core::plugins::Skills;
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, EndReason, LoopOutcome, SignalKind, ToolResult};
+use positronic_core::runner::Settled;
 use serde_json::json;
 
 use crate::support::{
-    Job, Journal, Play, ShopBuilder, batch, done, events_named, path, prompt, results, slow_batch, success, tools,
-    waits, work, worker, workshop,
+    Job, Journal, Play, ShopBuilder, ShopLoop, batch, done, events_named, path, prompt, results, slow_batch, success,
+    tools, waits, work, worker, workshop,
 };
 
 fn with_exit(flags: fn(ShopBuilder) -> ShopBuilder) -> impl Fn(crate::support::ShopLoop) -> crate::support::ShopLoop {
@@ -121,4 +125,105 @@ async fn whether_a_call_ends_its_loop_is_as_the_model_proposed_it_and_not_as_a_p
         let exited = prompt(&story, "Work").outcome == Some(LoopOutcome::Exited { tool: "leave".to_owned() });
         assert_eq!(exited, ends, "{proposed}");
     }
+}
+
+/// The tools, and an exit tool once something is done.
+fn late_exit(config: ShopLoop, done: bool) -> ShopLoop {
+    tools(config).tools(done.then(|| worker("finish", |t| t.exit())))
+}
+
+fn late(journal: &Journal, require: bool) -> Brain<(), crate::support::Board> {
+    let board = crate::support::Board::default();
+    let brain = brain("Workshop").services::<Journal>().state(board).r#loop("Work", move |cx| {
+        let config = late_exit(cx.system("Work."), !cx.state.done.is_empty());
+        if require { config.require_exit() } else { config }
+    });
+    brain.bind(journal.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_requires_an_exit_is_not_ended_by_a_text_while_no_exit_tool_is_offered() {
+    let journal = Journal::default();
+    let play = Play::new([Reply::text("Done!"), batch([("safe", "a")]), done(), batch([("finish", "x")])]);
+
+    let story = play.run(&late(&journal, true), ()).await;
+
+    assert_eq!(journal.take(), ["a", "x"]);
+    assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "finish".to_owned() }));
+    assert!(play.model_read("Go on with a tool call. A text does not end this work."));
+    assert!(play.model_read("When the work is done, call `finish`."));
+    let first = story.log().iter().find(|event| event.body.name() == "LOOP_ITERATION").unwrap();
+    assert!(first.to_json().unwrap().contains(r#""exits":true"#), "the log says that a text ends nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_ends_a_loop_that_offers_no_exit_tool_and_requires_none() {
+    let journal = Journal::default();
+    let play = Play::new([Reply::text("Done!")]);
+
+    let story = play.run(&late(&journal, false), ()).await;
+
+    assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Answered));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_requires_an_exit_and_offers_no_tool_fails_before_the_model_is_asked() {
+    let brain = brain("Nothing").r#loop("Work", |cx| cx.system("Work.").require_exit());
+    let play = Play::new([]);
+
+    let story = play.run(&brain, ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert_eq!(failure.code, EndReason::Config);
+    let expected = "`require_exit` lets only an exit tool end it, and this iteration offers no tool";
+    assert!(failure.message.contains(expected), "{}", failure.message);
+}
+
+fn desk(active: bool) -> impl Fn(ShopLoop) -> ShopLoop {
+    move |config| {
+        let desk = Skills::new().skill("desk", "Desk work", [worker("desk.leave", |t| t)]);
+        tools(config).plugin(if active { desk.active(["desk"]) } else { desk })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn exit_on_marks_the_tools_of_plugins() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("desk_leave", "x")])]);
+
+    let story = play.run(&workshop(&journal, |config| desk(true)(config).exit_on(["desk.leave"])), ()).await;
+
+    assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "desk.leave".to_owned() }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_name_in_exit_on_fails_a_loop_with_plugins_before_the_model_is_asked() {
+    let journal = Journal::default();
+    let play = Play::new([]);
+
+    let story = play.run(&workshop(&journal, |config| desk(false)(config).exit_on(["desk.leave"])), ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    assert!(failure.message.contains("`exit_on` names `desk.leave`, but the loop's tools are"), "{}", failure.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_with_a_star_in_exit_on_stands_for_all_tools_that_begin_so() {
+    let journal = Journal::default();
+    let activate = Reply::call("skill_activate", json!({"skill": "desk"}));
+    let play = Play::new([activate, batch([("desk_leave", "x")])]);
+    let brain = workshop(&journal, |config| desk(false)(config).exit_on(["desk.*"]).require_exit());
+
+    let story = play.run(&brain, ()).await;
+
+    assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "desk.leave".to_owned() }));
+}
+
+#[tokio::test]
+#[should_panic(expected = "the runner has two actions named `finish`; give one of them another name")]
+async fn two_actions_of_one_name_are_found_when_they_are_added() {
+    let finish = || Action::new("finish", |t| t.execute(async |_: NoArgs, _| Ok("done")));
+    let play = Play::new([]);
+
+    _ = play.test.runner().clone().action(finish()).action(finish());
 }

@@ -18,7 +18,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("sink", &[]),
     ("projection", &["machine"]),
     ("runner", &["dsl", "plan", "machine", "model", "tools", "store", "sink", "projection"]),
-    ("testing", &["dsl", "machine", "model", "projection", "runner", "store"]),
+    ("testing", &["dsl", "machine", "model", "plan", "projection", "runner", "store"]),
 ];
 
 /// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, the wrappers that wait

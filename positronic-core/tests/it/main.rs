@@ -9,6 +9,7 @@
 )]
 
 mod actions;
+mod agent_loop;
 mod approvals;
 #[path = "../support/asks.rs"]
 mod asks;
@@ -27,6 +28,7 @@ mod deciding;
 mod decisions;
 mod deep;
 mod due;
+mod errors;
 mod events;
 mod exits;
 mod files;
@@ -47,6 +49,7 @@ mod steps;
 #[allow(dead_code, reason = "other binaries use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
+mod testing;
 mod tools;
 mod travel;
 mod waits;

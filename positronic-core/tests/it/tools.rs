@@ -293,3 +293,19 @@ async fn what_a_tool_from_elsewhere_gave_is_folded_into_the_state() {
     assert!(error_of(&results[1]).starts_with("the tool has run, but what it gave is no `u32`"), "{results:?}");
     assert_eq!(error_of(&results[2]), "c broke");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_argument_that_the_tool_does_not_name_is_refused() {
+    let journal = Journal::default();
+    let play = Play::new([Reply::call("safe", json!({"id": "a", "urgent": true})), done()]);
+
+    let story = play.run(&workshop(&journal, tools), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(
+        error_of(&results[0]),
+        "the arguments do not fit: Additional properties are not allowed ('urgent' was unexpected)"
+    );
+    assert_eq!(journal.take(), Vec::<String>::new());
+    assert_eq!(play.last_request().tools.find("safe").unwrap().parameters["additionalProperties"], json!(false));
+}

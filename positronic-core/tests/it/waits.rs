@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::dsl::Tool;
+use positronic_core::dsl::{Tool, Wait};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
@@ -26,19 +26,28 @@ fn slack() -> Webhook<Note> {
     webhook("slack")
 }
 
-fn mail() -> Webhook<Note> {
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Letter {
+    text: String,
+}
+
+fn mail() -> Webhook<Letter> {
     webhook("mail")
 }
 
 /// Works, then waits for slack or mail under its id; takes the answer into the state.
 fn asking() -> ShopTool {
     Tool::new("ask", |t: ShopBuilder| {
-        t.wait(|job: &Job, _| [slack().on(&job.id), mail().on(&job.id)])
-            .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
-            .execute(async |job: Job, cx: Shop| {
-                cx.services.note(&job.id);
-                Ok(cx.result(format!("asked {}", job.id)))
-            })
+        t.wait(|job: &Job, _| {
+            [
+                slack().on(&job.id).resume(|board, note| board.done.push(note.text)),
+                mail().on(&job.id).resume(|board, letter| board.done.push(format!("{} by mail", letter.text))),
+            ]
+        })
+        .execute(async |job: Job, cx: Shop| {
+            cx.services.note(&job.id);
+            Ok(cx.result(format!("asked {}", job.id)))
+        })
     })
 }
 
@@ -69,8 +78,9 @@ async fn of_the_waits_in_one_list_the_first_arrival_wins() {
 
     let story = play.story(&run).await;
     assert!(matches!(refused(second), Refusal::NothingWaits { .. }));
-    assert_eq!(results(&story, "Work"), [success(json!({"result": "asked a", "answer": {"text": "hello"}}))]);
-    assert_eq!(*story.state(), json!({"done": ["hello"]}), "`on_resume` takes the answer into the state");
+    let answer = json!({"result": "asked a", "answer": {"text": "hello"}, "webhook": "mail"});
+    assert_eq!(results(&story, "Work"), [success(answer)], "the result says which webhook has come");
+    assert_eq!(*story.state(), json!({"done": ["hello by mail"]}), "its own closure takes the answer into the state");
     assert_eq!(journal.take(), ["a"], "the tool ran once");
 }
 
@@ -142,12 +152,12 @@ fn timed(otherwise: Option<Value>) -> impl Fn(ShopLoop) -> ShopLoop + Send + Syn
         config.tool("ask", move |t| {
             t.wait(move |job: &Job, _| {
                 let wait = slack().on(&job.id).timeout(Duration::from_secs(60));
-                [match &otherwise {
+                let wait = match &otherwise {
                     Some(value) => wait.otherwise(value),
                     None => wait,
-                }]
+                };
+                [wait.resume(|board: &mut Board, note| board.done.push(note.text))]
             })
-            .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
             .execute(async |_: Job, cx: Shop| Ok(cx.result("asked")))
         })
     }
@@ -166,7 +176,7 @@ async fn a_wait_whose_time_is_up_gives_its_own_result() {
         waits(&run).await;
         play.story(&run).await;
 
-        assert_eq!(run.result().await.unwrap(), Board::default(), "no answer came, so `on_resume` does not run");
+        assert_eq!(run.result().await.unwrap(), Board::default(), "no answer came, so `resume` does not run");
 
         let story = play.story(&run).await;
         assert_eq!(results(&story, "Work"), [expected]);
@@ -207,13 +217,12 @@ async fn siblings_finish_before_the_run_is_suspended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_resume_that_panics_fails_the_call_and_leaves_the_state() {
+async fn a_resume_closure_that_panics_fails_the_call_and_leaves_the_state() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a")]), done()]);
     let clumsy = |config: ShopLoop| {
         config.tool("ask", |t| {
-            t.wait(|_: &Job, _| [slack().on("1")])
-                .on_resume(|_: &mut Board, _: Note| panic!("dropped it"))
+            t.wait(|_: &Job, _| [slack().on("1").resume(|_, _| panic!("dropped it"))])
                 .execute(async |_: Job, cx: Shop| Ok(cx.result(())))
         })
     };
@@ -374,4 +383,62 @@ async fn a_message_that_nobody_would_hear_is_refused() {
 
     assert!(matches!(refusal, Refusal::NoListener(_)), "{refusal}");
     assert_eq!(run.result().await.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_without_an_identifier_is_refused_with_a_sentence() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let forgetful = |config: ShopLoop| {
+        config.tool("ask", |t| t.wait(|_: &Job, _| [slack().on("")]).execute(async |_: Job, _| Ok("asked")))
+    };
+
+    let story = play.run(&workshop(&journal, forgetful), ()).await;
+
+    let results = results(&story, "Work");
+    let expected = "the webhook `slack` is waited for with an empty identifier; pass what tells this wait from others";
+    assert!(error_of(&results[0]).contains(expected), "{results:?}");
+    assert_eq!(events_named(&story, "LOOP_WAIT"), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_can_wait_for_any_number_of_webhooks_or_none() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "none"), ("ask", "some")]), done()]);
+    let asking = |config: ShopLoop| {
+        config.tool("ask", |t| {
+            t.wait_any(|job: &Job, _| {
+                let wait = || mail().on(&job.id).resume(|board: &mut Board, letter| board.done.push(letter.text));
+                (job.id == "some").then(wait)
+            })
+            .execute(async |_: Job, _| Ok(()))
+        })
+    };
+    let run = play.start(&workshop(&journal, asking), ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.1"]);
+
+    run.webhook("mail", "some", note("x")).await.unwrap();
+
+    let story = play.story(&run).await;
+    assert_eq!(results(&story, "Work"), [success(Value::Null), success(note("x"))]);
+    assert_eq!(*story.state(), json!({"done": ["x"]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_changes_the_state_by_its_own_closure() {
+    let journal = Journal::default();
+    let play = Play::new([batch([("ask", "a")]), done()]);
+    let asking = |config: ShopLoop| {
+        config.tool("ask", |t| {
+            t.wait(|_: &Job, _| [Wait::<_, Note>::reply("Well?").resume(|board, note| board.done.push(note.text))])
+                .execute(async |_: Job, _| Ok(()))
+        })
+    };
+    let run = play.start(&workshop(&journal, asking), ()).await;
+    waits(&run).await;
+
+    run.reply(&path("Work/0.0"), note("fine"), "ann").await.unwrap();
+
+    assert_eq!(run.result().await.unwrap().done, ["fine"]);
+    play.story(&run).await;
 }

@@ -87,10 +87,14 @@ async fn a_name_of_the_loops_own_tools_or_of_another_server_is_refused() {
     let says =
         "the tool `echo` of the MCP server `desk` would be `desk__echo`, and the round has a tool named so already";
     assert!(why.contains(says), "{why}");
+}
 
-    let story = Play::new([]).run(desk(&[&server, &fake.server(McpOptions::default())]), ()).await;
-    let why = failure_of(&story);
-    assert!(why.contains("two MCP servers of the loop are named `desk`"), "{why}");
+#[tokio::test]
+#[should_panic(expected = "two MCP servers are named `desk`; give one of them another name")]
+async fn two_servers_of_one_name_are_found_when_the_plugin_is_made() {
+    let fake = quiet([tool("echo")]);
+
+    _ = Mcp::of([&fake.server(McpOptions::default()), &fake.server(McpOptions::default())]);
 }
 
 #[tokio::test]

@@ -47,9 +47,12 @@ struct Note {
 
 fn asking(config: ShopLoop) -> ShopLoop {
     tools(config).tool("ask", |t| {
-        t.wait(|job: &Job, _: &Shop| [webhook::<Note>("slack").on(&job.id), webhook::<Note>("mail").on(&job.id)])
-            .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
-            .execute(work)
+        t.wait(|job: &Job, _: &Shop| {
+            ["slack", "mail"].map(|name| {
+                webhook::<Note>(name).on(&job.id).resume(|board: &mut Board, note| board.done.push(note.text))
+            })
+        })
+        .execute(work)
     })
 }
 

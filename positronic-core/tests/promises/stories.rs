@@ -367,8 +367,12 @@ fn waits(tools: Tools) -> Tale {
         Tool::new("ask", |t: DeedBuilder| {
             tools
                 .flag(t)
-                .wait(|job: &Job, _| [webhook::<Note>("slack").on(&job.id), webhook::<Note>("mail").on(&job.id)])
-                .on_resume(|board: &mut Board, note: Note| board.done.push(note.text))
+                .wait(|job: &Job, _| {
+                    [
+                        webhook::<Note>("slack").on(&job.id).resume(|board, note| board.done.push(note.text)),
+                        webhook::<Note>("mail").on(&job.id).resume(|board, note| board.done.push(note.text)),
+                    ]
+                })
                 .execute(move |job: Job, cx: Deeds| async move {
                     tools.act(&cx, &job.id);
                     Ok(cx.result(format!("asked {}", job.id)))

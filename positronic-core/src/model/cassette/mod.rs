@@ -1,5 +1,8 @@
 //! Records what a run said to a model and what it got, and replays it without a key.
 //!
+//! A cassette answers for the model alone. Steps and tools run for real when it is played, with all their effects: what must not
+//! happen twice belongs into services, which a test or a demonstration replaces.
+//!
 //! A cassette is a text of JSON lines, readable and writable by hand. The first line is the header:
 //!
 //! ```json

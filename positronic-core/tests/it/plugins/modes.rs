@@ -19,12 +19,11 @@ use crate::support::{Play, done, error_of, results, success, tool_texts, waits};
 
 #[derive(Deserialize, JsonSchema)]
 struct Message {
-    #[serde(rename = "text")]
-    _text: String,
+    text: String,
 }
 
-fn slack() -> Wait {
-    webhook::<Message>("slack").on("thread-7")
+fn slack() -> Wait<Vec<String>> {
+    webhook::<Message>("slack").on("thread-7").resume(|done, message| done.push(format!("read {}", message.text)))
 }
 
 fn tool(name: &'static str) -> Tool<(), Vec<String>, ()> {
@@ -36,7 +35,7 @@ fn tool(name: &'static str) -> Tool<(), Vec<String>, ()> {
 }
 
 /// The modes of a support agent.
-fn modes() -> Modes {
+fn modes() -> Modes<Vec<String>> {
     Modes::new("gathering_info")
         .mode("gathering_info", |m| {
             m.prompt("First, understand the customer's problem.")
@@ -60,7 +59,7 @@ fn chat(config: Loop<(), Vec<String>, ()>) -> Loop<(), Vec<String>, ()> {
     config.input("It leaks.").tools(["ask", "search_history", "search_docs", "refund"].map(tool))
 }
 
-fn support(modes: impl Fn() -> Modes + Send + Sync + 'static) -> Brain<(), Vec<String>> {
+fn support(modes: impl Fn() -> Modes<Vec<String>> + Send + Sync + 'static) -> Brain<(), Vec<String>> {
     brain("Support")
         .state(Vec::new())
         .r#loop("Chat", move |cx| chat(cx.system("You are a support agent.")).plugin(modes()))
@@ -163,6 +162,7 @@ async fn a_mode_can_wait_for_a_webhook_whose_payload_is_the_result() {
     assert_eq!(contexts(&request), ["mode: The mode is `awaiting_response`. The customer has answered."]);
     let answer = r#"{"answer":{"text":"It works now."},"result":"the mode is `awaiting_response`"}"#;
     assert_eq!(tool_texts(&request), ["the mode is `solving`", answer]);
+    assert_eq!(*story.state(), json!(["read It works now."]), "the wait's own closure changes the brain's state");
     assert!(matches!(story.settled(), Settled::Completed(_)));
 }
 
@@ -286,7 +286,7 @@ async fn the_mode_survives_every_death() {
         }),
     };
     let whole = dies_everywhere(&tale, "modes", &json!({"looped": "Chat", "mode": "resolved"})).await;
-    assert_eq!(whole.end.state, json!(["ask", "refund"]));
+    assert_eq!(whole.end.state, json!(["ask", "refund", "read It leaks again."]));
 }
 
 #[derive(Deserialize, JsonSchema)]

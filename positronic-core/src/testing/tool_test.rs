@@ -1,0 +1,276 @@
+//! Unit tests of single tools: one call, without a model, a store or a run.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::clock::TestClock;
+use crate::dsl::{Brain, IntoServices, Options, Services, State, Tool};
+use crate::error::{Error, Result};
+use crate::plan::{Document, Link, Plan, Scope, StageBody, ToolBody, ToolPlan, encode};
+use crate::record::{
+    Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
+    TriggerChange, WaitSpec, sha256,
+};
+
+/// Calls single tools with a state, options and services.
+///
+/// A call is checked as the engine checks it: its arguments against the tool's schema first, then its approval. The changes of
+/// the state are applied to a copy; the next call sees the state of the test again. A tool that asks a model, a brain or a
+/// record needs a run: test it with [`Test`](super::Test).
+///
+/// ```
+/// use positronic_core::dsl::Tool;
+/// use positronic_core::prelude::*;
+/// use positronic_core::testing::ToolTest;
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+/// use serde_json::json;
+///
+/// #[derive(Default, Serialize, Deserialize)]
+/// struct Ticket { refunds: Vec<u32> }
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Refund { amount: u32 }
+///
+/// fn refund() -> Tool<(), Ticket, ()> {
+///     Tool::new("refund", |t| {
+///         t.approval(|refund: &Refund, _| (refund.amount > 100).then(|| "more than 100".to_owned()))
+///             .execute(async |Refund { amount }, cx| Ok(cx.result("paid").update(move |t| t.refunds.push(amount))))
+///     })
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let called = ToolTest::new((), Ticket::default(), ()).call(&refund(), json!({"amount": 120})).await?;
+///
+/// assert_eq!(called.approval.as_deref(), Some("more than 100"));
+/// assert_eq!(called.output, "paid");
+/// assert_eq!(called.state.refunds, [120]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ToolTest<O, S, V> {
+    options: Result<Arc<Value>>,
+    state: Result<Arc<Value>>,
+    services: Arc<V>,
+    types: PhantomData<fn(O, S)>,
+}
+
+/// What a call of a tool came to; see [`ToolTest::call`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Called<S> {
+    /// Why a person would have been asked before; none where the call needs no approval.
+    pub approval: Option<String>,
+    /// The result.
+    pub output: Value,
+    /// What the model would read in its place.
+    pub brief: Option<String>,
+    /// The state with the changes of the call.
+    pub state: S,
+    /// What the call would wait for.
+    pub waits: Vec<WaitSpec>,
+    /// The files, widgets and other outputs that it has shown, in order.
+    pub outputs: Vec<SideOutput>,
+    /// What it has said of its progress.
+    pub progress: Vec<String>,
+    /// The triggers that it sets and takes back.
+    pub triggers: Vec<TriggerChange>,
+}
+
+impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
+    /// Makes a test with what its tools are handed.
+    #[expect(clippy::needless_pass_by_value, reason = "a test hands its values over; references would read oddly")]
+    pub fn new(options: O, state: S, services: impl IntoServices<V>) -> Self {
+        let (options, state) = (encode(&options).map(Arc::new), encode(&state).map(Arc::new));
+        Self { options, state, services: services.into_services(), types: PhantomData }
+    }
+
+    /// Runs the configuration of a brain's loop with the test's state, and returns its tools by name, without those of its
+    /// plugins. So two tools of one name and unknown names in `exit_on` are found by a unit test, also in a loop that a run
+    /// reaches late.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the brain has no such loop, or its configuration is refused.
+    ///
+    /// # Panics
+    ///
+    /// Where the configuration panics.
+    pub fn tools<S2, R>(&self, brain: &Brain<O, S2, V, R>, stage: &str) -> Result<IndexMap<String, Tool<O, S, V>>> {
+        let plan = brain.untyped();
+        let Some(StageBody::Loop(configure)) = plan.stage(stage).map(|stage| &stage.body) else {
+            return Err(Error::new(format!("the brain `{}` has no loop named `{stage}`", plan.title)));
+        };
+        let mut configured = configure(self.scope(Path::root().stage(stage), Arc::default())?)?;
+        if configured.plugins.is_empty() {
+            configured.mark_exits()?;
+        }
+        let named = |(id, plan): (crate::record::ToolId, _)| (id.as_str().to_owned(), Tool::of_plan(plan));
+        Ok(configured.tools.into_iter().map(named).collect())
+    }
+
+    /// Calls a tool once.
+    ///
+    /// # Errors
+    ///
+    /// What the tool answers, or an [`Error`] when the arguments do not fit its schema, or the tool runs a brain.
+    ///
+    /// # Panics
+    ///
+    /// Where the tool panics.
+    pub async fn call(&self, tool: &Tool<O, S, V>, arguments: Value) -> Result<Called<S>> {
+        let ToolPlan { decl, schema, gate, body, .. } = &**tool.plan();
+        let ToolBody::Function { execute, .. } = body else {
+            return Err(Error::new(format!("the tool `{}` runs a brain; test the brain", decl.id)));
+        };
+        let mut arguments = arguments;
+        arguments.sort_all_objects();
+        schema.check(&arguments).map_err(|reason| Error::new(format!("the arguments do not fit: {reason}")))?;
+        let (arguments, link) = (Arc::new(arguments), Arc::new(Recorder::default()));
+        let scope = self.scope(Path::root().stage("Test").call(0, 0), Arc::clone(&link))?;
+        let asked = match gate {
+            Some(gate) => gate(Arc::clone(&arguments), scope.clone()).await?,
+            None => None,
+        };
+        link.write(|seen| seen.approved = asked.is_some());
+        let reply = execute(arguments, scope.clone()).await?;
+        let mut state = scope.state;
+        for update in reply.updates {
+            state = Document::new(Arc::new(update(&state)?));
+        }
+        let Seen { outputs, progress, .. } = link.write(std::mem::take);
+        Ok(Called {
+            approval: asked.map(|gate| gate.reason),
+            output: reply.output,
+            brief: reply.brief,
+            state: state.owned()?,
+            waits: reply.waits.into_iter().map(|wait| wait.spec).collect(),
+            outputs,
+            progress,
+            triggers: reply.triggers,
+        })
+    }
+
+    fn scope(&self, path: Path, link: Arc<Recorder>) -> Result<Scope> {
+        let document = |json: &Result<Arc<Value>>| match json {
+            Ok(json) => Ok(Document::new(Arc::clone(json))),
+            Err(error) => Err(Error::new(error.to_string())),
+        };
+        Ok(Scope {
+            state: document(&self.state)?,
+            options: document(&self.options)?,
+            plugins: crate::record::PluginStates::default(),
+            services: Arc::clone(&self.services) as crate::plan::AnyServices,
+            run: RunId::from("run-1".to_owned()),
+            user: None,
+            path,
+            link,
+        })
+    }
+}
+
+impl<O, S, V> fmt::Debug for ToolTest<O, S, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolTest").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// What a call has shown and said.
+#[derive(Default)]
+struct Seen {
+    approved: bool,
+    outputs: Vec<SideOutput>,
+    progress: Vec<String>,
+    blobs: HashMap<String, Vec<u8>>,
+    once: HashMap<String, Arc<Value>>,
+}
+
+/// The way back into a run that there is not: it notes what comes.
+#[derive(Default)]
+struct Recorder(Mutex<Seen>);
+
+impl Recorder {
+    fn write<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Link for Recorder {
+    fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId> {
+        Ok(self.write(|seen| {
+            seen.outputs.push(output);
+            path.output_id(seen.outputs.len() - 1)
+        }))
+    }
+
+    fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>> {
+        let hash = sha256(&bytes);
+        self.write(|seen| seen.blobs.insert(hash.clone(), bytes));
+        Box::pin(std::future::ready(Ok(hash)))
+    }
+
+    fn is_approved(&self, _: &Path) -> bool {
+        self.write(|seen| seen.approved)
+    }
+
+    fn now(&self) -> Timestamp {
+        TestClock::BEGIN
+    }
+
+    fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn fired(&self) -> Option<Fired> {
+        None
+    }
+
+    fn progress(&self, _: &Path, text: String) {
+        self.write(|seen| seen.progress.push(text));
+    }
+
+    fn ask(&self, _: Path, _: Question) -> BoxFuture<'static, Result<ModelResponse>> {
+        Box::pin(std::future::ready(Err(Error::new("a `ToolTest` has no model; test this with a `Test`"))))
+    }
+
+    fn once<'a>(
+        &'a self,
+        _: &'a Path,
+        name: &'a str,
+        work: BoxFuture<'a, Result<Value>>,
+    ) -> BoxFuture<'a, Result<Arc<Value>>> {
+        Box::pin(async move {
+            if let Some(known) = self.write(|seen| seen.once.get(name).cloned()) {
+                return Ok(known);
+            }
+            let value = Arc::new(work.await?);
+            self.write(|seen| seen.once.insert(name.to_owned(), Arc::clone(&value)));
+            Ok(value)
+        })
+    }
+
+    fn record(&self, _: &Path) -> Option<Prompt> {
+        None
+    }
+
+    fn messages(&self, _: &Path) -> Vec<Message> {
+        Vec::new()
+    }
+
+    fn brain(&self, _: &str) -> Option<Arc<Plan>> {
+        None
+    }
+
+    fn brains(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn action(&self, _: &str) -> Option<Arc<ToolPlan>> {
+        None
+    }
+}

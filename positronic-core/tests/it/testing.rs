@@ -1,0 +1,154 @@
+//! What authors test with: a clock that real input and output does not fool, and single tools.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use positronic_core::dsl::{Tool, ToolBuilder};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::SideOutput;
+use positronic_core::testing::{Test, ToolTest};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::support::{error_of, results, success};
+
+/// Asks a server on threads of the system, of which the runtime sees nothing but an idle task.
+async fn ask_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // Long enough for the runtime to see that all its tasks are idle.
+        std::thread::sleep(Duration::from_millis(30));
+        stream.write_all(b"pong").unwrap();
+    });
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        TcpStream::connect(address).unwrap().read_to_string(&mut text).unwrap();
+        _ = sender.send(text);
+    });
+    answer.await.unwrap()
+}
+
+fn asking(sleep: Option<Duration>) -> Brain {
+    brain("Asks").r#loop("Chat", move |cx| {
+        cx.system("Ask.").tool("ask", |t| {
+            t.timeout(Duration::from_secs(5)).execute(move |_: NoArgs, _| async move {
+                if let Some(sleep) = sleep {
+                    tokio::time::sleep(sleep).await;
+                }
+                Ok(ask_server().await)
+            })
+        })
+    })
+}
+
+fn script() -> ScriptedModel {
+    ScriptedModel::new([Reply::call("ask", json!({})), Reply::text("done")])
+}
+
+#[tokio::test(start_paused = true)]
+async fn real_input_and_output_takes_no_time_of_a_paused_clock() {
+    let story = Test::new(script()).run(asking(None), ()).await;
+
+    assert_eq!(results(&story, "Chat"), [success("pong")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_sleeps_longer_than_its_time_limit_takes_too_long_in_a_test() {
+    let slow = asking(Some(Duration::from_secs(6)));
+
+    let story = Test::new(script()).run(slow, ()).await;
+
+    let results = results(&story, "Chat");
+    assert_eq!(error_of(&results[0]), "the tool took longer than 5s; whether it had its effect is unknown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_never_ends_takes_too_long_in_a_test() {
+    let stuck = brain("Stuck").r#loop("Chat", |cx| {
+        cx.system("Ask.").tool("ask", |t| {
+            t.timeout(Duration::from_millis(50)).execute(async |_: NoArgs, _| {
+                std::future::pending::<()>().await;
+                Ok("never")
+            })
+        })
+    });
+
+    let story = Test::new(script()).run(stuck, ()).await;
+
+    let results = results(&story, "Chat");
+    assert_eq!(error_of(&results[0]), "the tool took longer than 50ms; whether it had its effect is unknown");
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Ticket {
+    refunds: Vec<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Refund {
+    amount: u32,
+}
+
+struct Shop {
+    limit: u32,
+}
+
+fn refund() -> Tool<(), Ticket, Shop> {
+    Tool::new("refund", |t: ToolBuilder<(), Ticket, Shop>| {
+        t.approval(|refund: &Refund, cx| (refund.amount > cx.services.limit).then(|| "too much".to_owned()))
+            .wait(|refund, _| [webhook::<NoArgs>("bank").on(refund.amount.to_string())])
+            .execute(async |Refund { amount }, cx| {
+                cx.progress("asking the bank");
+                let receipt = cx.save_file("receipt.txt", "text/plain", format!("{amount} EUR")).await?;
+                assert!(cx.is_approved() || amount <= 100);
+                Ok(cx.result(receipt.size).brief("paid").update(move |ticket| ticket.refunds.push(amount)))
+            })
+    })
+}
+
+#[tokio::test]
+async fn one_tool_can_be_called_without_a_model_or_a_run() {
+    let test = ToolTest::new((), Ticket::default(), Shop { limit: 100 });
+
+    let called = test.call(&refund(), json!({"amount": 120})).await.unwrap();
+
+    assert_eq!(called.approval.as_deref(), Some("too much"));
+    assert_eq!((called.output, called.brief.as_deref()), (json!(7), Some("paid")));
+    assert_eq!(called.state, Ticket { refunds: vec![120] });
+    assert_eq!(called.waits.iter().map(|wait| wait.identifier.as_str()).collect::<Vec<_>>(), ["120"]);
+    assert_eq!(called.progress, ["asking the bank"]);
+    let [SideOutput::File(file)] = &*called.outputs else { panic!("{:?}", called.outputs) };
+    assert_eq!(file.name, "receipt.txt");
+
+    let small = test.call(&refund(), json!({"amount": 5})).await.unwrap();
+    assert_eq!((small.approval, small.state.refunds), (None, vec![5]), "each call begins with the state of the test");
+
+    let refused = test.call(&refund(), json!({"amount": "many"})).await.unwrap_err();
+    assert!(refused.to_string().starts_with("the arguments do not fit: at `/amount`"), "{refused}");
+}
+
+#[test]
+fn the_tools_of_a_loop_are_checked_without_a_run_reaching_it() {
+    let shop = |exits: &'static str| {
+        brain("Shop")
+            .services::<Shop>()
+            .step("Open", async |_| Ok(Ticket::default()))
+            .r#loop("Chat", move |cx| cx.system("Help.").tools([refund()]).exit_on([exits]))
+            .step("Close", async |cx| Ok(cx.state.refunds.len()))
+    };
+    let test = ToolTest::new((), Ticket::default(), Shop { limit: 100 });
+
+    let tools = test.tools(&shop("refund"), "Chat").unwrap();
+    assert!(tools["refund"].decl().flags.exit);
+
+    let unknown = test.tools(&shop("refunds"), "Chat").unwrap_err();
+    assert_eq!(unknown.to_string(), "`exit_on` names `refunds`, but the loop's tools are `refund`");
+    let no_loop = test.tools(&shop("refund"), "Open").unwrap_err();
+    assert_eq!(no_loop.to_string(), "the brain `Shop` has no loop named `Open`");
+}
