@@ -122,9 +122,26 @@ fn argument(typed: &PatType) -> syn::Result<Parameter> {
             "an argument cannot be switched off: put the `cfg` on the whole tool",
         ));
     }
+    if looks_like_a_context(&name, &typed.ty) {
+        return Err(syn::Error::new_spanned(
+            &typed.ty,
+            "this would be an argument that the model fills in. A context is written out, `ToolContext<Options, State, Services>`: \
+             the macro sees the name of the type, and not what an alias stands for. An argument is not named `cx` or `ctx`",
+        ));
+    }
     check_owned(&typed.ty)?;
     let field_attributes = typed.attrs.iter().filter(|attribute| !is_lint_level(attribute)).cloned().collect();
     Ok(Parameter::Argument(Argument { name, ty: typed.ty.clone(), field_attributes }))
+}
+
+/// Says whether a parameter is meant as the context, whose type an alias hides.
+fn looks_like_a_context(name: &Ident, ty: &Type) -> bool {
+    let is_named = ["cx", "_cx", "ctx", "_ctx"].iter().any(|known| name == known);
+    let last = match ty {
+        Type::Path(path) => path.path.segments.last(),
+        _ => None,
+    };
+    is_named || last.is_some_and(|segment| ["Cx", "Ctx", "Context"].iter().any(|known| segment.ident == known))
 }
 
 /// Refuses what cannot be decoded from JSON into a value of its own.

@@ -284,8 +284,8 @@ fn names_of_the_author_never_meet_generated_ones() {
     struct O(u8);
     /// Has the names of everything that is written around it.
     #[tool]
-    async fn t(arguments: Arguments, cx: O, t: u8) -> Result<u8> {
-        Ok(arguments.0 + cx.0 + t)
+    async fn t(arguments: Arguments, builder: O, t: u8) -> Result<u8> {
+        Ok(arguments.0 + builder.0 + t)
     }
-    assert_eq!(Bench::bare(t()).call(json!({"arguments": 1, "cx": 2, "t": 3})), json!(6));
+    assert_eq!(Bench::bare(t()).call(json!({"arguments": 1, "builder": 2, "t": 3})), json!(6));
 }

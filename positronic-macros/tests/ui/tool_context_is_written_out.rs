@@ -1,0 +1,14 @@
+//! A context is no alias.
+
+use positronic_core::prelude::*;
+use positronic_macros::tool;
+
+type Cx = ToolContext<(), String>;
+
+/// Says the state.
+#[tool]
+async fn say(cx: Cx) -> Result<String> {
+    Ok(cx.state.to_string())
+}
+
+fn main() {}
