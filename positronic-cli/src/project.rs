@@ -9,7 +9,7 @@ use positronic_core::model::Model;
 use positronic_core::plan::{ActionSet, Plan, UnknownAction};
 use positronic_core::record::Tier;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::suggest::nearest;
 
 /// The brains of a project, with what they need to run.
@@ -31,6 +31,9 @@ pub struct Project {
     pub(crate) actions: ActionSet,
     pub(crate) max_document_bytes: Option<usize>,
 }
+
+/// As much stack as a process's first thread usually has.
+const STACK: usize = 8 << 20;
 
 /// How much of a title has to be written at least.
 const SHORTEST: usize = 3;
@@ -134,10 +137,48 @@ impl Project {
         self
     }
 
-    /// Runs the command that the process's arguments say, and returns its exit code.
+    /// Runs the command that the process's arguments say, and returns its exit code. It starts a runtime of its own; where
+    /// services are opened asynchronously first, await [`Project::run`] instead.
+    ///
+    /// # Panics
+    ///
+    /// When it is called inside a runtime.
     #[must_use = "the exit code says how the command ended"]
+    #[track_caller]
     pub fn main(self) -> ExitCode {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            mistake(
+                "`Project::main` starts a runtime of its own and was called inside another one; await `Project::run` there: \
+                 `project.run().await`",
+            );
+        }
         crate::start::project(&self)
+    }
+
+    /// Runs the command that the process's arguments say, as [`Project::main`] does, inside the caller's runtime, and returns its
+    /// exit code. So services can be opened asynchronously first:
+    ///
+    /// ```no_run
+    /// use std::process::ExitCode;
+    ///
+    /// use positronic_cli::Project;
+    /// use positronic_core::prelude::*;
+    /// # struct Database;
+    /// # impl Database { async fn connect() -> Result<Self> { Ok(Self) } async fn name(&self) -> Result<String> { Ok(String::new()) } }
+    ///
+    /// #[tokio::main]
+    /// async fn main() -> Result<ExitCode> {
+    ///     let database = Database::connect().await?;
+    ///     let hello = brain("Hello").services::<Database>().step("Greet", async |cx| cx.services.name().await);
+    ///     Ok(Project::new().brain(hello.bind(database)).run().await)
+    /// }
+    /// ```
+    ///
+    /// The command has a thread and a runtime of its own, and goes on when the future is dropped. What was opened in the caller's
+    /// runtime works as long as that one runs.
+    pub async fn run(self) -> ExitCode {
+        let ended = on_thread(move || crate::start::project(&self)).await;
+        ended.unwrap_or_else(|| ExitCode::from(Exit::Surroundings.code()))
     }
 
     /// Finds the brain of a run.
@@ -161,6 +202,15 @@ impl Project {
             Failure::UnknownBrain { written: written.to_owned(), near, known }
         })
     }
+}
+
+/// Runs a command on a thread of its own, where it can start a runtime. Answers with nothing where there is no such thread, or
+/// the command panics.
+pub(crate) async fn on_thread<T: Send + 'static>(command: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, ended) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("positronic".to_owned()).stack_size(STACK);
+    thread.spawn(move || _ = sender.send(command())).ok()?;
+    ended.await.ok()
 }
 
 /// Makes a title comparable: letters and digits, in lower case.

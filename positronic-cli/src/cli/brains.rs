@@ -75,7 +75,8 @@ only a run in memory alone ends with it. The system's request to end (TERM), and
 in flight runs to its end, the run stays, and `work` goes on with it; code 143. A reader of the output that goes away \
 changes nothing.
 
-A cassette that is played brings its options, and answers approvals and waits, too, unless --ask is said.";
+A cassette that is played brings its options, and answers approvals and waits, too, unless --ask is said. It answers for \
+the model and for people alone: steps and tools run for real, with all their effects.";
 
 /// What `work --help` says.
 const WORK: &str = "\

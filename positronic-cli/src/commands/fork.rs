@@ -54,6 +54,7 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
         ui.notice("it is over there, as the original is; a fork after an earlier event, or with --stage, goes on")?;
     } else {
         ui.notice(&format!("go on with: {}", ui.command(&["work", id])))?;
+        ui.notice("tools run for real there, also those that the original has run after that event")?;
     }
     ui.notice(&format!("then compare: {}", ui.command(&["diff", from.as_str(), id])))?;
     Ok(Exit::Done)

@@ -121,6 +121,33 @@ fn a_project_without_an_action_that_a_brain_names_is_refused_when_it_starts() {
     assert_eq!(call(&right, &["list"]).code, 0);
 }
 
+#[tokio::test]
+async fn a_command_runs_inside_a_runtime_with_services_that_were_opened_there() {
+    type Asked = tokio::sync::mpsc::Sender<tokio::sync::oneshot::Sender<String>>;
+    let (database, mut asked) = tokio::sync::mpsc::channel::<tokio::sync::oneshot::Sender<String>>(1);
+    tokio::spawn(async move {
+        while let Some(reply) = asked.recv().await {
+            _ = reply.send("from the caller's runtime".to_owned());
+        }
+    });
+    let ping = brain("Ping").services::<Asked>().step("Ask", async |cx| {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        cx.services.send(reply).await?;
+        Ok(answer.await?)
+    });
+    let project = Project::new().brain(ping.bind(database));
+
+    let ended = crate::project::on_thread(move || call(&project, &["run", "ping"])).await.unwrap();
+
+    assert_eq!((ended.code, ended.out.trim_end()), (0, "\"from the caller's runtime\""), "{}", ended.err);
+}
+
+#[tokio::test]
+#[should_panic(expected = "await `Project::run` there: `project.run().await`")]
+async fn main_inside_a_runtime_names_run() {
+    _ = project().main();
+}
+
 pub(super) fn project() -> Project {
     Project::new().brain(desk()).brain(broken()).brain(survey()).brain(idle()).cassette("Help Desk", CASSETTE)
 }

@@ -24,14 +24,15 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Writes the value of a dependency on one of the framework's packages.
-    pub(crate) fn dependency(&self, package: &str) -> String {
-        match self {
-            Self::Version(version) => quoted(version),
-            Self::Git { url, rev: None } => format!("{{ git = {} }}", quoted(url)),
-            Self::Git { url, rev: Some(rev) } => format!("{{ git = {}, rev = {} }}", quoted(url), quoted(rev)),
-            Self::Path(checkout) => format!("{{ path = {} }}", quoted(&checkout.join(package).to_string_lossy())),
-        }
+    /// Writes the value of a dependency on one of the framework's packages, with further settings.
+    pub(crate) fn dependency(&self, package: &str, settings: &str) -> String {
+        let place = match self {
+            Self::Version(version) => format!("version = {}", quoted(version)),
+            Self::Git { url, rev: None } => format!("git = {}", quoted(url)),
+            Self::Git { url, rev: Some(rev) } => format!("git = {}, rev = {}", quoted(url), quoted(rev)),
+            Self::Path(checkout) => format!("path = {}", quoted(&checkout.join(package).to_string_lossy())),
+        };
+        format!("{{ {place}{settings} }}")
     }
 }
 
@@ -45,8 +46,12 @@ fn quoted(text: &str) -> String {
 pub(crate) fn filled(text: &str, package: &str, source: &Source) -> String {
     text.replace("{{package}}", package)
         .replace("{{crate}}", &package.replace('-', "_"))
-        .replace("{{core}}", &source.dependency("positronic-core"))
-        .replace("{{cli}}", &source.dependency("positronic-cli"))
+        .replace(
+            "{{core}}",
+            &source.dependency("positronic-core", ", default-features = false, features = [\"openai\"]"),
+        )
+        .replace("{{cli}}", &source.dependency("positronic-cli", ", default-features = false"))
+        .replace("{{macros}}", &source.dependency("positronic-macros", ""))
 }
 
 /// Makes a package's name from a folder's: lower case, letters, digits and dashes, none that Cargo or Rust refuses.
@@ -191,10 +196,10 @@ mod tests {
             rev: rev.map(str::to_owned),
         };
 
-        assert_eq!(Source::Version("0.1.0".to_owned()).dependency("positronic-core"), r#""0.1.0""#);
-        assert_eq!(git(None).dependency("positronic-core"), r#"{ git = "https://example.com/p.git" }"#);
-        assert_eq!(git(Some("v1")).dependency("x"), r#"{ git = "https://example.com/p.git", rev = "v1" }"#);
-        assert_eq!(Source::Path("/a \"b".into()).dependency("x"), r#"{ path = "/a \"b/x" }"#);
+        assert_eq!(Source::Version("0.1.0".to_owned()).dependency("x", ", a = 1"), r#"{ version = "0.1.0", a = 1 }"#);
+        assert_eq!(git(None).dependency("x", ""), r#"{ git = "https://example.com/p.git" }"#);
+        assert_eq!(git(Some("v1")).dependency("x", ""), r#"{ git = "https://example.com/p.git", rev = "v1" }"#);
+        assert_eq!(Source::Path("/a \"b".into()).dependency("x", ""), r#"{ path = "/a \"b/x" }"#);
     }
 
     #[test]

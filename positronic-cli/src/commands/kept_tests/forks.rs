@@ -56,6 +56,7 @@ fn a_fork_and_what_differs_in_it_read_well() {
     insta::assert_snapshot!(readable(&forked.out), @"forked ticket-1 after event 5 into FORK");
     insta::assert_snapshot!(readable(&forked.err), @r"
     go on with: desk work FORK
+    tools run for real there, also those that the original has run after that event
     then compare: desk diff ticket-1 FORK
     ");
     desk.call(&scripted([refund(70), Reply::text("Refunded.")]), &["work", &id]);

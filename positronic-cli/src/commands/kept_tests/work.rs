@@ -279,7 +279,7 @@ fn a_recording_does_not_go_on_with_a_run_that_a_model_has_begun() {
 
     insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
     5
-    no key set: playing the bundled cassette of `Help Desk` (written by hand); set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint
+    no key set: playing the bundled cassette of `Help Desk` (written by hand); tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint
     error: `scripted/scripted` has answered in the run `ticket-1`, and a recording does not go on in its place
       set OPENAI_API_KEY or OPENAI_BASE_URL, as when the run began
     ");
