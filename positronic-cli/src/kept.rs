@@ -1,7 +1,8 @@
 //! Where runs are kept: the file, found and opened.
 //!
 //! `--store` names it, else the environment, else it is `runs.db` in the project's own [folder]. Commands that only look
-//! do not make it: where the project has none, there are no runs, and one that is named has to be there.
+//! do not make it: where the project has none, there are no runs, and one that is named has to be there. Without the feature
+//! `sqlite` there is no file: runs are in memory, until the command ends.
 
 use std::fs;
 use std::io;
@@ -37,11 +38,12 @@ pub(crate) enum Store {
 }
 
 impl Kept {
-    /// Opens the store, and makes it where there is none.
+    /// Opens the store, and makes it where there is none. Without SQLite, one that is not named is in memory.
     pub(crate) fn open(ui: &Ui) -> Result<Self, Failure> {
         let here = here()?;
         let path = match named(ui) {
             Some(path) => path,
+            None if cfg!(not(feature = "sqlite")) => return Ok(Self::memory()),
             None => own(&here)?,
         };
         Self::file(&path, &here, false)
