@@ -8,7 +8,7 @@ use positronic_core::mcp::{McpHttp, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
 
-use crate::desk::desk;
+use crate::desk::{desk, soon};
 use crate::support::{Play, done, error_of, results, success};
 
 /// A request: its method, path, headers in lower case, and body.
@@ -220,6 +220,24 @@ async fn a_server_may_move_its_own_address() {
     let story = play.run(desk(&[&site.server(|http| http.bearer("t"))]), ()).await;
 
     assert_eq!(results(&story, "Work"), [success("s1")]);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_its_stream_opened_again_at_once_is_asked_once_a_second() {
+    let site = Site::start(|asked| match asked.method.as_str() {
+        "GET" => ("200 OK\r\nContent-Type: text/event-stream".to_owned(), "id: 1\nretry: 0\ndata:\n\n".to_owned()),
+        _ => well(asked, "s1"),
+    });
+    let server = site.server(|http| http);
+    let opened = || site.asked.lock().unwrap().iter().filter(|asked| asked.method == "GET").count();
+    server.connect().await.unwrap();
+    soon("the first stream", || opened() == 1).await;
+    let begun = tokio::time::Instant::now();
+
+    soon("two more", || opened() >= 3).await;
+
+    assert!(begun.elapsed() > std::time::Duration::from_millis(1_900), "{:?}", begun.elapsed());
+    drop(server);
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn nothing_of_our_environment_reaches_the_server() {
         panic!("{results:?}")
     };
     // A shell sets some by itself.
-    let own = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
+    let own = ["PWD=", "OLDPWD=", "SHLVL=", "_=", "POSITRONIC_MCP_SERVER="];
     let (variables, at) = said.rsplit_once("in ").unwrap();
     let variables: Vec<_> =
         variables.split_whitespace().filter(|one| !own.iter().any(|own| one.starts_with(own))).collect();
@@ -128,6 +128,38 @@ async fn the_whole_group_ends_with_the_last_clone_of_the_server() {
     drop(server);
 
     soon("the end of what the server has started", || !runs("sleep 7711")).await;
+}
+
+#[tokio::test]
+async fn what_has_left_the_group_ends_with_the_server_too() {
+    for (leaves, mark) in [
+        ("setsid sleep 7713 &", "sleep 7713"),
+        ("(setsid sh -c 'sleep 7714 & sleep 7714' > /dev/null 2>&1 < /dev/null &);", "sleep 7714"),
+        ("setsid sh -c 'env -i sleep 7715; :' &", "sleep 7715"),
+    ] {
+        let server = server(script(&format!("{leaves} say started")));
+        let play = Play::new(act(1));
+        play.run(desk(&[&server]), ()).await;
+        soon("its start", || runs(mark)).await;
+
+        drop(play);
+        drop(server);
+
+        soon("the end of what has left the group", || !runs(mark)).await;
+    }
+}
+
+#[tokio::test]
+async fn descriptors_of_this_process_are_not_the_servers() {
+    let held = std::fs::File::open("/dev/null").unwrap();
+    rustix::io::fcntl_setfd(&held, rustix::io::FdFlags::empty()).unwrap();
+    // `ls` has the folder open itself.
+    let server = server(script(r#"say "$(ls /proc/self/fd | tr '\n' ' ')""#));
+
+    let story = Play::new(act(1)).run(desk(&[&server]), ()).await;
+
+    assert_eq!(results(&story, "Work"), [success("0 1 2 3 ")]);
+    drop(held);
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ async fn a_program_imports_what_write_file_wrote_and_its_traceback_names_the_lin
 async fn what_a_program_hides_or_nests_counts_and_its_own_folder_goes_however_deep() {
     let options = FolderOptions::builder().max_total(100_000).max_files(5).build();
     let deep = "import os; os.chdir(os.environ['HOME'])\n\
-        for _ in range(3000): os.mkdir('d'); os.chdir('d')\n\
+        for _ in range(1500): os.mkdir('d'); os.chdir('d')\n\
         open('f', 'w')";
     let nested = "import os\nfor _ in range(100): os.mkdir('d'); os.chdir('d')";
     let hidden = "mkdir .positronic-mine; head -c 200000 /dev/zero > .positronic-mine/x";

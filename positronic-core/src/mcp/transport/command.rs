@@ -9,13 +9,16 @@ const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 /// A program that is an MCP server and speaks over its input and output.
 ///
-/// It inherits no environment: a token that this process was given is not the server's business. Beside what the author names, it
-/// has a `PATH` of the system's folders and `LANG=C.UTF-8`. A server that keeps things in a home folder, as `npx` does, needs
-/// `.env("HOME", …)`.
+/// It inherits no environment and no open files: a token that this process was given is not the server's business. Beside what the
+/// author names, it has a `PATH` of the system's folders, `LANG=C.UTF-8` and the mark `POSITRONIC_MCP_SERVER`. A server that keeps
+/// things in a home folder, as `npx` does, needs `.env("HOME", …)`. So that no open file is inherited, starting a server marks
+/// every descriptor of this process above 2 as close-on-exec.
 ///
-/// The server and all that it starts are one group of processes. It ends with the last clone of its
-/// [`McpServer`](super::super::McpServer): its input is closed, and after two seconds the group is killed. Where this process is
-/// killed, the server's input ends, and it is up to the server to go.
+/// The server ends with the last clone of its [`McpServer`](super::super::McpServer): its input is closed, and after two seconds its
+/// process group is killed. On Linux, processes that have left the group are then found by the mark and killed, too. What outlives
+/// the server is a process that has left the group and has either cleared its environment or become another user's; on
+/// other Unixes, any that has left the group. A server that must not be able to leave anything belongs into a container. Where this
+/// process is killed, the server's input ends, and it is up to the server to go.
 #[derive(Clone)]
 #[must_use = "a command is given to `McpServer::new`"]
 pub struct McpCommand {

@@ -3,17 +3,24 @@
 use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 
+use super::paced::Paced;
 use crate::mcp::names::plain;
 use crate::mcp::options::McpOptions;
 
 /// How often a request may be sent on. A server moves its own address at most, such as one without a slash at its end.
 const REDIRECTS: usize = 3;
+
+/// The longest pause before an event stream that failed is opened again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How much of what a server says beside the protocol is shown.
 const SHOWN: usize = 200;
@@ -82,10 +89,7 @@ impl McpHttp {
         parsed.collect()
     }
 
-    pub(super) fn transport(
-        &self,
-        options: &McpOptions,
-    ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    pub(super) fn transport(&self, options: &McpOptions) -> Result<StreamableHttpClientTransport<Paced>, String> {
         let client = reqwest::Client::builder()
             .connect_timeout(options.connect_timeout)
             .no_proxy()
@@ -100,7 +104,11 @@ impl McpHttp {
         if let Some(token) = &self.bearer {
             config = config.auth_header(token.as_str());
         }
-        Ok(StreamableHttpClientTransport::with_client(client, config))
+        // Where the server says nothing, pauses double from a second on.
+        let mut pauses = ExponentialBackoff::default();
+        pauses.max_delay = Some(LONGEST_PAUSE);
+        config.retry_config = Arc::new(pauses);
+        Ok(StreamableHttpClientTransport::with_client(Paced::new(client), config))
     }
 }
 

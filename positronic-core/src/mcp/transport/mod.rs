@@ -1,8 +1,10 @@
 //! How a server is reached: a process that is started, an address, or a stream that the author makes.
 
 mod command;
+mod descendants;
 mod http;
 mod limited;
+mod paced;
 mod process;
 mod stream;
 

@@ -1,4 +1,4 @@
-//! The process of a server: a group that ends as a whole, with the last lines of its error output.
+//! The process of a server, which ends with all that it has started, and the last lines of its error output.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::command::McpCommand;
+use super::descendants::{Mark, VARIABLE};
 use super::limited::{Limited, Overflow};
 
 /// How long a server has, after its input was closed, to end by itself.
@@ -40,11 +41,16 @@ impl Process {
         command: &McpCommand,
         longest: usize,
     ) -> std::io::Result<(Self, Limited<ChildStdout>, ChildStdin)> {
+        // A descriptor that this process has inherited, or that a C library has opened, is none of the server's.
+        #[cfg(unix)]
+        close_fds::set_fds_cloexec_threadsafe(3, &[]);
+        let mark = Mark::new();
         let mut building = Command::new(&command.program);
         building
             .args(&command.arguments)
             .env_clear()
             .envs(command.environment.iter().map(|(name, value)| (name, value)))
+            .env(VARIABLE, mark.value())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -64,7 +70,7 @@ impl Process {
         let (output, overflow) = Limited::new(output, longest);
         let (told, ended) = watch::channel(None);
         let stop = CancellationToken::new();
-        tokio::spawn(attend(child, stop.clone(), told));
+        tokio::spawn(attend(child, mark, stop.clone(), told));
         Ok((Self { ended, said, overflow, _stop: stop.drop_guard() }, output, input))
     }
 
@@ -85,9 +91,9 @@ impl Process {
 }
 
 /// Waits for the end of a process, and ends its group with it.
-async fn attend(mut child: Child, stop: CancellationToken, told: watch::Sender<Option<String>>) {
+async fn attend(mut child: Child, mark: Mark, stop: CancellationToken, told: watch::Sender<Option<String>>) {
     // Dropped before the child, so also where the runtime ends first.
-    let group = Group::of(&child);
+    let group = Group::of(&child, mark);
     let ended = tokio::select! {
         ended = child.wait() => ended,
         () = stop.cancelled() => match tokio::time::timeout(GRACE, child.wait()).await {
@@ -98,23 +104,24 @@ async fn attend(mut child: Child, stop: CancellationToken, told: watch::Sender<O
             }
         },
     };
-    // What the server has started has no business without it.
-    drop(group);
+    // What the server has started has no business without it. A runtime that ends drops this work, and the group with it.
+    _ = tokio::task::spawn_blocking(move || drop(group)).await;
     // Whoever does not listen any more does not want to know.
     _ = told.send(Some(ended.map_or_else(|error| error.to_string(), |status| format!("it ended with {status}"))));
 }
 
-/// A group of processes, which is killed when it is dropped.
+/// A server's processes: its group, and those that have left it. They are killed when it is dropped.
 struct Group {
+    mark: Mark,
     #[cfg(unix)]
     id: Option<rustix::process::Pid>,
 }
 
 #[cfg(unix)]
 impl Group {
-    fn of(child: &Child) -> Self {
+    fn of(child: &Child, mark: Mark) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        Self { id }
+        Self { mark, id }
     }
 
     fn kill(&self) {
@@ -127,8 +134,8 @@ impl Group {
 
 #[cfg(not(unix))]
 impl Group {
-    fn of(_: &Child) -> Self {
-        Self {}
+    fn of(_: &Child, mark: Mark) -> Self {
+        Self { mark }
     }
 
     /// Without groups, the child alone is killed, when it is dropped.
@@ -138,6 +145,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
+        self.mark.end_processes();
     }
 }
 

@@ -1,0 +1,170 @@
+//! HTTP client for event streams that are opened again no faster than is good for both sides.
+//!
+//! A server says with `retry:` after how long its event stream is to be opened again. A client that takes its word sends
+//! hundreds of requests a second to one that says `retry: 0` and closes each stream.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures::stream::{BoxStream, StreamExt as _};
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::Sse;
+
+/// The shortest and the longest time that a server's word is taken for, in milliseconds: what is waited for where a server says
+/// nothing, and as long as a call takes by default.
+const SHORTEST: u64 = 1_000;
+const LONGEST: u64 = 60_000;
+
+/// How many streams in a row may bring no message before the pauses grow. A server that answers a long call by polling needs some.
+const PATIENT: u32 = 8;
+
+/// The longest pause that is added, in seconds.
+const ADDED: u64 = 16;
+
+/// An HTTP client that paces event streams. A clone paces the same ones.
+#[derive(Debug, Clone)]
+pub(super) struct Paced {
+    client: reqwest::Client,
+    /// How many streams in a row have brought no message.
+    empty: Arc<AtomicU32>,
+}
+
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+type HttpResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl Paced {
+    pub(super) fn new(client: reqwest::Client) -> Self {
+        Self { client, empty: Arc::default() }
+    }
+
+    fn paced(&self, events: Events) -> Events {
+        let empty = Arc::clone(&self.empty);
+        let pace = move |mut event: Sse| {
+            event.retry = event.retry.map(|retry| retry.clamp(SHORTEST, LONGEST));
+            if event.data.as_ref().is_some_and(|data| !data.is_empty()) {
+                empty.store(0, Ordering::Relaxed);
+            }
+            event
+        };
+        events.map(move |event| event.map(&pace)).boxed()
+    }
+
+    fn answer(&self, response: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
+        match response {
+            StreamableHttpPostResponse::Sse(events, session) => {
+                StreamableHttpPostResponse::Sse(self.paced(events), session)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Says how much longer than the server says the next stream waits.
+fn added(empty: u32) -> Duration {
+    let Some(grown) = empty.checked_sub(PATIENT) else { return Duration::ZERO };
+    Duration::from_secs(1_u64.checked_shl(grown).unwrap_or(ADDED).clamp(1, ADDED))
+}
+
+impl StreamableHttpClient for Paced {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> HttpResult<StreamableHttpPostResponse> {
+        Ok(self.answer(self.client.post_message(uri, message, session, auth, headers).await?))
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        auth: Option<String>,
+        headers: Headers,
+        size: usize,
+    ) -> HttpResult<StreamableHttpPostResponse> {
+        let sent = self.client.post_message_with_max_sse_event_size(uri, message, session, auth, headers, size);
+        Ok(self.answer(sent.await?))
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> HttpResult<()> {
+        self.client.delete_session(uri, session, auth, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> HttpResult<Events> {
+        self.get_stream_with_max_sse_event_size(uri, session, last, auth, headers, usize::MAX).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        auth: Option<String>,
+        headers: Headers,
+        size: usize,
+    ) -> HttpResult<Events> {
+        let added = added(self.empty.fetch_add(1, Ordering::Relaxed));
+        if !added.is_zero() {
+            tokio::time::sleep(added).await;
+        }
+        let events = self.client.get_stream_with_max_sse_event_size(uri, session, last, auth, headers, size);
+        Ok(self.paced(events.await?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+
+    use super::*;
+
+    #[test]
+    fn a_servers_word_is_taken_within_limits() {
+        let event = |retry| Ok(Sse { event: None, data: None, id: None, retry });
+        let said = [Some(0), Some(999), Some(5_000), Some(u64::MAX), None].map(event);
+
+        let paced = Paced::new(reqwest::Client::new()).paced(futures::stream::iter(said).boxed());
+
+        let retries: Vec<_> = block_on(paced.map(|event| event.unwrap().retry).collect());
+        assert_eq!(retries, [Some(1_000), Some(1_000), Some(5_000), Some(60_000), None]);
+    }
+
+    #[test]
+    fn pauses_grow_while_streams_bring_nothing_and_a_message_ends_that() {
+        let seconds: Vec<_> = (0..14).map(|empty| added(empty).as_secs()).collect();
+        assert_eq!(seconds, [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 16]);
+        assert_eq!(added(u32::MAX).as_secs(), 16);
+
+        let client = Paced::new(reqwest::Client::new());
+        client.empty.store(12, Ordering::Relaxed);
+        let message = Sse { event: None, data: Some("{}".to_owned()), id: None, retry: None };
+        block_on(client.paced(futures::stream::iter([Ok(message)]).boxed()).collect::<Vec<_>>());
+        assert_eq!(client.empty.load(Ordering::Relaxed), 0);
+    }
+}
