@@ -3,31 +3,28 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::ValueEnum as _;
 use futures::future::BoxFuture;
-use positronic_core::model::cassette::{Cassette, CassetteError, Header};
-use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
+use positronic_core::model::cassette::{Cassette, CassetteError, Header, SHORTEST_SECRET};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
 use positronic_core::record::{
-    DecisionForm, MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier,
+    MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier,
 };
 use positronic_core::runner::Runner;
 use serde_json::Value;
 
-use crate::cli::{DecisionArg, ModelArgs};
+use crate::cli::ModelArgs;
+use crate::endpoint::{Advised, endpoint, secrets};
 use crate::failure::Failure;
 use crate::kept::{Kept, Store};
+use crate::options::shell_word;
 use crate::prices::given;
 use crate::project::{Entry, Project};
 use crate::rewind::answers_for;
 use crate::settings::Settings;
 
-/// The model where nothing names one and OpenAI's own endpoint is asked.
-const DEFAULT_MODEL: &str = "gpt-5-mini";
-
-/// What a model's name begins with where it is to be asked over the Responses API.
-const RESPONSES: &str = "openai-responses/";
+/// What is said where a key is too short to be hidden.
+pub(crate) const TOO_SHORT: &str = "; a key shorter than 4 characters is not hidden in it";
 
 /// The models of a run, and what a person should know about them.
 #[derive(Debug)]
@@ -147,9 +144,9 @@ pub(crate) fn choose(
     settings: &Settings,
 ) -> Result<Models, Failure> {
     let prices = given(wanted.model.prices.as_deref(), settings)?;
-    if wanted.model.decisions.is_some() && !settings.has_endpoint() {
+    if let Some(flag) = endpoint_flag(wanted.model).filter(|_| !settings.has_endpoint()) {
         return Err(Failure::Misused {
-            message: "--decisions says how an endpoint is asked, and there is none".to_owned(),
+            message: format!("{flag} says how an endpoint is asked, and there is none"),
             hint: "set OPENAI_API_KEY or OPENAI_BASE_URL, or leave it out".to_owned(),
         });
     }
@@ -159,11 +156,16 @@ pub(crate) fn choose(
             if !options.is_null() {
                 answers_for(playing.cassette.header(), options, || playing.name.clone())?;
             }
-            play(playing, own(project, Tier::Normal))
+            play(playing, own(project, Tier::Normal), &entry.plan.title)
         }
         None => asked(project, entry, wanted, options, settings)?,
     };
     Ok(Models { prices, ..models })
+}
+
+/// Returns the first flag that says how an endpoint is asked.
+fn endpoint_flag(model: &ModelArgs) -> Option<&'static str> {
+    model.decisions.map(|_| "--decisions").or_else(|| model.endpoint.first_given())
 }
 
 /// Chooses models that are asked: the project's own, or the endpoint.
@@ -176,6 +178,16 @@ fn asked(
 ) -> Result<Models, Failure> {
     let name = &wanted.model.model;
     let (normal, high) = match own(project, Tier::Normal).filter(|_| name.is_none()) {
+        Some(normal) if wanted.model.endpoint.first_given().is_some() => {
+            let flag = wanted.model.endpoint.first_given().unwrap_or_default();
+            return Err(Failure::Misused {
+                message: format!(
+                    "{flag} says how an endpoint is asked, and the project's own model {} answers",
+                    normal.name()
+                ),
+                hint: "name a model of the endpoint with --model, or leave it out".to_owned(),
+            });
+        }
         Some(normal) => (normal, own(project, Tier::High)),
         None if settings.has_endpoint() => (endpoint(wanted.model, settings)?, None),
         None if wanted.record.is_some() => return Err(Failure::NothingToRecord),
@@ -184,7 +196,7 @@ fn asked(
         None => (Arc::new(NoModel) as Arc<dyn Model>, None),
     };
     match wanted.record {
-        Some(path) => Ok(recording(normal, high, path, options, settings)),
+        Some(path) => Ok(recording(normal, high, path, options, secrets(wanted.model, settings))),
         None => Ok(Models { normal, high, ..Models::none() }),
     }
 }
@@ -195,14 +207,20 @@ fn own(project: &Project, tier: Tier) -> Option<Arc<dyn Model>> {
 }
 
 /// Plays a cassette in the place of a project's own model, if there is one, and is told what that would be told.
-fn play(Playing { cassette, what, advice, .. }: Playing, own: Option<Arc<dyn Model>>) -> Models {
+fn play(Playing { cassette, what, advice, .. }: Playing, own: Option<Arc<dyn Model>>, brain: &str) -> Models {
     let note = cassette.header().note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let notice = format!("{what}{note}{advice}");
     let cassette = Arc::new(match own {
         Some(own) => cassette.like(own),
         None => cassette,
     });
-    let normal = Arc::clone(&cassette) as Arc<dyn Model>;
+    let again = format!(
+        "if the change is meant, record the cassette again: `run {} --record FILE` with a model, or `record RUN FILE` from a \
+         run that is in the store",
+        shell_word(brain)
+    );
+    let advice = move |error: &ModelError| (error.kind == ModelErrorKind::Unscripted).then(|| again.clone());
+    let normal = Arc::new(Advised::new(Arc::clone(&cassette) as Arc<dyn Model>, advice));
     Models { normal, tape: Tape::Plays(cassette), notice: Some(notice), ..Models::none() }
 }
 
@@ -211,7 +229,7 @@ fn recording(
     high: Option<Arc<dyn Model>>,
     path: &Path,
     options: &Value,
-    settings: &Settings,
+    secrets: Vec<String>,
 ) -> Models {
     let note = match &high {
         Some(high) => format!("recorded from {} and {}", normal.name(), high.name()),
@@ -220,8 +238,9 @@ fn recording(
     let header = Header { note: Some(note), options: Some(options.clone()), ..Header::default() };
     // One tape for both models, since a run that is played has one model.
     let both = Arc::new(ByTier { normal, high }) as Arc<dyn Model>;
-    let cassette = Arc::new(Cassette::record(both).hide(settings.api_key.clone()).describe(header));
-    let notice = format!("recording to {}", path.display());
+    let too_short = if secrets.iter().any(|secret| secret.len() < SHORTEST_SECRET) { TOO_SHORT } else { "" };
+    let cassette = Arc::new(Cassette::record(both).hide(secrets).describe(header));
+    let notice = format!("recording to {}{too_short}", path.display());
     let normal = Arc::clone(&cassette) as Arc<dyn Model>;
     Models { normal, tape: Tape::Records(cassette), notice: Some(notice), ..Models::none() }
 }
@@ -294,76 +313,14 @@ impl Model for NoModel {
     }
 }
 
-/// Makes the adapter of the endpoint that the environment names.
-fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dyn Model>, Failure> {
-    let name = wanted.model.as_deref().or(settings.model.as_deref());
-    let name = match (name, &settings.base_url) {
-        (Some(name), _) => name,
-        (None, None) => DEFAULT_MODEL,
-        (None, Some(_)) => {
-            let message = "OPENAI_BASE_URL names an endpoint, but no model; name one with --model or OPENAI_MODEL";
-            return Err(Failure::Model { message: message.to_owned() });
-        }
-    };
-    let (name, responses) = match name.strip_prefix(RESPONSES) {
-        Some(name) => (name, true),
-        None => (name.strip_prefix("openai/").filter(|_| settings.base_url.is_none()).unwrap_or(name), false),
-    };
-    if name.trim().is_empty() {
-        let from = if wanted.model.is_some() { "--model" } else { "OPENAI_MODEL" };
-        return Err(Failure::Misused {
-            message: format!("{from} names no model"),
-            hint: format!(
-                "write its name, such as {DEFAULT_MODEL}, or {RESPONSES}{DEFAULT_MODEL} for the Responses API"
-            ),
-        });
-    }
-    if let Some(url) = &settings.base_url {
-        up_to_the_version(url)?;
-    }
-    let decisions = match (wanted.decisions, &settings.decisions) {
-        (Some(form), _) => form.into(),
-        (None, Some(written)) => DecisionArg::from_str(written, true)
-            .map_err(|_| Failure::Misused {
-                message: format!("POSITRONIC_DECISIONS is `{written}`, which is neither schema, grammar nor plain"),
-                hint: "set it to one of them, or leave it out".to_owned(),
-            })?
-            .into(),
-        (None, None) => DecisionForm::default(),
-    };
-    let key = settings.api_key.clone().unwrap_or_default();
-    let config = OpenAiConfig::builder().api_key(key).model(name).decisions(decisions);
-    let config = match &settings.base_url {
-        Some(url) => config.base_url(url.clone()).build(),
-        None => config.build(),
-    };
-    let refuse = |error: ModelError| Failure::Model { message: error.message };
-    Ok(if responses {
-        Arc::new(OpenAiResponses::new(config).map_err(refuse)?)
-    } else {
-        Arc::new(OpenAiChat::new(config).map_err(refuse)?)
-    })
-}
-
-/// Refuses an address that has the end already which is put behind it.
-fn up_to_the_version(url: &str) -> Result<(), Failure> {
-    let bare = url.trim().trim_end_matches('/');
-    let end = ["/chat/completions", "/responses"].into_iter().find_map(|end| Some((bare.strip_suffix(end)?, end)));
-    end.map_or(Ok(()), |(base, end)| {
-        Err(Failure::Misused {
-            message: format!("OPENAI_BASE_URL ends with {end}, which is put behind it for each request"),
-            hint: format!("name the endpoint up to and including the version: {base}"),
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use positronic_core::model::NoDeltas;
     use positronic_core::model::scripted::{Reply, ScriptedModel};
-    use positronic_core::record::Transcript;
+    use positronic_core::record::{DecisionForm, Transcript};
 
     use super::*;
+    use crate::cli::{DecisionArg, EndpointArgs};
 
     fn form(decisions: Option<DecisionArg>, settings: &Settings) -> Result<DecisionForm, String> {
         let agent = positronic_core::dsl::brain("Agent");
@@ -391,44 +348,28 @@ mod tests {
             "error: POSITRONIC_DECISIONS is `json`, which is neither schema, grammar nor plain\n  \
              set it to one of them, or leave it out\n"
         );
+        let with = |endpoint: EndpointArgs, model: Option<&str>, project: &Project, settings: &Settings| {
+            let model = ModelArgs { endpoint, model: model.map(str::to_owned), ..ModelArgs::default() };
+            let wanted = Wanted { model: &model, record: None };
+            let chosen = choose(project, &project.brains[0], wanted, &Value::Null, None, settings);
+            chosen.map(|models| models.normal.name()).map_err(|failure| failure.to_string())
+        };
+        let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));
+        let proxy = || EndpointArgs { proxy: Some("http://127.0.0.1:1".to_owned()), ..EndpointArgs::default() };
+        let none = with(proxy(), None, &agent(), &Settings::default()).unwrap_err();
+        assert_eq!(none, "--proxy says how an endpoint is asked, and there is none");
+        let own = agent().model(Tier::Normal, Arc::new(ScriptedModel::new([])));
+        let unasked = with(proxy(), None, &own, &local(None)).unwrap_err();
+        assert_eq!(
+            unasked,
+            "--proxy says how an endpoint is asked, and the project's own model scripted/scripted answers"
+        );
+        assert_eq!(with(proxy(), Some("smollm2"), &own, &local(None)), Ok("openai/smollm2".to_owned()));
         let nobody = form(Some(DecisionArg::Plain), &Settings::default()).unwrap_err();
         assert!(
             nobody.starts_with("error: --decisions says how an endpoint is asked, and there is none\n"),
             "{nobody}"
         );
-    }
-
-    #[test]
-    fn an_endpoint_without_a_model_or_with_an_end_of_its_own_is_refused_as_a_wrong_setting() {
-        let refused = |model: Option<&str>, set: Option<&str>, url: &str| {
-            let (model, set) = (model.map(str::to_owned), set.map(str::to_owned));
-            let settings = Settings { base_url: Some(url.to_owned()), model: set, ..Settings::default() };
-            let failure = endpoint(&ModelArgs { model, ..ModelArgs::default() }, &settings).err().unwrap();
-            assert_eq!(failure.exit(), crate::failure::Exit::Usage);
-            failure.prose()
-        };
-        let local = "http://127.0.0.1:4030/v1";
-
-        for name in ["openai-responses/", "", " "] {
-            assert_eq!(
-                refused(Some(name), Some("smollm2"), local),
-                "error: --model names no model\n  \
-                 write its name, such as gpt-5-mini, or openai-responses/gpt-5-mini for the Responses API\n"
-            );
-        }
-        assert!(refused(None, Some("openai-responses/"), local).starts_with("error: OPENAI_MODEL names no model\n"));
-        for end in ["/chat/completions", "/responses"] {
-            assert_eq!(
-                refused(None, Some("smollm2"), &format!("{local}{end}/")),
-                format!(
-                    "error: OPENAI_BASE_URL ends with {end}, which is put behind it for each request\n  \
-                     name the endpoint up to and including the version: {local}\n"
-                )
-            );
-        }
-        let settings = Settings { base_url: Some(format!("{local}/")), ..Settings::default() };
-        let model = ModelArgs { model: Some("smollm2".to_owned()), ..ModelArgs::default() };
-        assert!(endpoint(&model, &settings).is_ok());
     }
 
     #[tokio::test]

@@ -80,6 +80,7 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
         Command::Resume(args) => commands::resume(args, ui),
         Command::Cancel(args) => commands::cancel(args, ui),
         Command::State(args) => commands::state(args, ui),
+        Command::Record(args) => commands::record(args, ui),
         Command::Report(args) => commands::report(args, ui),
         Command::Diff(args) => commands::diff(args, ui),
         Command::Export(args) => commands::export(args, ui),

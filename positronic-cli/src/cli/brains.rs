@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{AskMore, Budget, DecisionForm, Money, OnLimit};
 
-use super::values::{money, name, rounds, said, time, tokens};
+use super::values::{money, name, output_tokens, rounds, said, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -108,6 +108,40 @@ pub(crate) struct ModelArgs {
     /// where nothing is said
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArgs,
+}
+
+/// What requests to an endpoint have, and how they get there.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct EndpointArgs {
+    /// The most tokens of each answer, reasoning included, such as 4000 or 4k; a brain that sets fewer keeps its own
+    #[arg(long, value_name = "NUMBER", value_parser = output_tokens, conflicts_with = "cassette")]
+    pub(crate) max_output_tokens: Option<u32>,
+    /// How much the model reasons: none, minimal, low, medium, high, or another word of the endpoint; a brain that sets it keeps
+    /// its own
+    #[arg(long, value_name = "EFFORT", value_parser = name, conflicts_with = "cassette")]
+    pub(crate) reasoning: Option<String>,
+    /// A header of each request to the endpoint, such as 'X-Title: Help Desk'; can be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "cassette")]
+    pub(crate) headers: Vec<String>,
+    /// The proxy on the way to the endpoint, http://HOST:PORT or socks5://HOST:PORT; none where nothing is said
+    #[arg(long, value_name = "URL", conflicts_with = "cassette")]
+    pub(crate) proxy: Option<String>,
+}
+
+impl EndpointArgs {
+    /// Returns the first flag that was given.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let Self { max_output_tokens, reasoning, headers, proxy } = self;
+        let given = [
+            ("--max-output-tokens", max_output_tokens.is_some()),
+            ("--reasoning", reasoning.is_some()),
+            ("--header", !headers.is_empty()),
+            ("--proxy", proxy.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
 }
 
 /// How an endpoint is asked for decisions.
@@ -260,6 +294,9 @@ pub(crate) struct WorkArgs {
     /// Ends when there is nothing left to do
     #[arg(long, conflicts_with = "run")]
     pub(crate) once: bool,
+    /// Writes the whole run as a cassette, as `record` does, when the command ends
+    #[arg(long, value_name = "FILE", requires = "run", conflicts_with = "cassette")]
+    pub(crate) record: Option<PathBuf>,
     /// Writes every event as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,

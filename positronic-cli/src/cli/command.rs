@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     ApproveArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs,
-    ImportArgs, InboxArgs, ListArgs, NewArgs, PruneArgs, RejectArgs, ReportArgs, RunArgs, RunByArgs, RunsArgs,
-    SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
+    ImportArgs, InboxArgs, ListArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, RunArgs, RunByArgs,
+    RunsArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::failure::EXIT_CODES;
 
@@ -102,6 +102,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Writes a run into a file
     Export(ExportArgs),
+    /// Writes a run as a cassette, which plays it again without a key
+    Record(RecordArgs),
     /// Takes a run in from a file
     Import(ImportArgs),
     /// Removes runs that are over, and files that no run has any more

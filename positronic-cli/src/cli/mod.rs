@@ -7,11 +7,13 @@ mod signals;
 mod talks;
 mod values;
 
+#[cfg(test)]
+pub(crate) use brains::EndpointArgs;
 pub(crate) use brains::{DecisionArg, ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
 pub(crate) use command::{Cli, Color, Command, Where};
 pub(crate) use runs::{
-    DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, ReportArgs, RunsArgs,
-    StateArgs, TriggersArgs, WatchArgs,
+    DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs, ReportArgs,
+    RunsArgs, StateArgs, TriggersArgs, WatchArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
 pub(crate) use talks::{

@@ -203,6 +203,24 @@ pub(crate) struct ExportArgs {
     pub(crate) json: bool,
 }
 
+/// What `record --help` says.
+const RECORD: &str = "\
+The cassette holds each request to a model with its answer or failure, and what people and webhooks answered, from the \
+run's first event on. `run BRAIN --cassette FILE` plays it without a key. Keys and tokens are hidden in it, what else \
+the model read and wrote is not. Messages that were sent to the run while it ran are not played.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RECORD)]
+pub(crate) struct RecordArgs {
+    /// The run
+    pub(crate) run: String,
+    /// The file; stdout where none is named, and for `-`
+    pub(crate) file: Option<PathBuf>,
+    /// Replaces the file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct FilesArgs {
     /// The run

@@ -33,6 +33,12 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
     read(LimitKind::Tokens, text).map(|more| more.tokens)
 }
 
+/// Reads the most tokens of an answer.
+pub(super) fn output_tokens(text: &str) -> Result<u32, String> {
+    let tokens = tokens(text)?;
+    u32::try_from(tokens).map_err(|_| format!("expected at most {} tokens", u32::MAX))
+}
+
 /// Reads a number of rounds.
 pub(super) fn rounds(text: &str) -> Result<u64, String> {
     read(LimitKind::Rounds, text).map(|more| more.rounds)

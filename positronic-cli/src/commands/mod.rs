@@ -20,6 +20,9 @@ mod list;
 mod new;
 mod outcome;
 mod prune;
+mod record;
+#[cfg(test)]
+mod record_tests;
 mod report;
 #[cfg(test)]
 mod report_tests;
@@ -52,6 +55,7 @@ pub(crate) use list::list;
 pub(crate) use new::new;
 pub(crate) use outcome::{cut_short, ended, left_by};
 pub(crate) use prune::prune;
+pub(crate) use record::record;
 pub(crate) use report::report;
 pub(crate) use run::{UNHEARD, refused as started, run};
 pub(crate) use runs::runs;

@@ -10,23 +10,26 @@ use serde_json::Value;
 
 use super::block_on;
 use super::outcome::ended;
+use super::record::written;
 use super::serve::serve;
 use crate::cli::{ModelArgs, WorkArgs};
+use crate::endpoint::secrets;
 use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
 use crate::models::{Models, Tape, Wanted, cassette, choose};
 use crate::prices::prices;
 use crate::project::Project;
+use crate::recording::recording;
 use crate::rewind::rewind;
 use crate::session::{Role, Sitting, session};
 use crate::ui::Ui;
 
 pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.goes_on_unread();
-    let Some(written) = &args.run else { return serve(project, args, ui) };
+    let Some(run) = &args.run else { return serve(project, args, ui) };
     let kept = Kept::known(ui)?;
-    let row = block_on(find(&kept, written, ui))?;
+    let row = block_on(find(&kept, run, ui))?;
     let models = models(project, &args.model, &row.brain, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -73,6 +76,11 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ending = runtime.block_on(session(&runner, begin, &sitting, ui));
     runtime.shutdown_timeout(Duration::from_secs(1));
+    if let Some(file) = &args.record {
+        let hidden = secrets(&args.model, &ui.settings);
+        let text = block_on(recording(&kept, &row.run, hidden, |outputs| models.normal.project(outputs)))?;
+        written(file, &text, &row.brain, ui)?;
+    }
     let (run, ending) = ending?;
     ended(&kept, &run, ending, &Tape::None, args.json, ui)
 }

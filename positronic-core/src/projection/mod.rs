@@ -15,6 +15,7 @@ mod messages;
 mod prompts;
 mod report;
 mod requests;
+mod traffic;
 mod transcript;
 
 pub use bill::Bill;
@@ -30,4 +31,5 @@ pub use prompts::Prompts;
 pub use report::{Ending, RefusedAnswer, ReportCall, ReportPart, ReportRound, RunReport};
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{question_request, round_request};
+pub use traffic::{Exchange, Traffic, traffic};
 pub use transcript::transcript;

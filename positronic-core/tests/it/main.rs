@@ -51,6 +51,7 @@ mod steps;
 mod support;
 mod testing;
 mod tools;
+mod traffic;
 mod travel;
 mod waits;
 mod why;

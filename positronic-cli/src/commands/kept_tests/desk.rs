@@ -37,6 +37,12 @@ impl Desk {
         at_desk(call_with(project, arguments, self.settings()), self.folder.path())
     }
 
+    /// Calls a command where the environment holds a key.
+    pub(in crate::commands) fn with_key(&self, project: &Project, key: &str, arguments: &[&str]) -> Outcome {
+        let settings = Settings { api_key: Some(key.to_owned()), ..self.settings() };
+        at_desk(call_with(project, arguments, settings), self.folder.path())
+    }
+
     /// Calls a command with something on its stdin.
     pub(super) fn say(&self, project: &Project, lines: &str, arguments: &[&str]) -> Outcome {
         at_desk(call_given(project, arguments, lines, self.settings()), self.folder.path())
@@ -56,7 +62,7 @@ impl Desk {
     }
 }
 
-pub(super) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Project {
+pub(in crate::commands) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Project {
     Project::new().brain(desk()).brain(batch()).model(Tier::Normal, Arc::new(ScriptedModel::new(replies)))
 }
 

@@ -10,4 +10,4 @@ mod stores;
 mod webhooks;
 mod work;
 
-pub(super) use desk::Desk;
+pub(super) use desk::{Desk, scripted};

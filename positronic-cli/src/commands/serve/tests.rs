@@ -60,7 +60,8 @@ async fn a_run_whose_plugin_never_answers_keeps_nobody_from_ending() {
     run.approve(&call.call, "ann").await.unwrap();
     let row = store.run(run.id()).await.unwrap();
     let project = Project::new().brain(asking).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
-    let args = WorkArgs { run: None, model: ModelArgs::default(), once: false, json: false, plain: false };
+    let args =
+        WorkArgs { run: None, model: ModelArgs::default(), once: false, record: None, json: false, plain: false };
     let ((sink, stream), (done, ended)) = (ChannelSink::new(ROOM), mpsc::unbounded_channel());
     let mut server = Server::new(&project, &args, &kept, sink, done);
     let (mut ui, ..) = paper_ui(crate::settings::Settings::default());
@@ -85,7 +86,7 @@ async fn each_event_is_told_once_and_in_order_however_often_it_comes() {
     run.settled().await;
     let log = run.events(Seq(0)).await.unwrap();
     let model = ModelArgs::default();
-    let args = WorkArgs { run: None, model, once: true, json: true, plain: false };
+    let args = WorkArgs { run: None, model, once: true, record: None, json: true, plain: false };
     let (sink, _stream) = ChannelSink::new(ROOM);
     let mut server = Server::new(&project, &args, &kept, sink, mpsc::unbounded_channel().0);
     let (mut ui, out, _err) = paper_ui(crate::settings::Settings::default());

@@ -1,4 +1,4 @@
-//! Says in a few words where two requests part.
+//! Says in a few words where two requests differ: at which place, as a JSON pointer, and what stands there in each.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ pub(super) fn difference(
     scrubber: &Scrubber,
 ) -> Option<String> {
     let same_tools = Arc::ptr_eq(&recorded.tools, &attempted.tools);
-    compare("system", &*recorded.system, &*attempted.system, scrubber)
-        .or_else(|| compare("context", &*recorded.context, &*attempted.context, scrubber))
+    compare("/system", &*recorded.system, &*attempted.system, scrubber)
+        .or_else(|| compare("/context", &*recorded.context, &*attempted.context, scrubber))
         .or_else(|| {
-            let tools = || compare("tools", recorded.tools.tools(), attempted.tools.tools(), scrubber);
+            let tools = || compare("/tools", recorded.tools.tools(), attempted.tools.tools(), scrubber);
             (!same_tools).then(tools).flatten()
         })
-        .or_else(|| compare("settings", &*recorded.settings, &*attempted.settings, scrubber))
+        .or_else(|| compare("/settings", &*recorded.settings, &*attempted.settings, scrubber))
         .or_else(|| messages(recorded, attempted, skip, scrubber))
 }
 
@@ -32,7 +32,7 @@ fn messages(recorded: &ModelRequest, attempted: &ModelRequest, skip: usize, scru
     let attempted: Vec<_> = attempted.messages.read().iter().skip(skip).map(|entry| entry.message.clone()).collect();
     let longest = recorded.len().max(attempted.len());
     (0..longest).find_map(|index| {
-        let name = format!("messages[{}]", skip + index);
+        let name = format!("/messages/{}", skip + index);
         match (recorded.get(index), attempted.get(index)) {
             (Some(one), Some(other)) => compare(&name, one, other, scrubber),
             (one, other) => {
@@ -73,10 +73,16 @@ fn first(place: String, recorded: &Value, attempted: &Value) -> Option<(String, 
     match (recorded, attempted) {
         (Value::Object(one), Value::Object(other)) => {
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
-            names.into_iter().find_map(|name| child(&format!("{place}.{name}"), one.get(name), other.get(name)))
+            names.into_iter().find_map(|name| {
+                child(
+                    &format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")),
+                    one.get(name),
+                    other.get(name),
+                )
+            })
         }
         (Value::Array(one), Value::Array(other)) => (0..one.len().max(other.len()))
-            .find_map(|index| child(&format!("{place}[{index}]"), one.get(index), other.get(index))),
+            .find_map(|index| child(&format!("{place}/{index}"), one.get(index), other.get(index))),
         (Value::String(one), Value::String(other)) => {
             let same = std::iter::zip(one.chars(), other.chars()).take_while(|(one, other)| one == other).count();
             Some((place, around(one, same), around(other, same)))

@@ -30,11 +30,13 @@
 //! has to equal the recorded one. The runs of a conversation ask at the same places, and are answered in their order. A hand-written exchange may leave out `request`, which then can be anything; its `at`
 //! may name the loop (`Chat`), whose such replies are given in order, or be missing, for whoever asks next.
 //!
-//! Keys, tokens and [`Cassette::hide`]den texts are replaced before a line is kept.
+//! Keys, tokens and [`Cassette::hide`]den texts are replaced before a line is kept. [`Recording`] writes a cassette from what
+//! has happened already.
 
 mod difference;
 mod player;
 mod recorder;
+mod recording;
 mod scrub;
 mod signals;
 mod tape;
@@ -52,6 +54,8 @@ use recorder::Recorder;
 use scrub::Scrubber;
 use signals::Signals;
 
+pub use recording::Recording;
+pub use scrub::SHORTEST_SECRET;
 pub use signals::Pending;
 pub use tape::{CassetteError, Header};
 
@@ -127,8 +131,12 @@ impl Cassette {
         std::fs::write(path, self.to_text()).map_err(|source| CassetteError::file(path, source))
     }
 
-    /// Replaces the given texts wherever they stand, beside what looks like a secret anyhow. A replay has to hide what
-    /// its recording hid.
+    /// Replaces the given secrets in texts, beside what looks like a secret anyhow. A replay has to hide what its recording
+    /// hid.
+    ///
+    /// A secret of 16 bytes or more is replaced wherever it stands, a shorter one where it stands as a word, and not in the
+    /// fields that give a line its form, such as `type` or a tool's `name`. One shorter than [`SHORTEST_SECRET`] is not
+    /// replaced, which is logged as a warning: it would hit what is no secret.
     #[must_use]
     pub fn hide(mut self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.scrubber.hide(secrets.into_iter().map(Into::into));
@@ -151,15 +159,10 @@ impl Cassette {
     /// Returns what was recorded so far; of a replay, the header alone.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut text = tape::header_line(&self.header, &self.scrubber);
-        if let Mode::Record(_, recorder) = &self.mode {
-            for line in lock(recorder).lines() {
-                text.push('\n');
-                text.push_str(line);
-            }
+        match &self.mode {
+            Mode::Record(_, recorder) => tape::text(&self.header, lock(recorder).lines(), &self.scrubber),
+            Mode::Replay { .. } => tape::text(&self.header, &[], &self.scrubber),
         }
-        text.push('\n');
-        text
     }
 
     /// Records a signal; `after` says what it answered, such as a call's path. A replay takes no notice.

@@ -87,7 +87,7 @@ impl Player {
                     .filter(|seen| known.messages.extends(&seen.recorded) && request.messages.extends(&seen.attempted));
                 let skip = equal.map_or(0, |seen| seen.recorded.len());
                 if let Some(difference) = difference(known, request, skip, scrubber) {
-                    let sentence = format!("the request at `{}` is not the recorded one: {difference}", request.path);
+                    let sentence = format!("{} is not the recorded one: {difference}", named(request));
                     return Err(ModelError::new(ModelErrorKind::Unscripted, sentence));
                 }
                 let compared = Compared { recorded: known.messages.clone(), attempted: request.messages.clone() };
@@ -98,9 +98,20 @@ impl Player {
         }
         let own = self.by_loop.get_mut(&asker).and_then(VecDeque::pop_front);
         own.or_else(|| self.anywhere.pop_front()).unwrap_or_else(|| {
-            let sentence = format!("the cassette has no answer at `{}` for attempt {}", request.path, request.attempt);
+            let next = match self.next_unused() {
+                Some(next) => format!("its next answer that was not used is at {next}"),
+                None => "all of its answers were used".to_owned(),
+            };
+            let sentence = format!("the cassette has no answer for {}; {next}", named(request));
             Err(ModelError::new(ModelErrorKind::Unscripted, sentence))
         })
+    }
+
+    fn next_unused(&self) -> Option<String> {
+        let is_unused = |key: &&(Path, u32)| self.exact.get(key).is_some_and(|all| all.iter().any(|one| !one.used));
+        let exact = self.order.iter().find(is_unused).map(|(path, attempt)| place(path, *attempt));
+        let of_loop = || self.by_loop.iter().filter(|(_, left)| !left.is_empty()).map(|(path, _)| path).min();
+        exact.or_else(|| of_loop().map(|path| place(path, 0)))
     }
 
     pub(super) fn facts(&self) -> Vec<ModelFacts> {
@@ -119,6 +130,14 @@ impl Player {
         let anywhere = self.anywhere.iter().map(|_| "an exchange without a path".to_owned());
         exact.chain(loops).chain(anywhere).collect()
     }
+}
+
+fn named(request: &ModelRequest) -> String {
+    format!("the request at {}", place(&request.path, request.attempt))
+}
+
+fn place(path: &Path, attempt: u32) -> String {
+    if attempt == 0 { format!("`{path}`") } else { format!("`{path}` (attempt {attempt})") }
 }
 
 /// Adds what is new to the request before.

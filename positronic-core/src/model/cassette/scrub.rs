@@ -27,33 +27,82 @@ const SECRET_NAMES: [&str; 14] = [
 const PREFIXES: [(&str, usize); 7] =
     [("sk-", 12), ("sk_", 12), ("ghp_", 20), ("github_pat_", 20), ("xoxb-", 10), ("xoxp-", 10), ("AKIA", 16)];
 
+/// The least bytes of a secret that is given to be hidden: a shorter text stands in too many places by chance.
+pub const SHORTEST_SECRET: usize = 4;
+
+/// The bytes from which a secret is long enough to stand nowhere by chance, also inside of a word.
+const LONG_SECRET: usize = 16;
+
+/// Fields that give a line its form, or name what a replay looks up.
+const FORM: [&str; 14] = [
+    "action",
+    "after",
+    "at",
+    "call",
+    "decisions",
+    "finish",
+    "id",
+    "identifier",
+    "kind",
+    "model",
+    "name",
+    "provider",
+    "role",
+    "type",
+];
+
+/// Fields that hold content, in which no field gives the line its form.
+const CONTENT: [&str; 6] = ["arguments", "data", "extra", "goal", "options", "payload"];
+
+/// In JSON that stands in a text, the one field that a replay looks up: the action of a decision.
+const FORM_OF_CONTENT: [&str; 1] = ["action"];
+
 /// Replaces secrets: the texts of fields with a telling name, texts that look like keys, and given ones.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Scrubber {
     literals: Vec<String>,
 }
 
+impl std::fmt::Debug for Scrubber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scrubber").field("literals", &self.literals.len()).finish()
+    }
+}
+
 impl Scrubber {
     pub(super) fn hide(&mut self, secrets: impl Iterator<Item = String>) {
-        self.literals.extend(secrets.filter(|secret| !secret.is_empty()));
+        let is_secret = |secret: &String| {
+            let is_secret = secret.trim().len() >= SHORTEST_SECRET;
+            if !is_secret && !secret.is_empty() {
+                tracing::warn!("a secret shorter than {SHORTEST_SECRET} bytes is not hidden in the cassette");
+            }
+            is_secret
+        };
+        self.literals.extend(secrets.filter(is_secret));
         // A secret that is part of another must not be replaced first.
         self.literals.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
     /// Replaces the secrets in a document. Doing it twice is doing it once.
     pub(super) fn scrub(&self, document: &mut Value) {
+        self.scrub_field("", &FORM, document);
+    }
+
+    /// Replaces the secrets in the value of a field; `form` names the fields that give the document its form.
+    fn scrub_field(&self, name: &str, form: &[&str], document: &mut Value) {
+        let form = if CONTENT.contains(&name) { &FORM_OF_CONTENT } else { form };
         match document {
             Value::String(text) => {
-                if let Some(clean) = self.clean(text) {
+                if let Some(clean) = self.clean(text, form.contains(&name)) {
                     *text = clean;
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.scrub(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.scrub_field(name, form, item)),
             Value::Object(fields) => {
                 for (name, value) in fields.iter_mut() {
                     match value {
                         Value::String(text) if is_secret_name(name) => HIDDEN.clone_into(text),
-                        value => self.scrub(value),
+                        value => self.scrub_field(name, form, value),
                     }
                 }
             }
@@ -61,23 +110,46 @@ impl Scrubber {
         }
     }
 
-    /// Returns the text without secrets, if it has any.
-    fn clean(&self, text: &str) -> Option<String> {
+    /// Returns the text without secrets, if it has any. In a field that gives the line its form, a short secret stays.
+    fn clean(&self, text: &str, is_form: bool) -> Option<String> {
         // Arguments and results are JSON in a text.
         if text.starts_with(['{', '['])
             && let Ok(mut document) = serde_json::from_str::<Value>(text)
         {
             let before = document.clone();
-            self.scrub(&mut document);
+            self.scrub_field("", &FORM_OF_CONTENT, &mut document);
             return (document != before).then(|| document.to_string());
         }
         let mut clean = text.to_owned();
         for secret in &self.literals {
-            clean = clean.replace(secret.as_str(), HIDDEN);
+            if secret.len() >= LONG_SECRET {
+                clean = clean.replace(secret.as_str(), HIDDEN);
+            } else if !is_form {
+                clean = replace_words(&clean, secret);
+            }
         }
         clean = hide_tokens(&clean);
         (clean != text).then_some(clean)
     }
+}
+
+/// Replaces a secret where no letter or digit stands beside it.
+fn replace_words(text: &str, secret: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut kept = 0;
+    for (at, found) in text.match_indices(secret) {
+        let end = at + found.len();
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(end..).and_then(|after| after.chars().next());
+        if [before, after].into_iter().flatten().any(char::is_alphanumeric) {
+            continue;
+        }
+        out.push_str(text.get(kept..at).unwrap_or_default());
+        out.push_str(HIDDEN);
+        kept = end;
+    }
+    out.push_str(text.get(kept..).unwrap_or_default());
+    out
 }
 
 fn is_secret_name(name: &str) -> bool {
@@ -161,6 +233,50 @@ mod tests {
                 "text": "use [hidden], or key=[hidden], with Bearer [hidden] and [hidden]!",
                 "arguments": "{\"password\":\"[hidden]\",\"user\":\"u\"}",
             })
+        );
+    }
+
+    fn hidden(secret: &str, mut document: Value) -> Value {
+        let mut scrubber = Scrubber::default();
+        scrubber.hide(std::iter::once(secret.to_owned()));
+        scrubber.scrub(&mut document);
+        document
+    }
+
+    #[test]
+    fn a_short_secret_is_hidden_as_a_word_and_never_in_the_form_of_a_line() {
+        let line = json!({
+            "type": "text",
+            "text": "text in context, text: (text) 'text'",
+            "calls": [{"name": "text", "arguments": "{\"q\":\"text\",\"type\":\"text\"}"}],
+        });
+
+        assert_eq!(
+            hidden("text", line),
+            json!({
+                "type": "text",
+                "text": "[hidden] in context, [hidden]: ([hidden]) '[hidden]'",
+                "calls": [{"name": "text", "arguments": "{\"q\":\"[hidden]\",\"type\":\"[hidden]\"}"}],
+            })
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_too_short_for_a_secret_is_not_hidden() {
+        let line = json!({"type": "text", "text": "x marks the axis"});
+
+        assert_eq!(hidden("x", line.clone()), line);
+        assert_eq!(hidden("ax", line.clone()), line);
+        assert_eq!(hidden("   ", line.clone()), line);
+    }
+
+    #[test]
+    fn a_long_secret_is_hidden_wherever_it_stands() {
+        let secret = "0123456789abcdef";
+
+        assert_eq!(
+            hidden(secret, json!({"name": secret, "text": format!("a{secret}b")})),
+            json!({"name": "[hidden]", "text": "a[hidden]b"})
         );
     }
 

@@ -267,8 +267,18 @@ pub(super) fn read(text: &str) -> Result<Tape, CassetteError> {
     Ok(Tape { header, exchanges, signals })
 }
 
-/// Encodes the first line.
-pub(super) fn header_line(header: &Header, scrubber: &Scrubber) -> String {
+/// Writes a cassette: the header, then a line each.
+pub(super) fn text(header: &Header, lines: &[String], scrubber: &Scrubber) -> String {
+    let mut text = header_line(header, scrubber);
+    for line in lines {
+        text.push('\n');
+        text.push_str(line);
+    }
+    text.push('\n');
+    text
+}
+
+fn header_line(header: &Header, scrubber: &Scrubber) -> String {
     let mut line = serde_json::to_value(header).unwrap_or_default();
     if let Value::Object(fields) = &mut line {
         fields.insert("cassette".to_owned(), VERSION.into());

@@ -75,18 +75,18 @@ fn a_request_that_differs_is_refused_with_the_difference() {
 
     let error = ask(&replay, &request("Chat/1", &chat)).unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    the request at `Chat/1` is not the recorded one: messages[1].text differs
+    the request at `Chat/1` is not the recorded one: /messages/1/text differs
       recorded:  "two"
       attempted: "three"
     "#);
     let error = ask(&replay, &request("Chat/1", &Transcript::new([user("one")]))).unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    the request at `Chat/1` is not the recorded one: messages[1] differs
+    the request at `Chat/1` is not the recorded one: /messages/1 differs
       recorded:  {"role":"user","text":"two"}
       attempted: nothing
     "#);
     let error = ask(&replay, &request("Chat/2", &chat)).unwrap_err();
-    insta::assert_snapshot!(error, @"the cassette has no answer at `Chat/2` for attempt 0");
+    insta::assert_snapshot!(error, @"the cassette has no answer for the request at `Chat/2`; its next answer that was not used is at `Chat/0`");
     assert_eq!(error.kind, ModelErrorKind::Unscripted);
 }
 

@@ -1,0 +1,318 @@
+//! The endpoint that the environment and the flags name, and what to check where it fails.
+
+use std::sync::Arc;
+
+use clap::ValueEnum as _;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
+use positronic_core::model::{DeltaSink, Model};
+use positronic_core::record::{DecisionForm, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+
+use crate::cli::{DecisionArg, ModelArgs};
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// The model where nothing names one and OpenAI's own endpoint is asked.
+const DEFAULT_MODEL: &str = "gpt-5-mini";
+
+/// What a model's name begins with where it is to be asked over the Responses API.
+const RESPONSES: &str = "openai-responses/";
+
+/// Words in the names of headers whose values are secrets.
+const SECRET_HEADERS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
+
+/// Makes the adapter of the endpoint that the environment names.
+pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dyn Model>, Failure> {
+    let name = wanted.model.as_deref().or(settings.model.as_deref());
+    let name = match (name, &settings.base_url) {
+        (Some(name), _) => name,
+        (None, None) => DEFAULT_MODEL,
+        (None, Some(_)) => {
+            let message = "OPENAI_BASE_URL names an endpoint, but no model; name one with --model or OPENAI_MODEL";
+            return Err(Failure::Model { message: message.to_owned() });
+        }
+    };
+    let (name, responses) = match name.strip_prefix(RESPONSES) {
+        Some(name) => (name, true),
+        None => (name.strip_prefix("openai/").filter(|_| settings.base_url.is_none()).unwrap_or(name), false),
+    };
+    if name.trim().is_empty() {
+        let from = if wanted.model.is_some() { "--model" } else { "OPENAI_MODEL" };
+        return Err(Failure::Misused {
+            message: format!("{from} names no model"),
+            hint: format!(
+                "write its name, such as {DEFAULT_MODEL}, or {RESPONSES}{DEFAULT_MODEL} for the Responses API"
+            ),
+        });
+    }
+    if let Some(url) = &settings.base_url {
+        up_to_the_version(url)?;
+    }
+    let decisions = match (wanted.decisions, &settings.decisions) {
+        (Some(form), _) => form.into(),
+        (None, Some(written)) => DecisionArg::from_str(written, true)
+            .map_err(|_| Failure::Misused {
+                message: format!("POSITRONIC_DECISIONS is `{written}`, which is neither schema, grammar nor plain"),
+                hint: "set it to one of them, or leave it out".to_owned(),
+            })?
+            .into(),
+        (None, None) => DecisionForm::default(),
+    };
+    let key = settings.api_key.clone().unwrap_or_default();
+    let flags = &wanted.endpoint;
+    let headers = flags.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+    let config = OpenAiConfig::builder().api_key(key).model(name).decisions(decisions).headers(headers);
+    let config = match &settings.base_url {
+        Some(url) => config.base_url(url.clone()).build(),
+        None => config.build(),
+    };
+    let config = OpenAiConfig {
+        max_output_tokens: flags.max_output_tokens,
+        reasoning_effort: flags.reasoning.clone(),
+        proxy: flags.proxy.clone(),
+        ..config
+    };
+    let refuse = |error: ModelError| Failure::Model { message: error.message };
+    let model: Arc<dyn Model> = if responses {
+        Arc::new(OpenAiResponses::new(config).map_err(refuse)?)
+    } else {
+        Arc::new(OpenAiChat::new(config).map_err(refuse)?)
+    };
+    let own_address = settings.base_url.is_none();
+    let has_key = settings.api_key.is_some();
+    Ok(Arc::new(Advised::new(model, move |error| advice(error, own_address, has_key))))
+}
+
+/// Refuses an address that has the end already which is put behind it.
+fn up_to_the_version(url: &str) -> Result<(), Failure> {
+    let bare = url.trim().trim_end_matches('/');
+    let end = ["/chat/completions", "/responses"].into_iter().find_map(|end| Some((bare.strip_suffix(end)?, end)));
+    end.map_or(Ok(()), |(base, end)| {
+        Err(Failure::Misused {
+            message: format!("OPENAI_BASE_URL ends with {end}, which is put behind it for each request"),
+            hint: format!("name the endpoint up to and including the version: {base}"),
+        })
+    })
+}
+
+/// Reads a header, `Name: value`. What is refused is not repeated, since it may hold a key.
+fn header(text: &str) -> Result<(String, String), Failure> {
+    let refuse = || Failure::Misused {
+        message: "--header takes a name, a colon and a value".to_owned(),
+        hint: "such as --header 'X-Title: Help Desk'".to_owned(),
+    };
+    let (name, value) = text.split_once(':').ok_or_else(refuse)?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Returns what a recording must not hold: the key, the values of headers that are secrets, and the passwords in addresses.
+pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
+    let headers = wanted.endpoint.headers.iter().filter_map(|text| header(text).ok());
+    let of_headers = headers.filter_map(|(name, value)| {
+        let name = name.to_ascii_lowercase();
+        let is_secret = SECRET_HEADERS.iter().any(|word| name.contains(word));
+        // What stands before a blank is a scheme, such as `Bearer`.
+        is_secret.then(|| value.rsplit(' ').next().unwrap_or_default().to_owned())
+    });
+    let addresses = [&settings.base_url, &wanted.endpoint.proxy].into_iter().flatten();
+    let passwords = addresses.filter_map(|address| {
+        let (user, _) = address.split_once("://")?.1.split_once('@')?;
+        Some(user.split_once(':')?.1.to_owned())
+    });
+    let all = settings.api_key.iter().cloned().chain(of_headers).chain(passwords);
+    all.filter(|secret| !secret.is_empty()).collect()
+}
+
+/// Says which variable or flag to check after a failure of the endpoint.
+fn advice(error: &ModelError, own_address: bool, has_key: bool) -> Option<String> {
+    let address = if own_address {
+        "OPENAI_BASE_URL names another endpoint than OpenAI's own"
+    } else {
+        "the base URL is that of OPENAI_BASE_URL"
+    };
+    Some(match (error.kind, error.status) {
+        (ModelErrorKind::Auth, _) if !has_key => "set OPENAI_API_KEY to a key of this endpoint".to_owned(),
+        (ModelErrorKind::Auth, _) => {
+            "check OPENAI_API_KEY: it has to be a key of this endpoint that may use the model".to_owned()
+        }
+        (ModelErrorKind::NotFound, Some(_)) if error.message.to_ascii_lowercase().contains("model") => {
+            "name a model that the endpoint has with --model or OPENAI_MODEL".to_owned()
+        }
+        (ModelErrorKind::NotFound, _) | (ModelErrorKind::Connection, None) => address.to_owned(),
+        _ => return None,
+    })
+}
+
+/// A model whose failures say, in words of the command line, what to do about them.
+pub(crate) struct Advised {
+    model: Arc<dyn Model>,
+    advice: Box<dyn Fn(&ModelError) -> Option<String> + Send + Sync>,
+}
+
+impl Advised {
+    pub(crate) fn new(
+        model: Arc<dyn Model>,
+        advice: impl Fn(&ModelError) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { model, advice: Box::new(advice) }
+    }
+}
+
+impl Model for Advised {
+    fn name(&self) -> String {
+        self.model.name()
+    }
+
+    fn call<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        deltas: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        let answer = self.model.call(request, deltas);
+        let advise = |error: ModelError| match (self.advice)(&error) {
+            Some(advice) => ModelError { message: format!("{}; {advice}", error.message), ..error },
+            None => error,
+        };
+        answer.map(move |outcome| outcome.map_err(advise)).boxed()
+    }
+
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&*self.model)
+    }
+
+    fn wire(&self, request: &ModelRequest) -> String {
+        self.model.wire(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::model::NoDeltas;
+    use positronic_core::record::{Path, Transcript};
+
+    use super::*;
+    use crate::cli::EndpointArgs;
+
+    #[test]
+    fn an_endpoint_without_a_model_or_with_an_end_of_its_own_is_refused_as_a_wrong_setting() {
+        let refused = |model: Option<&str>, set: Option<&str>, url: &str| {
+            let (model, set) = (model.map(str::to_owned), set.map(str::to_owned));
+            let settings = Settings { base_url: Some(url.to_owned()), model: set, ..Settings::default() };
+            let failure = endpoint(&ModelArgs { model, ..ModelArgs::default() }, &settings).err().unwrap();
+            assert_eq!(failure.exit(), crate::failure::Exit::Usage);
+            failure.prose()
+        };
+        let local = "http://127.0.0.1:4030/v1";
+
+        for name in ["openai-responses/", "", " "] {
+            assert_eq!(
+                refused(Some(name), Some("smollm2"), local),
+                "error: --model names no model\n  \
+                 write its name, such as gpt-5-mini, or openai-responses/gpt-5-mini for the Responses API\n"
+            );
+        }
+        assert!(refused(None, Some("openai-responses/"), local).starts_with("error: OPENAI_MODEL names no model\n"));
+        for end in ["/chat/completions", "/responses"] {
+            assert_eq!(
+                refused(None, Some("smollm2"), &format!("{local}{end}/")),
+                format!(
+                    "error: OPENAI_BASE_URL ends with {end}, which is put behind it for each request\n  \
+                     name the endpoint up to and including the version: {local}\n"
+                )
+            );
+        }
+        let settings = Settings { base_url: Some(format!("{local}/")), ..Settings::default() };
+        let model = ModelArgs { model: Some("smollm2".to_owned()), ..ModelArgs::default() };
+        assert!(endpoint(&model, &settings).is_ok());
+    }
+
+    fn wanted(flags: EndpointArgs) -> ModelArgs {
+        ModelArgs { model: Some("smollm2".to_owned()), endpoint: flags, ..ModelArgs::default() }
+    }
+
+    fn request() -> ModelRequest {
+        ModelRequest {
+            path: Path::root().stage("Ask").round(0),
+            attempt: 0,
+            system: "".into(),
+            context: [].into(),
+            tools: Arc::default(),
+            messages: Transcript::default(),
+            settings: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn flags_set_the_most_tokens_and_the_reasoning_of_each_request() {
+        let settings = Settings { base_url: Some("http://127.0.0.1:4030/v1".to_owned()), ..Settings::default() };
+        let flags =
+            EndpointArgs { max_output_tokens: Some(500), reasoning: Some("low".to_owned()), ..EndpointArgs::default() };
+
+        let body = endpoint(&wanted(flags.clone()), &settings).unwrap().wire(&request());
+        assert!(body.contains("\"max_completion_tokens\":500,\"reasoning_effort\":\"low\""), "{body}");
+        let responses = ModelArgs { model: Some("openai-responses/o4".to_owned()), ..wanted(flags) };
+        let body = endpoint(&responses, &settings).unwrap().wire(&request());
+        assert!(body.contains("\"max_output_tokens\":500,\"reasoning\":{\"effort\":\"low\"}"), "{body}");
+        let fewer = positronic_core::record::Settings::builder().max_output_tokens(20).build();
+        let body =
+            endpoint(&responses, &settings).unwrap().wire(&ModelRequest { settings: Arc::new(fewer), ..request() });
+        assert!(body.contains("\"max_output_tokens\":20,"), "{body}");
+    }
+
+    #[test]
+    fn a_header_or_a_proxy_that_cannot_be_used_is_refused_without_its_secret() {
+        let settings = Settings { base_url: Some("http://127.0.0.1:4030/v1".to_owned()), ..Settings::default() };
+        let refused = |flags: EndpointArgs| {
+            let prose = endpoint(&wanted(flags), &settings).err().unwrap().prose();
+            assert!(!prose.contains("hunter2"), "{prose}");
+            prose
+        };
+        let with = |header: &str| EndpointArgs { headers: vec![header.to_owned()], ..EndpointArgs::default() };
+
+        assert!(refused(with("hunter2")).starts_with("error: --header takes a name, a colon and a value\n"));
+        assert!(refused(with("X Title: hunter2")).contains("the header `X Title` has a name or a value"));
+        let proxy = Some("ftp://ann:hunter2@host".to_owned());
+        assert!(refused(EndpointArgs { proxy, ..EndpointArgs::default() }).contains("invalid address of a proxy"));
+    }
+
+    #[test]
+    fn what_a_recording_must_not_hold_is_the_key_and_the_secrets_of_headers_and_addresses() {
+        let settings = Settings {
+            api_key: Some("sk-1".to_owned()),
+            base_url: Some("https://ann:pass1@host/v1".to_owned()),
+            ..Settings::default()
+        };
+        let flags = EndpointArgs {
+            headers: ["X-Title: Help Desk", "Authorization: Bearer tok2", "x-api-key: key3"].map(str::to_owned).into(),
+            proxy: Some("http://bob:pass4@proxy:8080".to_owned()),
+            ..EndpointArgs::default()
+        };
+
+        assert_eq!(secrets(&wanted(flags), &settings), ["sk-1", "tok2", "key3", "pass1", "pass4"]);
+    }
+
+    #[tokio::test]
+    async fn a_failure_names_the_variable_or_the_flag_to_check() {
+        let said = |kind, status: Option<u16>, message: &str, own_address, has_key| {
+            let error = ModelError { status, ..ModelError::new(kind, message) };
+            advice(&error, own_address, has_key).unwrap_or_default()
+        };
+        for (advice, words) in [
+            (said(ModelErrorKind::Auth, Some(401), "no", true, true), "check OPENAI_API_KEY"),
+            (said(ModelErrorKind::Auth, Some(403), "no", false, false), "set OPENAI_API_KEY"),
+            (said(ModelErrorKind::NotFound, Some(404), "no such model", true, true), "--model or OPENAI_MODEL"),
+            (said(ModelErrorKind::NotFound, Some(404), "Not Found", false, true), "is that of OPENAI_BASE_URL"),
+            (said(ModelErrorKind::Connection, None, "refused", true, true), "OPENAI_BASE_URL names another"),
+        ] {
+            assert!(advice.contains(words), "{advice}");
+        }
+        assert_eq!(said(ModelErrorKind::Server, Some(500), "no", true, true), "");
+
+        let settings = Settings { base_url: Some("http://127.0.0.1:1/v1".to_owned()), ..Settings::default() };
+        let model = endpoint(&wanted(EndpointArgs::default()), &settings).unwrap();
+        let error = model.call(&request(), &NoDeltas).await.unwrap_err();
+        assert!(error.message.starts_with("cannot reach http://127.0.0.1:1/v1/chat/completions: "), "{error}");
+        assert!(error.message.ends_with("; the base URL is that of OPENAI_BASE_URL"), "{error}");
+    }
+}

@@ -1,0 +1,64 @@
+//! A run as a cassette, from its log: `record RUN`, and `work RUN --record FILE`.
+
+use positronic_core::model::cassette::{Header, Recording};
+use positronic_core::projection::{Exchange, Traffic, traffic};
+use positronic_core::record::{Body, Message, Output, RunId, Seq};
+
+use crate::failure::Failure;
+use crate::kept::Kept;
+
+/// Writes the cassette of a run. `project` makes messages as the model that was asked does, and `secrets` are hidden.
+pub(crate) async fn recording(
+    kept: &Kept,
+    run: &RunId,
+    secrets: Vec<String>,
+    project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
+) -> Result<String, Failure> {
+    let control = kept.control();
+    let log = control.events(run, Seq(0)).await?;
+    let history = control.history(run).await?;
+    let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::store)?;
+    let exchanges = || {
+        traffic.iter().filter_map(|one| match one {
+            Traffic::Exchange(exchange) => Some(&**exchange),
+            _ => None,
+        })
+    };
+    let Some(first) = exchanges().next() else {
+        return Err(Failure::Refused {
+            message: format!("the run {run} has asked no model, so there is nothing to record"),
+            hints: Vec::new(),
+        });
+    };
+    let options = match log.first().map(|event| &event.body) {
+        Some(Body::BrainStart(start)) => Some(start.options.clone()),
+        _ => None,
+    };
+    let header = Header {
+        note: Some(format!("recorded from the run {run}, which {} answered", models(exchanges()))),
+        model: Some(first.model.clone()),
+        options: options.filter(|options| !options.is_null()),
+        decisions: exchanges().find_map(|exchange| exchange.form).unwrap_or_default(),
+        ..Header::default()
+    };
+    let mut recording = Recording::new(header).hide(secrets);
+    for one in &traffic {
+        match one {
+            Traffic::Exchange(exchange) => recording.exchange(&exchange.request, &exchange.outcome),
+            Traffic::Signal { after, signal } => recording.signal(after.as_str(), signal),
+            _ => {}
+        }
+    }
+    Ok(recording.to_text())
+}
+
+/// Names the models, each once.
+fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for exchange in exchanges {
+        if !names.contains(&exchange.model.as_str()) {
+            names.push(&exchange.model);
+        }
+    }
+    names.join(" and ")
+}

@@ -1,0 +1,47 @@
+//! A cassette that is written from exchanges which have happened already, such as those in the log of a run.
+
+use super::recorder::Recorder;
+use super::scrub::Scrubber;
+use super::tape::{self, Header};
+use crate::record::{ModelError, ModelRequest, ModelResponse, SignalKind};
+
+/// Writes a cassette without asking a model: exchanges and signals go in, in their order, and a text comes out.
+///
+/// [`projection::traffic`](crate::projection::traffic) reads them from a run's log.
+#[derive(Debug, Default)]
+pub struct Recording {
+    header: Header,
+    scrubber: Scrubber,
+    recorder: Recorder,
+}
+
+impl Recording {
+    /// Begins a cassette with its header.
+    #[must_use]
+    pub fn new(header: Header) -> Self {
+        Self { header, ..Self::default() }
+    }
+
+    /// Replaces the given texts, as [`Cassette::hide`](super::Cassette::hide) does.
+    #[must_use]
+    pub fn hide(mut self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scrubber.hide(secrets.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a request with its outcome.
+    pub fn exchange(&mut self, request: &ModelRequest, outcome: &Result<ModelResponse, ModelError>) {
+        self.recorder.exchange(request, outcome, &self.scrubber);
+    }
+
+    /// Adds a signal; `after` says what it answered, such as a call's path.
+    pub fn signal(&mut self, after: &str, signal: &SignalKind) {
+        self.recorder.signal(after, signal, &self.scrubber);
+    }
+
+    /// Returns the cassette.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        tape::text(&self.header, self.recorder.lines(), &self.scrubber)
+    }
+}

@@ -1,0 +1,220 @@
+//! The traffic of a run: what models were asked and answered, and what people and webhooks said, read from the log.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::decision::decision_request;
+use super::history::History;
+use super::prompts::Prompts;
+use super::requests::question_request;
+use crate::machine::{IllegalEvent, REPLY, RunState};
+use crate::record::{
+    Body, Decision, DecisionForm, Decisions, Event, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest,
+    ModelResponse, Output, Part, Path, ProposedCall, ResumeCause, Segment, SignalKind, ToolCall, WaitSpec,
+};
+
+/// One thing that came to a run from outside of its code.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Traffic {
+    /// A model was asked, and answered or failed.
+    Exchange(Box<Exchange>),
+    /// A person or a system answered what the run waited for.
+    Signal {
+        /// What it answered: the path of a call, a loop or a brain.
+        after: Path,
+        /// What it said.
+        signal: SignalKind,
+    },
+}
+
+/// A request to a model, and what came of it.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// The model that was asked, as `provider/model`.
+    pub model: String,
+    /// How the model was asked for decisions, where the loop answers in decisions.
+    pub form: Option<DecisionForm>,
+    /// The request.
+    pub request: ModelRequest,
+    /// The answer as the model gave it, or the failure. Of a failure that ended the loop the log has the sentence alone.
+    pub outcome: Result<ModelResponse, ModelError>,
+}
+
+/// Reads the traffic of a run, in the order in which the outcomes came. Requests that code answered are left out, and so are
+/// those without an outcome.
+///
+/// `history` is the conversation before the run ([`Control::history`](crate::runner::Control::history)), and `project` the
+/// [`Model::project`](crate::model::Model::project) of the model that was asked.
+///
+/// # Errors
+///
+/// [`IllegalEvent`] when the log is damaged.
+pub fn traffic<'a>(
+    events: impl IntoIterator<Item = &'a Event> + Clone,
+    history: impl Into<History>,
+    mut project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
+) -> Result<Vec<Traffic>, IllegalEvent> {
+    let calls = events.clone().into_iter().filter_map(|event| match &event.body {
+        Body::LoopToolCall(call) => Some((event.path.clone(), &**call)),
+        _ => None,
+    });
+    let mut reader = Reader { calls: calls.collect(), ..Reader::default() };
+    let mut state = RunState::default();
+    let mut prompts = Prompts::after(history);
+    for event in events {
+        if let Body::LoopModelCall { attempt, model, question } = &event.body {
+            let asked = match (question, state.looped(&event.path)) {
+                (Some(question), _) => Some((question_request(event.path.clone(), *attempt, question), None)),
+                (None, Some(frame)) => {
+                    let messages = prompts.transcript_by(&frame.path, &mut project);
+                    let request = frame.prepared.request(event.path.clone(), *attempt, messages);
+                    let decisions = frame.prepared.settings.decisions.clone();
+                    let request = match &decisions {
+                        Some(decisions) => decision_request(request, decisions, &frame.refused),
+                        None => request,
+                    };
+                    Some((request, decisions))
+                }
+                (None, None) => None,
+            };
+            if let Some((request, decisions)) = asked.filter(|(request, _)| !request.settings.in_code) {
+                reader.open.insert(event.path.clone(), Asked { model: model.clone(), request, decisions });
+            }
+        }
+        state.fold(event)?;
+        prompts.apply(event);
+        reader.read(event);
+    }
+    Ok(reader.traffic)
+}
+
+/// A request that has no outcome yet.
+struct Asked {
+    model: String,
+    request: ModelRequest,
+    decisions: Option<Decisions>,
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    calls: HashMap<Path, &'a ToolCall>,
+    open: HashMap<Path, Asked>,
+    waits: HashMap<Path, &'a [WaitSpec]>,
+    traffic: Vec<Traffic>,
+}
+
+impl<'a> Reader<'a> {
+    fn read(&mut self, event: &'a Event) {
+        let path = &event.path;
+        match &event.body {
+            Body::LoopModelResult { parts, facts, .. } => {
+                let response = self.response(path, parts, facts.clone());
+                self.close(path, |asked| Ok(as_given(response, asked.decisions.as_ref())));
+            }
+            Body::LoopAnswerRefused { parts, facts, .. } => {
+                let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts: (**facts).clone() };
+                self.close(path, |_| Ok(response));
+            }
+            Body::LoopModelRetry { error, .. } => self.close(path, |_| Err(error.clone())),
+            Body::LoopComplete { outcome: LoopOutcome::Failed { message, .. }, .. } => self.fail(path, message),
+            Body::BrainError(failure) => self.fail(path, &failure.message),
+            Body::LoopApprovalDecided { decision: Decision::Approved, arguments, .. } => {
+                self.signal(path, SignalKind::Approve { call: path.clone(), arguments: arguments.clone() });
+            }
+            Body::BudgetDecided { decision: Decision::Approved, more, .. } => {
+                self.signal(path, SignalKind::Grant { to: path.clone(), more: more.clone() });
+            }
+            Body::LoopApprovalDecided { decision: Decision::Rejected, reason, .. }
+            | Body::BudgetDecided { decision: Decision::Rejected, reason, .. } => {
+                self.signal(path, SignalKind::Reject { call: path.clone(), reason: reason.clone() });
+            }
+            Body::LoopWait { waits, .. } => _ = self.waits.insert(path.clone(), waits),
+            Body::LoopResume { cause: ResumeCause::Answered, wait, payload, signal: Some(_), .. } => {
+                let wait = usize::try_from(*wait).ok().and_then(|wait| self.waits.get(path)?.get(wait));
+                if let Some(wait) = wait {
+                    self.signal(path, delivery(path, wait, payload.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn signal(&mut self, after: &Path, signal: SignalKind) {
+        self.traffic.push(Traffic::Signal { after: after.clone(), signal });
+    }
+
+    fn close(&mut self, path: &Path, outcome: impl FnOnce(&Asked) -> Result<ModelResponse, ModelError>) {
+        if let Some(asked) = self.open.remove(path) {
+            let outcome = outcome(&asked);
+            let form = asked.decisions.map(|decisions| decisions.form.unwrap_or_default());
+            let exchange = Exchange { model: asked.model, form, request: asked.request, outcome };
+            self.traffic.push(Traffic::Exchange(Box::new(exchange)));
+        }
+    }
+
+    /// Closes the request that a loop or a brain failed with.
+    fn fail(&mut self, owner: &Path, message: &str) {
+        let mut failed: Vec<_> = self.open.keys().filter(|path| path.is_within(owner)).cloned().collect();
+        failed.sort();
+        for path in failed {
+            self.close(&path, |_| Err(ModelError::new(ModelErrorKind::BadRequest, message)));
+        }
+    }
+
+    /// Returns an answer with its calls, which are events of their own.
+    fn response(&self, path: &Path, parts: &[Part], facts: crate::record::ModelFacts) -> ModelResponse {
+        let (looped, round) = match (path.parent(), path.last()) {
+            (Some(looped), Some(Segment::Round(round))) => (looped, round),
+            _ => return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts },
+        };
+        let calls = (0..).map_while(|index| self.calls.get(&looped.call(round, index)));
+        let calls = calls.map(|call| ProposedCall {
+            provider_id: call.provider_id.clone(),
+            name: call.tool.clone(),
+            arguments: match &*call.arguments {
+                Value::String(text) => text.clone(),
+                arguments => arguments.to_string(),
+            },
+            data: call.data.clone(),
+        });
+        ModelResponse { parts: parts.to_vec(), calls: calls.collect(), facts }
+    }
+}
+
+/// Turns a decision's reason and calls back into the document that the model wrote.
+fn as_given(response: ModelResponse, decisions: Option<&Decisions>) -> ModelResponse {
+    let Some(decisions) = decisions else { return response };
+    let is_reason = |part: &Part| matches!(part, Part::Reasoning { data: None, .. });
+    let Some(place) = response.parts.iter().rposition(is_reason) else { return response };
+    let actions = response.calls.iter().map(|call| {
+        let input: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        (call.name.clone(), input)
+    });
+    let actions: Vec<_> = actions.collect();
+    let parts = response.parts.into_iter().enumerate().filter_map(|(index, part)| match part {
+        Part::Reasoning { text, .. } if index == place => {
+            let document = match (decisions.batches, actions.first()) {
+                (false, Some((action, input))) => json!({ "reasoning": text, "action": action, "input": input }),
+                (false, None) => json!({ "reasoning": text }),
+                (true, _) => {
+                    let actions = actions.iter().map(|(action, input)| json!({ "action": action, "input": input }));
+                    json!({ "reasoning": text, "actions": actions.collect::<Vec<_>>() })
+                }
+            };
+            Some(Part::Text { text: document.to_string() })
+        }
+        Part::Call { .. } => None,
+        part => Some(part),
+    });
+    ModelResponse { parts: parts.collect(), calls: Vec::new(), facts: response.facts }
+}
+
+fn delivery(call: &Path, wait: &WaitSpec, payload: Value) -> SignalKind {
+    if wait.webhook == REPLY {
+        SignalKind::Reply { call: call.clone(), payload }
+    } else {
+        SignalKind::Webhook { name: wait.webhook.clone(), identifier: wait.identifier.clone(), payload }
+    }
+}
