@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::decision::decision_request;
 use super::history::History;
 use super::prompts::Prompts;
-use super::requests::question_request;
+use super::requests::{question_request, round_request};
 use crate::machine::{IllegalEvent, REPLY, RunState};
 use crate::record::{
     Body, Decision, DecisionForm, Decisions, Event, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest,
@@ -69,12 +68,8 @@ pub fn traffic<'a>(
                 (Some(question), _) => Some((question_request(event.path.clone(), *attempt, question), None)),
                 (None, Some(frame)) => {
                     let messages = prompts.transcript_by(&frame.path, &mut project);
-                    let request = frame.prepared.request(event.path.clone(), *attempt, messages);
                     let decisions = frame.prepared.settings.decisions.clone();
-                    let request = match &decisions {
-                        Some(decisions) => decision_request(request, decisions, &frame.refused),
-                        None => request,
-                    };
+                    let request = round_request(frame, event.path.clone(), *attempt, messages);
                     Some((request, decisions))
                 }
                 (None, None) => None,
