@@ -1,6 +1,6 @@
 //! Names under which files are saved: they come from tools, and so perhaps from a model.
 
-use crate::display::text::sanitise;
+use positronic_core::record::is_invisible;
 
 /// How long a name may be, in bytes, without its ending.
 const LONGEST: usize = 120;
@@ -13,10 +13,11 @@ const RESERVED: [&str; 4] = ["con", "prn", "aux", "nul"];
 pub(crate) fn safe(name: &str) -> String {
     let last = name.trim().rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |letter: char| match letter {
-        '<' | '>' | ':' | '"' | '|' | '?' | '*' | '\n' | '\u{fffd}' | '\u{2400}'..='\u{2421}' => '_',
+        '<' | '>' | ':' | '"' | '|' | '?' | '*' | '\u{fffd}' => '_',
+        letter if letter.is_control() || is_invisible(letter) => '_',
         letter => letter,
     };
-    let mut safe: String = sanitise(last, true).chars().map(plain).collect();
+    let mut safe: String = last.chars().map(plain).collect();
     let ending = safe.rfind('.').filter(|dot| *dot > 0 && safe.len() - dot <= 16).map(|dot| safe.split_off(dot));
     let mut length = safe.len().min(LONGEST);
     while !safe.is_char_boundary(length) {
@@ -63,6 +64,7 @@ mod tests {
             ("a/", "file"),
             ("plan\u{1b}[2J\u{202e}.txt", "plan_[2J_.txt"),
             ("a:b?\n.txt", "a_b__.txt"),
+            ("a\u{200d}\u{3164}\u{e0100}.txt", "a___.txt"),
             ("C:\\x", "x"),
             ("NUL.txt", "_NUL.txt"),
             ("con.tar.gz", "_con.tar.gz"),
@@ -76,5 +78,16 @@ mod tests {
         assert!(long.len() <= LONGEST + 4 && long.ends_with("ü.pdf"), "{long}");
         let all = safe(&format!("{}.{}", "a".repeat(500), "x".repeat(500)));
         assert!(all.len() <= LONGEST, "{all}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn fuzz_file_names(name in "[./\\\\:~a-c\u{0}\u{a}\u{1b}\u{202e}\u{3164}é ]{0,40}|.{0,300}") {
+            let safe = safe(&name);
+
+            proptest::prop_assert!(!safe.contains(['/', '\\']) && !safe.starts_with('.') && !safe.is_empty(), "{:?}", safe);
+            proptest::prop_assert!(!safe.chars().any(|letter| letter.is_control() || is_invisible(letter)), "{:?}", safe);
+            proptest::prop_assert_eq!(std::path::Path::new(&safe).components().count(), 1);
+        }
     }
 }

@@ -3,6 +3,9 @@
 //! [`sanitise`] takes away what could steer a terminal or hide text, [`wrap`] and [`shorten`] fit the rest into a
 //! number of columns. Widths are those of grapheme clusters, so that wide characters and emoji count as they look.
 
+use std::fmt::Write as _;
+
+use positronic_core::record::is_invisible;
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
@@ -17,20 +20,25 @@ fn grapheme_width(grapheme: &str) -> usize {
 }
 
 /// Makes a text harmless: line breaks stay, a tab becomes spaces, every other control character becomes a visible
-/// sign. Characters that reorder or hide text become a replacement character, so that what a person approves is
-/// what they see.
+/// sign. Characters that cannot be seen or that reorder text are named, such as `<U+200B>`, so that what a person approves
+/// is what they see. Only those that make one emoji of several characters stay.
 pub(crate) fn sanitise(text: &str, unicode: bool) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
+    let mut before = None;
     while let Some(character) = characters.next() {
+        let next = characters.peek().copied();
         match character {
             '\n' => safe.push('\n'),
-            '\r' if characters.peek() == Some(&'\n') => {}
+            '\r' if next == Some('\n') => {}
             '\t' => safe.push_str("    "),
             character if character.is_control() => safe.push(control_picture(character, unicode)),
-            character if is_deceptive(character) => safe.push(if unicode { '\u{fffd}' } else { '?' }),
+            character if is_invisible(character) && !makes_emoji(before, character, next) => {
+                _ = write!(safe, "<U+{:04X}>", u32::from(character));
+            }
             character => safe.push(character),
         }
+        before = safe.chars().next_back();
     }
     safe
 }
@@ -56,10 +64,23 @@ fn control_picture(character: char, unicode: bool) -> char {
     }
 }
 
-fn is_deceptive(character: char) -> bool {
+/// Says whether an invisible character stands where it makes one emoji of several characters, or a coloured one of a sign.
+fn makes_emoji(before: Option<char>, character: char, next: Option<char>) -> bool {
+    match (before, character) {
+        (Some('0'..='9' | '#' | '*'), '\u{fe0f}') => next == Some('\u{20e3}'),
+        (Some(before), '\u{fe0f}') => is_pictograph(before),
+        (Some(before), '\u{200d}') => {
+            (is_pictograph(before) || before == '\u{fe0f}') && next.is_some_and(is_pictograph)
+        }
+        _ => false,
+    }
+}
+
+fn is_pictograph(character: char) -> bool {
     matches!(character,
-        '\u{061c}' | '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'
+        | '\u{2300}'..='\u{23ff}' | '\u{24c2}' | '\u{25a0}'..='\u{27bf}' | '\u{2934}'..='\u{2935}'
+        | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// Cuts a line to `columns`, with an ellipsis where something was cut.
@@ -160,22 +181,17 @@ pub(crate) fn value_line(value: &Value, unicode: bool) -> String {
     }
 }
 
-/// Writes as escapes what JSON allows as it is and a terminal would obey: the rest of the control characters, and the
-/// marks that turn the direction of text.
+/// Writes as escapes what JSON allows as it is and a terminal would obey or hide: the rest of the control characters, and
+/// everything that cannot be seen.
 pub(crate) fn harmless_json(json: &str) -> String {
-    use std::fmt::Write as _;
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
-        match letter {
-            '\u{7f}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => {
-                _ = write!(text, "\\u{:04x}", u32::from(letter));
+        if matches!(letter, '\u{7f}'..='\u{9f}') || is_invisible(letter) {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                _ = write!(text, "\\u{unit:04x}");
             }
-            letter => text.push(letter),
+        } else {
+            text.push(letter);
         }
     }
     text
@@ -187,10 +203,10 @@ mod tests {
 
     #[test]
     fn json_cannot_speak_to_the_terminal() {
-        let text = harmless_json("\"a\u{9b}31m\u{202e}b\"");
+        let text = harmless_json("\"a\u{9b}31m\u{202e}b\u{e0041}\"");
 
-        assert_eq!(text, r#""a\u009b31m\u202eb""#);
-        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}31m\u{202e}b");
+        assert_eq!(text, r#""a\u009b31m\u202eb\udb40\udc41""#);
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}31m\u{202e}b\u{e0041}");
     }
 
     #[test]
@@ -205,7 +221,23 @@ mod tests {
 
     #[test]
     fn characters_that_reorder_or_hide_text_are_made_visible() {
-        assert_eq!(sanitise("pay \u{202e}001\u{202c} now\u{200b}", true), "pay \u{fffd}001\u{fffd} now\u{fffd}");
+        assert_eq!(sanitise("pay \u{202e}001\u{202c} now\u{200b}", true), "pay <U+202E>001<U+202C> now<U+200B>");
+        for letter in
+            "\u{ad}\u{34f}\u{115f}\u{1160}\u{180e}\u{200c}\u{200d}\u{2800}\u{3164}\u{fe0f}\u{ffa0}\u{e0100}".chars()
+        {
+            let marked = format!("a<U+{:04X}>b", u32::from(letter));
+            assert_eq!(sanitise(&format!("a{letter}b"), false), marked);
+        }
+    }
+
+    #[test]
+    fn emoji_of_several_characters_stay_whole() {
+        for emoji in ["👩‍👩‍👧", "❤\u{fe0f}", "1\u{fe0f}\u{20e3}", "👩🏽‍💻", "🏳\u{fe0f}‍🌈"]
+        {
+            assert_eq!(sanitise(emoji, true), emoji);
+        }
+        assert_eq!(sanitise("1\u{fe0f}a👩\u{200d}rm", true), "1<U+FE0F>a👩<U+200D>rm");
+        assert_eq!(sanitise("❤\u{fe0f}\u{fe0f}", true), "❤\u{fe0f}<U+FE0F>");
     }
 
     #[test]
@@ -244,4 +276,62 @@ mod tests {
 
         assert_eq!(arguments, r#"limit=3 query="re\nfunds""#);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn fuzz_terminal_text(parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..60), rest in ".{0,20}") {
+            let text = parts.concat() + &rest;
+
+            for unicode in [true, false] {
+                let safe = sanitise(&text, unicode);
+                let letters: Vec<char> = safe.chars().collect();
+                for (at, letter) in letters.iter().enumerate() {
+                    let before = at.checked_sub(1).map(|at| letters[at]);
+                    let hidden = is_invisible(*letter) && !makes_emoji(before, *letter, letters.get(at + 1).copied());
+                    proptest::prop_assert!((!letter.is_control() || *letter == '\n') && !hidden, "{:?}", safe);
+                }
+                proptest::prop_assert_eq!(sanitise(&safe, unicode), safe.as_str(), "what is harmless stays as it is");
+                proptest::prop_assert!(!one_line(&text, unicode).contains('\n'));
+                for columns in [8, 80] {
+                    proptest::prop_assert!(wrap(&safe, columns).iter().all(|line| width(line) <= columns), "{:?}", safe);
+                    proptest::prop_assert!(width(&shorten(&one_line(&text, unicode), columns, unicode)) <= columns);
+                }
+            }
+            let json = serde_json::to_string(&text).unwrap();
+            let harmless = harmless_json(&json);
+            proptest::prop_assert!(!harmless.chars().any(|letter| letter.is_control() || is_invisible(letter)));
+            proptest::prop_assert_eq!(serde_json::from_str::<String>(&harmless).unwrap(), text);
+        }
+    }
+
+    const PARTS: &[&str] = &[
+        "\u{1b}[2J",
+        "\u{1b}]0;x\u{7}",
+        "\u{9b}",
+        "\r",
+        "\r\n",
+        "\n",
+        "\t",
+        "\u{7f}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{200d}",
+        "\u{fe0f}",
+        "\u{20e3}",
+        "1",
+        "👩",
+        "💻",
+        "❤",
+        "\u{301}",
+        "\u{e0041}",
+        "\u{3164}",
+        "word ",
+        " ",
+        "世",
+        "a",
+        "\u{2028}",
+        "\u{85}",
+        "\\",
+        "\"",
+    ];
 }

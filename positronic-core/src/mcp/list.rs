@@ -11,7 +11,7 @@ use super::names::{NAME, plain, renamed, rest_of, tool_name};
 use super::options::McpOptions;
 use super::plugin::McpSeen;
 use super::policy::Policy;
-use crate::record::{CallFlags, ToolDecl, check_depth};
+use crate::record::{CallFlags, ToolDecl, check_depth, is_invisible};
 use crate::tools::Schema;
 
 /// How much of a server's description of a tool a model reads, in characters: some 2,000 tokens, many times what tools have.
@@ -104,7 +104,8 @@ fn read(server: &str, tool: Tool, options: &McpOptions) -> Result<Listed, McpErr
     let policy = Policy::of(server, &own, options, annotations);
     let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone())).map(|title| plain(&title, NAME));
     let description = tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default();
-    let description = description.chars().take(DESCRIPTION).collect();
+    // A model reads tags and fillers that no person sees, so a server must not hide instructions in them.
+    let description = description.chars().filter(|letter| !is_invisible(*letter)).take(DESCRIPTION).collect();
     Ok(Listed { tool: own, name, title, description, schema, policy })
 }
 

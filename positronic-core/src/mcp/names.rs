@@ -1,7 +1,7 @@
 //! Names of a server's tools, as models and people see them.
 
 use super::error::McpError;
-use crate::record::{ToolId, hash_text};
+use crate::record::{ToolId, hash_text, is_invisible};
 
 /// What stands between a server's name and its tool's. No server's name holds it, so the two can be told apart.
 const BETWEEN: &str = "__";
@@ -45,11 +45,10 @@ pub(super) fn rest_of<'a>(server: &str, name: &'a str) -> Option<&'a str> {
     name.strip_prefix(server)?.strip_prefix(BETWEEN)
 }
 
-/// Returns a text of a server's as it is shown to people: without what moves a cursor or turns text around, and not too long.
+/// Returns a text of a server's as it is shown to people: without control characters and characters that cannot be seen, and not too long.
 pub(super) fn plain(text: &str, most: usize) -> String {
-    let turns =
-        |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let mut plain: String = text.chars().filter(|letter| !letter.is_control() && !turns(*letter)).take(most).collect();
+    let is_shown = |letter: &char| !letter.is_control() && !is_invisible(*letter);
+    let mut plain: String = text.chars().filter(is_shown).take(most).collect();
     if text.chars().nth(most).is_some() {
         plain.push('…');
     }
@@ -97,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_servers_text_moves_no_cursor_and_turns_nothing_around() {
-        assert_eq!(plain("\u{1b}[2Jde\u{202e}lete\nall", 99), "[2Jdeleteall");
+        assert_eq!(plain("\u{1b}[2Jde\u{202e}le\u{e0041}te\nall", 99), "[2Jdeleteall");
         assert_eq!(plain("ääääää", 3), "äää…");
     }
 

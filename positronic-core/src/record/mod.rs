@@ -12,6 +12,7 @@ mod event;
 mod event_body;
 mod hop;
 mod ids;
+mod invisible;
 mod limits;
 mod message;
 mod path;
@@ -42,6 +43,7 @@ pub use event_body::{
 };
 pub use hop::{Hop, WaitReason};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
+pub use invisible::is_invisible;
 pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub use path::{Path, PathError, Segment};

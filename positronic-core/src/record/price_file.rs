@@ -8,6 +8,7 @@ use std::fmt;
 use indexmap::IndexMap;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
+use super::invisible::is_invisible;
 use super::price::Price;
 
 /// Reads a day.
@@ -26,8 +27,8 @@ pub(super) fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     deserializer.deserialize_str(Words {
         expecting: "a currency in quotes, such as \"EUR\"",
         check: |text| {
-            let is_name =
-                !text.is_empty() && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control());
+            let is_name = !text.is_empty()
+                && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control() || is_invisible(letter));
             if is_name { Ok(()) } else { Err(format!("`{text}` is no currency, such as EUR")) }
         },
     })
@@ -99,7 +100,7 @@ impl<'de> de::Deserialize<'de> for Key {
                 if name.contains('*') {
                     return Err(E::custom(format!("`{key}` fits no model: a `*` stands at the end alone")));
                 }
-                if key.trim() != key || key.contains(char::is_control) {
+                if key.trim() != key || key.contains(|letter: char| letter.is_control() || is_invisible(letter)) {
                     return Err(E::custom(format!(
                         "`{key}` fits no model: there is a blank around it, or more than a line"
                     )));

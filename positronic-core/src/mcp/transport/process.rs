@@ -13,6 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::command::McpCommand;
 use super::descendants::{Mark, VARIABLE};
 use super::limited::{Limited, Overflow};
+use crate::record::is_invisible;
 
 /// How long a server has, after its input was closed, to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -167,7 +168,7 @@ impl Said {
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let shown = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default().join(" / ");
-        shown.replace(|letter: char| letter.is_control(), " ")
+        shown.replace(|letter: char| letter.is_control() || is_invisible(letter), " ")
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::FolderError;
+use crate::record::is_invisible;
 
 /// How long a path may be, in bytes: a quarter of what Linux takes, so that the folder's own path has room before it.
 const MAX_PATH: usize = 1024;
@@ -57,13 +58,6 @@ pub(super) fn checked(path: &str) -> Result<PathBuf, FolderError> {
     Ok(inside)
 }
 
-/// Says whether a character has no shape of its own: soft hyphens, joiners, marks of direction, tags.
-const fn is_invisible(letter: char) -> bool {
-    matches!(letter,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +86,10 @@ mod tests {
             ("a\nb", "control"),
             ("invoice\u{202e}fdp.exe", "direction"),
             ("a\u{200b}.md", "cannot be seen"),
+            ("a\u{3164}.md", "cannot be seen"),
+            ("\u{2800}", "cannot be seen"),
+            ("json\u{fe0f}.py", "cannot be seen"),
+            ("json\u{e0100}.py", "cannot be seen"),
             ("a /b", "space"),
             (".positronic-1/x", "own"),
             (long.as_str(), "255"),

@@ -1,0 +1,80 @@
+//! Characters that a reader cannot see, or that change how the characters around them are shown.
+//!
+//! This is the one list for everything that is shown to people and for the names of files. Whoever decides about a text has
+//! to see all of it, and two names that look the same have to be the same.
+
+/// Ranges of code points, in order.
+///
+/// The source is the property `Default_Ignorable_Code_Point` of Unicode 17 (`DerivedCoreProperties.txt`). Added to it are the
+/// line and paragraph separators, which only some programs take for line ends; the Braille pattern without dots and the
+/// musical null notehead, which are blank; fillers and controls of Khitan, Egyptian hieroglyphs and interlinear annotations.
+const INVISIBLE: [(char, char); 21] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{2800}', '\u{2800}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{13430}', '\u{1343f}'),
+    ('\u{16fe4}', '\u{16fe4}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d159}', '\u{1d159}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+/// Says whether a character has no shape of its own: joiners, variation selectors, fillers, tags, marks of direction.
+///
+/// Control characters are not on the list; [`char::is_control`] knows them.
+///
+/// ```
+/// use positronic_core::record::is_invisible;
+///
+/// assert!(is_invisible('\u{200b}') && is_invisible('\u{202e}') && is_invisible('\u{e0041}'));
+/// assert!(!is_invisible('a') && !is_invisible(' ') && !is_invisible('茶'));
+/// ```
+#[must_use]
+pub fn is_invisible(letter: char) -> bool {
+    let after = INVISIBLE.partition_point(|(first, _)| *first <= letter);
+    let range = after.checked_sub(1).and_then(|place| INVISIBLE.get(place));
+    range.is_some_and(|(_, last)| letter <= *last)
+}
+
+#[cfg(test)]
+mod tests {
+    use icu_properties::CodePointSetData;
+    use icu_properties::props::DefaultIgnorableCodePoint;
+
+    use super::*;
+
+    #[test]
+    fn ranges_are_in_order() {
+        assert!(INVISIBLE.iter().all(|(first, last)| first <= last));
+        assert!(INVISIBLE.windows(2).all(|pair| pair[0].1 < pair[1].0));
+    }
+
+    #[test]
+    fn every_ignorable_character_of_unicode_is_on_the_list() {
+        let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+
+        let missing: Vec<_> =
+            ('\0'..=char::MAX).filter(|letter| ignorable.contains(*letter) && !is_invisible(*letter)).collect();
+        assert!(missing.is_empty(), "{missing:x?}");
+    }
+
+    #[test]
+    fn letters_and_spaces_are_not_on_the_list() {
+        for letter in "a é 茶 क ا ✓ 👩 \u{a0}\u{3000}\n\t".chars() {
+            assert!(!is_invisible(letter), "{letter:?}");
+        }
+    }
+}
