@@ -36,6 +36,7 @@ mod code;
 mod files;
 mod finish;
 mod folder;
+mod html;
 mod plan;
 mod random;
 mod search;

@@ -5,10 +5,11 @@
 //! [`SearchProvider`] of its own.
 
 use futures::future::BoxFuture;
-use scraper::{ElementRef, Html, Selector};
 use url::Url;
 
 use super::{SearchError, SearchHit, SearchProvider};
+use crate::toolbox::blocking::blocking;
+use crate::toolbox::html::{Piece, StartTag, read};
 use crate::toolbox::web::{Answer, FetchError, FetchOptions, Fetcher, parse};
 
 const ENGINE: &str = "DuckDuckGo";
@@ -62,7 +63,7 @@ impl SearchProvider for DuckDuckGo {
                 url.query_pairs_mut().append_pair("kl", region);
             }
             let Answer { status, bytes, .. } = self.fetcher.get(url, false).await?;
-            let page = String::from_utf8_lossy(&bytes);
+            let page = String::from_utf8_lossy(&bytes).into_owned();
             // The page that asks for a proof comes with a status of success that no results have.
             if status == 202 || status == 403 || status == 429 || CHALLENGE.iter().any(|mark| page.contains(mark)) {
                 return Err(SearchError::Blocked { engine: ENGINE, status });
@@ -70,7 +71,7 @@ impl SearchProvider for DuckDuckGo {
             if status != 200 {
                 return Err(SearchError::Status { engine: ENGINE, status });
             }
-            hits(&page, limit)
+            blocking(move || hits(&page, limit)).await
         })
     }
 }
@@ -78,34 +79,102 @@ impl SearchProvider for DuckDuckGo {
 /// Reads the hits of a page.
 fn hits(page: &str, limit: usize) -> Result<Vec<SearchHit>, SearchError> {
     let layout = |reason| SearchError::Layout { engine: ENGINE, reason };
-    let select = |selector| Selector::parse(selector).map_err(|_| layout("its selectors cannot be read"));
-    let (results, link) = (select(".result:not(.result--ad):not(.result--no-result)")?, select("a.result__a")?);
-    let (snippet, nothing) = (select(".result__snippet")?, select(".result--no-result, .no-results")?);
-    let page = Html::parse_document(page);
-    let results: Vec<_> = page.select(&results).collect();
-    if results.is_empty() {
-        let nothing = page.select(&nothing).next().is_some();
-        return if nothing {
-            Ok(Vec::new())
-        } else {
-            Err(layout("there are neither results nor a word that there are none"))
-        };
+    let mut results = Results { limit, ..Results::default() };
+    read(page, |piece| results.add(&piece));
+    results.finish();
+    match results {
+        Results { seen: false, nothing: true, .. } => Ok(Vec::new()),
+        Results { seen: false, .. } => Err(layout("there are neither results nor a word that there are none")),
+        Results { hits, .. } if hits.is_empty() => Err(layout("no result has a title with an address")),
+        Results { hits, .. } => Ok(hits),
     }
-    let found: Vec<_> = results
-        .iter()
-        .filter_map(|result| {
-            let link = result.select(&link).next()?;
-            let url = target(link.attr("href")?)?;
-            let snippet = result.select(&snippet).next().map(text).unwrap_or_default();
-            Some(SearchHit { title: text(link), url, snippet })
-        })
-        .take(limit)
-        .collect();
-    if found.is_empty() { Err(layout("no result has a title with an address")) } else { Ok(found) }
 }
 
-fn text(element: ElementRef<'_>) -> String {
-    element.text().collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+/// The results of a page, read one after the other: one lasts until the next one begins.
+#[derive(Default)]
+struct Results {
+    limit: usize,
+    hits: Vec<SearchHit>,
+    /// Whether there was a result that is no advertisement.
+    seen: bool,
+    /// Whether the page says that nothing was found.
+    nothing: bool,
+    /// The result that is being read.
+    open: Option<OpenResult>,
+}
+
+#[derive(Default)]
+struct OpenResult {
+    title: Option<Reading>,
+    url: Option<String>,
+    snippet: Option<Reading>,
+}
+
+/// The text of an element, read until as many tags of its name have ended as have begun.
+struct Reading {
+    element: String,
+    open: usize,
+    text: String,
+}
+
+impl Results {
+    fn add(&mut self, piece: &Piece<'_>) {
+        if let Piece::Start(tag) = piece {
+            self.nothing |= tag.has_class("result--no-result") || tag.has_class("no-results");
+            if tag.has_class("result") {
+                self.finish();
+                if !tag.has_class("result--ad") && !tag.has_class("result--no-result") {
+                    self.seen = true;
+                    self.open = Some(OpenResult::default());
+                }
+            }
+        }
+        let Some(open) = &mut self.open else { return };
+        for reading in [&mut open.title, &mut open.snippet].into_iter().flatten() {
+            reading.add(piece);
+        }
+        if let Piece::Start(tag) = piece {
+            if tag.name == "a" && tag.has_class("result__a") && open.title.is_none() {
+                open.title = Some(Reading::of(tag));
+                open.url = tag.href.as_deref().and_then(target);
+            }
+            if tag.has_class("result__snippet") && open.snippet.is_none() {
+                open.snippet = Some(Reading::of(tag));
+            }
+        }
+    }
+
+    /// Ends the result that is being read.
+    fn finish(&mut self) {
+        let Some(OpenResult { title: Some(title), url: Some(url), snippet }) = self.open.take() else { return };
+        if self.hits.len() < self.limit {
+            self.hits.push(SearchHit {
+                title: title.text(),
+                url,
+                snippet: snippet.map(|snippet| snippet.text()).unwrap_or_default(),
+            });
+        }
+    }
+}
+
+impl Reading {
+    fn of(tag: &StartTag) -> Self {
+        Self { element: tag.name.clone(), open: 1, text: String::new() }
+    }
+
+    fn add(&mut self, piece: &Piece<'_>) {
+        match piece {
+            _ if self.open == 0 => {}
+            Piece::Start(tag) if tag.name == self.element => self.open += 1,
+            Piece::End(name) if **name == self.element => self.open -= 1,
+            Piece::Text(text) => self.text.push_str(text),
+            Piece::Start(_) | Piece::End(_) => {}
+        }
+    }
+
+    fn text(&self) -> String {
+        self.text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Returns where a link leads: most lead over the engine, which is told where to.

@@ -16,6 +16,7 @@ use super::error::{FetchError, REDIRECTS};
 use super::hosts::{HostPattern, Unlisted};
 use super::resolve::{Checked, HostResolver, NotPublic, SystemResolver};
 use super::text::readable;
+use crate::toolbox::blocking::blocking;
 
 /// What may be fetched, and how.
 #[derive(Clone, TypedBuilder)]
@@ -181,14 +182,14 @@ impl Fetcher {
     ///
     /// A [`FetchError`]. An answer with a status such as 404 is none.
     pub async fn fetch(&self, url: &str) -> Result<Fetched, FetchError> {
-        Ok(self.shown(self.get(parse(url)?, false).await?))
+        Ok(self.shown(self.get(parse(url)?, false).await?).await)
     }
 
     /// Fetches what a person has allowed where one had to be asked.
     pub(super) async fn fetch_approved(&self, url: &str) -> crate::Result<Fetched> {
         let approved = self.inner.options.unlisted == Unlisted::Ask;
-        let answer = async { self.get(parse(url)?, approved).await }.await;
-        answer.map(|answer| self.shown(answer)).map_err(FetchError::into_tool_error)
+        let answer = async { Ok(self.shown(self.get(parse(url)?, approved).await?).await) }.await;
+        answer.map_err(FetchError::into_tool_error)
     }
 
     /// Gets an answer, over redirects.
@@ -256,7 +257,7 @@ impl Fetcher {
         Ok(Answer { url, status, media_type: media_type.unwrap_or_default(), bytes, whole })
     }
 
-    fn shown(&self, answer: Answer) -> Fetched {
+    async fn shown(&self, answer: Answer) -> Fetched {
         let FetchOptions { max_bytes, max_text, html, .. } = self.inner.options;
         let Answer { url, status, media_type, bytes, whole } = answer;
         let mut notes = Vec::new();
@@ -271,7 +272,10 @@ impl Fetcher {
             }
         };
         if html == HtmlAs::Text && media_type.to_ascii_lowercase().contains("html") {
-            text = text.map(|source| readable(&source));
+            text = match text {
+                Some(source) => Some(blocking(move || readable(&source)).await),
+                None => None,
+            };
         }
         if let Some(text) = text.as_mut().filter(|text| text.len() > max_text) {
             notes.push(format!("the text was cut after {max_text} of {} bytes", text.len()));

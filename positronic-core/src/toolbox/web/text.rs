@@ -1,10 +1,9 @@
 //! The text of a page, without what only browsers read.
 
-use ego_tree::iter::Edge;
-use scraper::{Html, Node};
+use crate::toolbox::html::{Piece, read};
 
 /// Elements whose content nobody reads.
-const UNREAD: [&str; 8] = ["script", "style", "noscript", "template", "svg", "head", "iframe", "object"];
+const UNREAD: [&str; 7] = ["script", "style", "noscript", "template", "svg", "iframe", "object"];
 
 /// Elements that stand in lines of their own.
 const LINES: [&str; 30] = [
@@ -42,36 +41,73 @@ const LINES: [&str; 30] = [
 
 /// Returns a page's title and its text, a line for every block.
 pub(super) fn readable(html: &str) -> String {
-    let page = Html::parse_document(html);
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    if let Some(title) = page.tree.nodes().find(|node| named(node.value()) == Some("title")) {
-        lines.extend(title.children().filter_map(|node| node.value().as_text().map(|text| text.to_string())));
-    }
-    // The end of a block ends a line, too, so both ways through an element are walked.
-    let mut unread = 0_usize;
-    for edge in page.tree.root().traverse() {
-        let (node, opens) = match edge {
-            Edge::Open(node) => (node, true),
-            Edge::Close(node) => (node, false),
-        };
-        match node.value() {
-            Node::Element(element) if UNREAD.contains(&element.name()) => {
-                unread = if opens { unread + 1 } else { unread.saturating_sub(1) };
-            }
-            Node::Element(element) if LINES.contains(&element.name()) => lines.push(std::mem::take(&mut line)),
-            Node::Element(element) if matches!(element.name(), "td" | "th") && !opens => line.push('\t'),
-            Node::Text(text) if opens && unread == 0 => line.push_str(text),
-            _ => {}
-        }
-    }
-    lines.push(line);
-    let lines = lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut page = Page::default();
+    read(html, |piece| page.add(&piece));
+    page.lines.push(page.line);
+    let lines = page.title.iter().chain(&page.lines);
+    let lines = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-fn named(node: &Node) -> Option<&str> {
-    node.as_element().map(|element| element.name())
+/// What was read of a page so far.
+#[derive(Default)]
+struct Page {
+    title: Option<String>,
+    in_title: bool,
+    lines: Vec<String>,
+    line: String,
+    /// The unread element that is open, and how many of its name are.
+    unread: Option<(String, usize)>,
+}
+
+impl Page {
+    fn add(&mut self, piece: &Piece<'_>) {
+        if self.unread.is_some() {
+            return self.skip(piece);
+        }
+        match piece {
+            Piece::Text(text) if self.in_title => self.title.get_or_insert_default().push_str(text),
+            Piece::Text(text) => self.line.push_str(text),
+            Piece::Start(tag) => match tag.name.as_str() {
+                "title" => self.in_title = self.title.is_none(),
+                // A chart that is closed at once holds nothing; other elements do not know that end.
+                "svg" if tag.self_closing => {}
+                name if UNREAD.contains(&name) => self.unread = Some((name.to_owned(), 1)),
+                name => self.boundary(name),
+            },
+            Piece::End("title") => self.in_title = false,
+            Piece::End(name) => self.boundary(name),
+        }
+    }
+
+    /// Ends a line, or a cell of a table: both where an element begins and where it ends, since either tag may be missing.
+    fn boundary(&mut self, name: &str) {
+        if LINES.contains(&name) {
+            self.lines.push(std::mem::take(&mut self.line));
+        } else if matches!(name, "td" | "th") {
+            self.line.push('\t');
+        }
+    }
+
+    /// Looks for the end of the unread element.
+    fn skip(&mut self, piece: &Piece<'_>) {
+        let Some((unread, open)) = &mut self.unread else { return };
+        match piece {
+            Piece::Start(tag) if tag.name == *unread && !(unread == "svg" && tag.self_closing) => *open += 1,
+            // Browsers end a chart at the first block, too.
+            Piece::Start(tag) if unread == "svg" && LINES.contains(&tag.name.as_str()) => {
+                self.unread = None;
+                self.boundary(&tag.name);
+            }
+            Piece::End(name) if name == unread => {
+                *open -= 1;
+                if *open == 0 {
+                    self.unread = None;
+                }
+            }
+            Piece::Start(_) | Piece::End(_) | Piece::Text(_) => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -92,4 +128,87 @@ mod tests {
         assert_eq!(readable("just text"), "just text");
         assert_eq!(readable("<p>never <b>closed"), "never closed");
     }
+
+    #[test]
+    fn unread_elements_end_where_they_are_closed() {
+        assert_eq!(readable("a<template>b<template>c</template>d</template>e"), "ae");
+        assert_eq!(readable("a<svg/>b<svg><text>c</text></svg>d"), "abd");
+        assert_eq!(readable("a<svg><text>never closed<p>b"), "a\nb");
+        assert_eq!(readable("a<script>if (1 </p> 2) '<p>'</script>b<style>p > a</style>"), "ab");
+    }
+
+    #[test]
+    fn tags_that_may_be_left_out_are_not_needed() {
+        assert_eq!(
+            readable("<title>T</title><meta charset=utf-8><body><p>a<p>b<table><tr><td>c<td>d<tr><td>e</table>"),
+            "T\na\nb\nc d\ne"
+        );
+        assert_eq!(readable("<p>&lt;p&gt; &amp;amp; &#x41; &nosuch;"), "<p> &amp; A &nosuch;");
+    }
+
+    /// Trees that parsers make of such pages take time in the square of their size, or more stack than there is.
+    #[test]
+    fn hostile_pages_take_time_in_proportion_to_their_size() {
+        let attributes: String = (0..40_000).map(|n| format!(" a{n}")).collect();
+        assert_eq!(readable(&format!("<p{attributes}>text</p>")), "text");
+        assert_eq!(readable(&("<b>".repeat(300_000) + "text")), "text");
+        assert_eq!(readable(&("<table><tr><td>".repeat(60_000) + "text")), "text");
+        assert_eq!(readable(&("<p>".repeat(5_000) + &"<a><div>".repeat(5_000) + "text")), "text");
+        assert_eq!(
+            readable(&("<template>".repeat(50_000) + "unread" + &"</template>".repeat(50_000) + "text")),
+            "text"
+        );
+        assert_eq!(readable(&"&".repeat(200_000)).len(), 200_000);
+        assert_eq!(readable(&"<!--".repeat(100_000)), "");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn fuzz_html(parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..200), rest in ".{0,20}") {
+            let page = parts.concat() + &rest;
+
+            let text = readable(&page);
+
+            proptest::prop_assert!(text.len() <= 3 * page.len(), "a page does not grow");
+            proptest::prop_assert!(text.lines().all(|line| !line.is_empty() && line.trim() == line), "{:?}", text);
+            proptest::prop_assert!(!text.contains("UNREAD"), "{:?}", text);
+        }
+    }
+
+    const PARTS: &[&str] = &[
+        "<script>UNREAD</script>",
+        "<style>UNREAD</style>",
+        "<template>UNREAD</template>",
+        "<svg>UNREAD</svg>",
+        "<svg/>",
+        "<p>",
+        "</p>",
+        "<p",
+        " a=\"",
+        "'",
+        ">",
+        "/>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<!doctype",
+        "&amp;",
+        "&#0;",
+        "&#x110000;",
+        "&nGt;",
+        "<title>",
+        "</title>",
+        "<td>",
+        "<textarea>",
+        "</textarea>",
+        "<plaintext>",
+        "\0",
+        "\r",
+        "text ",
+        "é",
+        "</",
+        "<",
+        "<table><b>",
+    ];
 }
