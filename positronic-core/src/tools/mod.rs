@@ -1,5 +1,6 @@
 //! What tools need beside their functions: the schemas of arguments, and the check of values against them.
 
 mod schema;
+mod work;
 
 pub use schema::{JsonSchemas, Schema};

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
+use super::work::{MAX_TRIES, Outline};
 use crate::machine::Schemas;
 use crate::record::check_depth;
 
@@ -20,14 +21,20 @@ use crate::record::check_depth;
 /// every round at no cost.
 pub struct Schema {
     json: Arc<Value>,
-    validator: OnceLock<Result<jsonschema::Validator, String>>,
+    compiled: OnceLock<Result<Compiled, String>>,
+}
+
+/// A validator, with what bounds its work.
+struct Compiled {
+    validator: jsonschema::Validator,
+    outline: Outline,
 }
 
 impl Schema {
     /// Makes a schema from its JSON.
     #[must_use]
     pub fn new(json: Value) -> Self {
-        Self { json: Arc::new(json), validator: OnceLock::new() }
+        Self { json: Arc::new(json), compiled: OnceLock::new() }
     }
 
     /// Returns the schema of a type.
@@ -76,35 +83,53 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// A sentence that says why the schema is none.
+    /// A sentence that says why the schema is none, or why the work of its checks cannot be bounded.
     pub fn compile(&self) -> Result<(), String> {
-        self.validator().map(drop)
+        self.compiled().map(drop)
     }
 
-    fn validator(&self) -> Result<&jsonschema::Validator, String> {
-        let validator = self.validator.get_or_init(|| {
-            jsonschema::validator_for(&self.json).map_err(|error| format!("the schema itself is not valid: {error}"))
+    fn compiled(&self) -> Result<&Compiled, String> {
+        let compiled = self.compiled.get_or_init(|| {
+            let outline = Outline::of(&self.json).map_err(|what| format!("the schema is refused: {what}"))?;
+            let patterns = PatternOptions::fancy_regex()
+                .backtrack_limit(MAX_TRIES)
+                .size_limit(MAX_PATTERN)
+                .dfa_size_limit(MAX_PATTERN);
+            let validator = jsonschema::options().with_pattern_options(patterns).build(&self.json);
+            let validator = validator.map_err(|error| format!("the schema itself is not valid: {}", cut(&error)))?;
+            Ok(Compiled { validator, outline })
         });
-        validator.as_ref().map_err(Clone::clone)
+        compiled.as_ref().map_err(Clone::clone)
     }
 
-    /// Checks a value.
+    /// Checks a value. A check that would take too many steps is not begun.
     ///
     /// # Errors
     ///
-    /// A sentence that names every place that does not fit, or says why the schema itself is none.
+    /// A sentence that names the places that do not fit, or says why the value or the schema cannot be checked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        let validator = self.validator()?;
+        let Compiled { validator, outline } = self.compiled()?;
+        let steps = outline.bound(&self.json, value)?;
         if validator.is_valid(value) {
             return Ok(());
         }
-        let problems: Vec<_> = validator
-            .iter_errors(value)
+        // Each place that does not fit takes memory, which a validity does not.
+        if steps > MAX_EXPLAINED {
+            return Err("the value does not fit the schema, and is too large to say where".to_owned());
+        }
+        let mut errors = validator.iter_errors(value);
+        let mut problems: Vec<_> = errors
+            .by_ref()
+            .take(PLACES)
             .map(|error| match error.instance_path().as_str() {
                 "" => problem(&error),
                 place => format!("at `{place}`: {}", problem(&error)),
             })
             .collect();
+        match errors.count() {
+            0 => {}
+            more => problems.push(format!("and {more} more")),
+        }
         Err(problems.join("; "))
     }
 }
@@ -121,15 +146,34 @@ fn close(schema: &mut serde_json::Map<String, Value>) {
 /// How many values a sentence names, of those that would fit.
 const NAMED: usize = 30;
 
+/// How many places that do not fit a sentence names, and how many characters it has for each.
+const PLACES: usize = 20;
+const LONGEST: usize = 600;
+
+/// Up to how many steps the places that do not fit are listed.
+const MAX_EXPLAINED: u64 = 200_000;
+
+/// How large a compiled pattern may be, in bytes: enough for every pattern that people write, and not for `(a{999}){999}`.
+const MAX_PATTERN: usize = 1 << 20;
+
 /// Says what is wrong. Where one of several values is asked for, it names them: whoever reads it has to choose one.
 fn problem(error: &ValidationError<'_>) -> String {
-    let Some(values) = choices(error).filter(|values| values.len() > 1) else { return error.to_string() };
-    let mut named: Vec<_> = values.iter().take(NAMED).map(ToString::to_string).collect();
+    let Some(values) = choices(error).filter(|values| values.len() > 1) else { return cut(error) };
+    let mut named: Vec<_> = values.iter().take(NAMED).map(cut).collect();
     let last = match values.len().saturating_sub(NAMED) {
         0 => named.pop().unwrap_or_default(),
         more => format!("{more} more"),
     };
-    format!("{} is not one of {} or {last}", error.instance(), named.join(", "))
+    format!("{} is not one of {} or {last}", cut(error.instance()), named.join(", "))
+}
+
+/// Writes something that may hold a whole value, cut to what a sentence can hold.
+fn cut(shown: &impl fmt::Display) -> String {
+    let text = shown.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
 }
 
 /// Lists the values that would fit, where these are known one by one.

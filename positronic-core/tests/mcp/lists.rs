@@ -97,13 +97,33 @@ async fn two_servers_of_one_name_are_found_when_the_plugin_is_made() {
     _ = Mcp::of([&fake.server(McpOptions::default()), &fake.server(McpOptions::default())]);
 }
 
+/// A schema of two kilobytes whose references double at every step, so that no check of it would come to an end.
+fn doubling(steps: usize) -> Value {
+    let next = |step: usize| json!({"$ref": format!("#/$defs/d{step}")});
+    let definition = |step: usize| (format!("d{step}"), json!({"allOf": [next(step + 1), next(step + 1)]}));
+    let mut definitions: serde_json::Map<String, Value> = (0..steps).map(definition).collect();
+    definitions.insert(format!("d{steps}"), json!({}));
+    json!({"type": "object", "$ref": "#/$defs/d0", "$defs": definitions})
+}
+
 #[tokio::test]
 async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
     let bad = |schema: Value| json!({"name": "odd", "inputSchema": schema});
     let cases = [
         (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "the schema itself is not valid"),
         (json!({"type": "object", "properties": {"a": {"pattern": "("}}}), "the schema itself is not valid"),
-        (json!({"type": "object", "properties": {"a": {"$ref": "https://example.org/x.json"}}}), "the schema itself"),
+        (
+            json!({"type": "object", "properties": {"a": {"$ref": "https://example.org/x.json"}}}),
+            "the schema is refused: its reference",
+        ),
+        (
+            doubling(40),
+            "the schema is refused: its references and combinators apply 4398046511103 schemas to one value",
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"pattern": "((a{999}){999}){999}"}}}),
+            "the schema itself is not valid",
+        ),
         (json!({"type": "array"}), "its type is \"array\", and arguments are an object"),
     ];
     for (schema, says) in cases {

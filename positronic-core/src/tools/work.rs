@@ -1,0 +1,478 @@
+//! Bounds of the work that a schema can cause.
+//!
+//! A schema may come from another program, and a value from a model. A schema of two kilobytes whose references double at every
+//! step describes more checks than can ever be made, so the work is counted before it is done:
+//!
+//! - [`Outline::of`] reads a schema once, when it is compiled, and refuses one that is too large, refers to what is not in
+//!   it, or applies too many subschemas to one value.
+//! - [`Outline::bound`] walks a value along the schema before each check, counts what the check would visit at most, and stops
+//!   at a limit. What depends on the value alone, as recursion along a deep value, is found here.
+//!
+//! Both counts are steps, not seconds, so the answer is the same on every machine and in every replay.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::record::check_depth;
+
+/// How many values a schema may hold. The largest schemas of tools have some thousands.
+const MAX_NODES: usize = 50_000;
+
+/// How many bytes of text a schema may hold.
+const MAX_TEXT: usize = 1 << 20;
+
+/// How many subschemas may apply to one value, through references and combinators. A union of all the tools that a model takes
+/// has some hundreds.
+const MAX_APPLIED: u64 = 10_000;
+
+/// How deep references and combinators may lead for one value.
+const MAX_APPLIED_DEPTH: usize = 64;
+
+/// How deep a check may go, along the schema and the value together: each step takes some of the thread's stack.
+const MAX_DEPTH: usize = 512;
+
+/// How often a pattern that looks around or back is tried on one text.
+pub(super) const MAX_TRIES: usize = 10_000;
+
+/// How many steps a check may take, and for large values how many for each value in it.
+const MAX_STEPS: u64 = 1_000_000;
+const MAX_STEPS_EACH: u64 = 32;
+
+/// How many bytes of text are matched with a pattern for one step.
+const BYTES_PER_STEP: usize = 256;
+
+/// Keywords with one subschema that applies to the same value.
+const SAME: [&str; 4] = ["not", "if", "then", "else"];
+/// Keywords with several of them in a list.
+const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// Keywords with several of them by name.
+const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
+/// Keywords with a reference.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// Keywords with one subschema that applies to every member of a value.
+const EACH: [&str; 7] = [
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+    "items",
+    "additionalItems",
+    "unevaluatedItems",
+    "contains",
+];
+/// Keywords with subschemas that apply to nothing by themselves.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+
+/// What of a schema is needed to count: it is the schema's document that is walked, and this names its places.
+#[derive(Debug)]
+pub(super) struct Outline {
+    /// Where anchors stand, as JSON pointers.
+    anchors: HashMap<String, String>,
+}
+
+impl Outline {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what cannot be bounded.
+    pub(super) fn of(schema: &Value) -> Result<Self, String> {
+        check_depth(schema)?;
+        let (mut nodes, mut text) = (0, 0);
+        count(schema, &mut nodes, &mut text);
+        if nodes > MAX_NODES {
+            return Err(format!("it holds {nodes} values, and {MAX_NODES} are allowed"));
+        }
+        if text > MAX_TEXT {
+            return Err(format!("it holds {text} bytes of text, and {MAX_TEXT} are allowed"));
+        }
+        let mut anchors = HashMap::new();
+        find_anchors(schema, &mut String::new(), true, &mut anchors)?;
+        let outline = Self { anchors };
+        let mut reader = Reader { outline: &outline, root: schema, applied: HashMap::new(), depth: 0 };
+        reader.visit_all(schema)?;
+        Ok(outline)
+    }
+
+    /// Counts the steps of a check at most.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, when there are too many.
+    pub(super) fn bound(&self, schema: &Value, value: &Value) -> Result<u64, String> {
+        let (mut nodes, mut text) = (0, 0);
+        count(value, &mut nodes, &mut text);
+        let most = MAX_STEPS.max(MAX_STEPS_EACH.saturating_mul(u64::try_from(nodes).unwrap_or(u64::MAX)));
+        let mut counter = Counter { outline: self, root: schema, steps: 0, most, depth: 0 };
+        match counter.visit(schema, value) {
+            Some(()) => Ok(counter.steps),
+            None if counter.depth > MAX_DEPTH => {
+                Err(format!("the check would go deeper than {MAX_DEPTH} levels of the schema and the value"))
+            }
+            None => {
+                Err(format!("the check would take more than {most} steps: the schema applies too often to the value"))
+            }
+        }
+    }
+
+    /// Finds what a reference means.
+    fn target<'a>(&self, root: &'a Value, reference: &str) -> Option<&'a Value> {
+        let fragment = reference.strip_prefix('#')?;
+        let fragment = percent_decoded(fragment)?;
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return root.pointer(&fragment);
+        }
+        root.pointer(self.anchors.get(&fragment)?)
+    }
+}
+
+fn count(value: &Value, nodes: &mut usize, text: &mut usize) {
+    *nodes += 1;
+    match value {
+        Value::String(string) => *text += string.len(),
+        Value::Array(items) => items.iter().for_each(|item| count(item, nodes, text)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                *text += name.len();
+                count(field, nodes, text);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Finds anchors in all places. A document within the document, whose references mean something else, is refused.
+fn find_anchors(
+    value: &Value,
+    at: &mut String,
+    is_root: bool,
+    anchors: &mut HashMap<String, String>,
+) -> Result<(), String> {
+    let length = at.len();
+    let mut go = |name: &str, inner: &Value, anchors: &mut HashMap<String, String>| {
+        at.push('/');
+        at.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        let found = find_anchors(inner, at, false, anchors);
+        at.truncate(length);
+        found
+    };
+    match value {
+        Value::Object(fields) => {
+            for (name, inner) in fields {
+                go(name, inner, anchors)?;
+            }
+            for name in ["$anchor", "$dynamicAnchor"] {
+                if let Some(anchor) = fields.get(name).and_then(Value::as_str) {
+                    anchors.entry(anchor.to_owned()).or_insert_with(|| at.clone());
+                }
+            }
+            if !is_root && fields.get("$id").is_some_and(Value::is_string) && has_reference(value) {
+                return Err(
+                    "a schema within it has an `$id` and a reference of its own, which is not supported".to_owned()
+                );
+            }
+        }
+        Value::Array(items) => {
+            for (index, inner) in items.iter().enumerate() {
+                go(&index.to_string(), inner, anchors)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+fn has_reference(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            REFERENCES.iter().any(|name| fields.get(*name).is_some_and(Value::is_string))
+                || fields.values().any(has_reference)
+        }
+        Value::Array(items) => items.iter().any(has_reference),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Decodes `%41`; none where it is not UTF-8 then.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        let code = digit(rest.next())? * 16 + digit(rest.next())?;
+        bytes.push(u8::try_from(code).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Lists the subschemas of a schema that apply to the same value, references followed.
+fn same<'a>(outline: &Outline, root: &'a Value, schema: &'a Map<String, Value>) -> Result<Vec<&'a Value>, String> {
+    let mut all = Vec::new();
+    all.extend(SAME.iter().filter_map(|name| schema.get(*name)));
+    let lists = SAME_LIST.iter().filter_map(|name| schema.get(*name).and_then(Value::as_array));
+    all.extend(lists.flatten());
+    let maps = SAME_MAP.iter().filter_map(|name| schema.get(*name).and_then(Value::as_object));
+    all.extend(maps.flat_map(Map::values).filter(|inner| !inner.is_array()));
+    for reference in REFERENCES.iter().filter_map(|name| schema.get(*name).and_then(Value::as_str)) {
+        let target = outline.target(root, reference);
+        all.push(target.ok_or_else(|| format!("its reference `{reference}` leads to nothing within it"))?);
+    }
+    Ok(all)
+}
+
+/// Counts how many subschemas apply to one value.
+struct Reader<'a> {
+    outline: &'a Outline,
+    root: &'a Value,
+    /// By the place in memory; none while it is being counted.
+    applied: HashMap<*const Value, Option<u64>>,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a subschema and all within it.
+    fn visit_all(&mut self, schema: &'a Value) -> Result<(), String> {
+        let applied = self.applied(schema)?;
+        if applied > MAX_APPLIED {
+            return Err(format!(
+                "its references and combinators apply {applied} schemas to one value, and {MAX_APPLIED} are allowed"
+            ));
+        }
+        let Some(fields) = schema.as_object() else { return Ok(()) };
+        for (name, inner) in fields {
+            let name = name.as_str();
+            match inner {
+                Value::Object(_) if SAME.contains(&name) || EACH.contains(&name) => self.visit_all(inner)?,
+                Value::Array(items) if SAME_LIST.contains(&name) || matches!(name, "prefixItems" | "items") => {
+                    items.iter().try_for_each(|item| self.visit_all(item))?;
+                }
+                Value::Object(inner)
+                    if SAME_MAP.contains(&name)
+                        || DEFINITIONS.contains(&name)
+                        || matches!(name, "properties" | "patternProperties") =>
+                {
+                    inner.values().try_for_each(|inner| self.visit_all(inner))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn applied(&mut self, schema: &'a Value) -> Result<u64, String> {
+        let Some(fields) = schema.as_object() else { return Ok(1) };
+        let place = std::ptr::from_ref(schema);
+        match self.applied.get(&place) {
+            Some(Some(known)) => return Ok(*known),
+            Some(None) => return Err("a schema in it refers to itself for the same value".to_owned()),
+            None => {}
+        }
+        self.applied.insert(place, None);
+        self.depth += 1;
+        if self.depth > MAX_APPLIED_DEPTH {
+            return Err(format!("its references and combinators lead through more than {MAX_APPLIED_DEPTH} schemas"));
+        }
+        let mut sum = 1_u64;
+        for inner in same(self.outline, self.root, fields)? {
+            sum = sum.saturating_add(self.applied(inner)?);
+        }
+        // What is not evaluated elsewhere is found by looking at all of it once more.
+        if fields.contains_key("unevaluatedProperties") || fields.contains_key("unevaluatedItems") {
+            sum = sum.saturating_mul(2);
+        }
+        self.depth -= 1;
+        self.applied.insert(place, Some(sum));
+        Ok(sum)
+    }
+}
+
+/// Counts what a check of a value visits.
+struct Counter<'a> {
+    outline: &'a Outline,
+    root: &'a Value,
+    steps: u64,
+    most: u64,
+    depth: usize,
+}
+
+impl<'a> Counter<'a> {
+    /// Adds steps; none when there are too many.
+    fn add(&mut self, steps: usize) -> Option<()> {
+        self.steps = self.steps.saturating_add(u64::try_from(steps).unwrap_or(u64::MAX));
+        (self.steps <= self.most).then_some(())
+    }
+
+    fn visit(&mut self, schema: &'a Value, value: &Value) -> Option<()> {
+        self.add(1)?;
+        let Some(fields) = schema.as_object() else { return Some(()) };
+        self.depth += 1;
+        // Left as it is where it is too deep, which tells the two reasons apart.
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        self.visit_fields(fields, value)?;
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn visit_fields(&mut self, fields: &'a Map<String, Value>, value: &Value) -> Option<()> {
+        self.add(fields.get("enum").and_then(Value::as_array).map_or(0, Vec::len))?;
+        let rounds = 1
+            + usize::from(fields.contains_key("unevaluatedProperties"))
+            + usize::from(fields.contains_key("unevaluatedItems"));
+        let around = same(self.outline, self.root, fields).unwrap_or_default();
+        for _ in 0..rounds {
+            for inner in &around {
+                self.visit(inner, value)?;
+            }
+        }
+        match value {
+            Value::String(text) if fields.contains_key("pattern") || fields.contains_key("format") => {
+                self.add(matching(fields, text))
+            }
+            Value::Object(members) => self.members(fields, members),
+            Value::Array(items) => self.items(fields, items),
+            _ => Some(()),
+        }
+    }
+
+    fn members(&mut self, schema: &'a Map<String, Value>, members: &Map<String, Value>) -> Option<()> {
+        let named = schema.get("properties").and_then(Value::as_object);
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let each = ["additionalProperties", "unevaluatedProperties"].iter().filter_map(|name| schema.get(*name));
+        let each: Vec<_> = each.collect();
+        for (name, member) in members {
+            self.add(1)?;
+            if let Some(inner) = named.and_then(|named| named.get(name)) {
+                self.visit(inner, member)?;
+            }
+            for inner in patterns.into_iter().flat_map(Map::values) {
+                self.add(name.len() / BYTES_PER_STEP)?;
+                self.visit(inner, member)?;
+            }
+            for inner in &each {
+                self.visit(inner, member)?;
+            }
+            if let Some(inner) = schema.get("propertyNames") {
+                self.visit(inner, &Value::String(name.clone()))?;
+            }
+        }
+        Some(())
+    }
+
+    fn items(&mut self, schema: &'a Map<String, Value>, items: &[Value]) -> Option<()> {
+        let listed = |name| schema.get(name).and_then(Value::as_array);
+        let places: Vec<&Vec<Value>> = ["prefixItems", "items"].into_iter().filter_map(listed).collect();
+        let each =
+            ["items", "additionalItems", "unevaluatedItems", "contains"].iter().filter_map(|name| schema.get(*name));
+        let each: Vec<_> = each.filter(|inner| !inner.is_array()).collect();
+        for (index, item) in items.iter().enumerate() {
+            self.add(1)?;
+            for inner in places.iter().filter_map(|places| places.get(index)).chain(each.iter().copied()) {
+                self.visit(inner, item)?;
+            }
+        }
+        Some(())
+    }
+}
+
+/// Counts the steps of matching a text. A pattern that looks around or back is tried a limited number of times, each of which
+/// may read all of the text; any other pattern reads it once.
+fn matching(schema: &Map<String, Value>, text: &str) -> usize {
+    let pattern = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
+    let looks = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\k"].iter().any(|sign| pattern.contains(sign));
+    let refers = pattern.as_bytes().windows(2).any(|pair| matches!(pair, [b'\\', b'1'..=b'9']));
+    let times = if looks || refers { text.len().min(MAX_TRIES) } else { 1 };
+    1 + (text.len() / BYTES_PER_STEP).saturating_mul(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// References that double at every step.
+    fn doubling(steps: usize) -> Value {
+        let mut definitions = Map::new();
+        for step in 0..steps {
+            let next = json!({"$ref": format!("#/$defs/d{}", step + 1)});
+            definitions.insert(format!("d{step}"), json!({"allOf": [next, next]}));
+        }
+        definitions.insert(format!("d{steps}"), json!({"type": "object"}));
+        json!({"$ref": "#/$defs/d0", "$defs": definitions})
+    }
+
+    #[test]
+    fn references_that_double_at_every_step_are_refused() {
+        assert!(Outline::of(&doubling(10)).is_ok());
+        let error = Outline::of(&doubling(40)).unwrap_err();
+        assert!(error.starts_with("its references and combinators apply 4398046511103 schemas"), "{error}");
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_for_the_same_value_is_refused() {
+        for schema in [json!({"$ref": "#"}), json!({"anyOf": [{"$ref": "#/anyOf/0"}]})] {
+            let error = Outline::of(&schema).unwrap_err();
+            assert_eq!(error, "a schema in it refers to itself for the same value");
+        }
+        assert!(Outline::of(&json!({"properties": {"next": {"$ref": "#"}}})).is_ok(), "a list");
+    }
+
+    #[test]
+    fn references_out_of_the_schema_are_refused() {
+        for reference in ["https://example.org/schema", "other.json", "#/nowhere", "#nobody"] {
+            let error = Outline::of(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
+            assert!(error.contains("leads to nothing within it"), "{error}");
+        }
+        let anchored =
+            json!({"$defs": {"a b": {"$anchor": "one"}}, "items": {"$ref": "#one"}, "not": {"$ref": "#/$defs/a%20b"}});
+        assert!(Outline::of(&anchored).is_ok());
+    }
+
+    #[test]
+    fn recursion_along_a_value_is_counted_before_it_is_done() {
+        let schema = json!({"anyOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
+        let outline = Outline::of(&schema).unwrap();
+        let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
+
+        assert!(outline.bound(&schema, &nested(5)).unwrap() < 1_000);
+        assert!(outline.bound(&schema, &nested(60)).unwrap_err().contains("more than 1000000 steps"));
+    }
+
+    #[test]
+    fn a_check_ends_before_the_stack_does() {
+        let schema = json!({"properties": {"a": {"anyOf": [{"allOf": [{"oneOf": [{"$ref": "#"}]}]}]}}});
+        let outline = Outline::of(&schema).unwrap();
+        let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
+
+        assert!(outline.bound(&schema, &nested(80)).is_ok());
+        assert!(outline.bound(&schema, &nested(120)).unwrap_err().contains("deeper than 512 levels"));
+        let chain: Map<String, Value> = (0..100)
+            .map(|step| (format!("d{step}"), json!({"$ref": format!("#/$defs/d{}", (step + 1) % 100)})))
+            .collect();
+        let error = Outline::of(&json!({"$defs": chain})).unwrap_err();
+        assert!(error.contains("through more than 64 schemas"), "{error}");
+    }
+
+    #[test]
+    fn a_pattern_that_looks_around_is_for_short_texts() {
+        let schema = json!({"pattern": "^(?!a).*(x+x+)+y$"});
+        let outline = Outline::of(&schema).unwrap();
+
+        assert!(outline.bound(&schema, &json!("x".repeat(4_000))).is_ok());
+        assert!(outline.bound(&schema, &json!("x".repeat(100_000))).is_err());
+        let plain = json!({"pattern": "^\\d+(?:x|y)$"});
+        assert!(Outline::of(&plain).unwrap().bound(&plain, &json!("1".repeat(1_000_000))).is_ok());
+    }
+
+    #[test]
+    fn large_schemas_are_refused() {
+        assert!(Outline::of(&json!({"enum": vec![0; MAX_NODES]})).unwrap_err().contains("values"));
+        assert!(Outline::of(&json!({"description": "x".repeat(MAX_TEXT + 1)})).unwrap_err().contains("bytes of text"));
+    }
+}
