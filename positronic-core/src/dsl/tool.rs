@@ -218,6 +218,10 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     ///
     /// It is asked once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
     ///
+    /// Where a person approves a call with other arguments, the closure is asked about these before the tool runs. A reason
+    /// is answered then, by the person who wrote them; if the closure panics, the tool does not run, and the call's result
+    /// says why. An edit that changes whether the call ends its loop is refused in the same way.
+    ///
     /// A future owns what it needs, so take that from the arguments first:
     ///
     /// ```

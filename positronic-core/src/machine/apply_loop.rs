@@ -317,6 +317,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             Decision::Approved => {
                 if let Some(arguments) = arguments {
                     call.arguments = Arc::new(arguments.clone());
+                    call.edited = true;
                 }
                 call.phase = CallPhase::Open(Intent::Ready);
             }
@@ -371,6 +372,7 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
         path: path.clone(),
         tool: call.tool.clone(),
         arguments: Arc::clone(&call.arguments),
+        edited: false,
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,

@@ -18,6 +18,9 @@ pub struct Call {
     pub tool: String,
     /// The arguments that run: the proposed ones, or the edited ones.
     pub arguments: Arc<Value>,
+    /// Whether a person has edited the arguments.
+    #[serde(default)]
+    pub edited: bool,
     /// What the tool promises.
     pub flags: CallFlags,
     /// What it needs an approval for.

@@ -10,6 +10,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use super::clock::limited_by;
 use super::decide::{Given, given};
+use super::edited::check as check_edited;
 use super::plugged::{Round, around, looked_at};
 use super::shared::Shared;
 use super::worker::Worker;
@@ -196,21 +197,24 @@ impl Worker {
     }
 
     fn fly_tool(&mut self, path: &Path, attempt: u32) {
-        let invoked = self.shared.state().call(path).map(|call| Invocation {
-            tool: call.tool.clone(),
-            arguments: Arc::clone(&call.arguments),
-            flags: call.flags,
-            attempt,
+        let invoked = self.shared.state().call(path).map(|call| {
+            let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
+            (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited)
         });
-        let Some(call) = invoked else { return };
+        let Some((call, edited)) = invoked else { return };
         let plan = self.frames.tool(path, &call.tool).cloned();
         let looped = path.parent().and_then(|looped| self.frames.looped(&looped).cloned());
         let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
-            let result = match plan.as_ref().map(|plan| (&plan.body, plan.timeout)) {
-                Some((ToolBody::Function { execute, .. }, timeout)) => {
+            let checked = match plan.as_deref().filter(|_| edited) {
+                Some(plan) => check_edited(plan, &call.arguments, call.flags.exit, scope.clone()).await,
+                None => Ok(()),
+            };
+            let result = match (checked, plan.as_ref().map(|plan| (&plan.body, plan.timeout))) {
+                (Err(refused), _) => Err(refused),
+                (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
                     let (tool, execute) = (plan.as_ref().map(Arc::clone), Arc::clone(execute));
                     let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
                     let running = around(looped.as_deref(), &scope, &call, move || {
@@ -226,7 +230,7 @@ impl Worker {
                         )))
                     })
                 }
-                Some((ToolBody::Brain(_), _)) | None => {
+                (Ok(()), Some((ToolBody::Brain(_), _)) | None) => {
                     Err(Error::new(format!("there is no tool `{}` any more", call.tool)))
                 }
             };

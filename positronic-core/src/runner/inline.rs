@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::edited::check as check_edited;
 use super::flight::{at_home, caught_now, took};
 use super::frames::Frames;
 use super::home::Changes;
@@ -56,6 +57,10 @@ impl Worker {
             let drafts = failed_brain(&path, &Error::new("the brain's code has no such brain"));
             return self.append(drafts).await;
         };
+        let states = match self.edited(&path).await {
+            Ok(()) => states,
+            Err(refused) => Err(refused),
+        };
         let options = match states.and_then(|states| caught_now(|| (nested.input)(&states.document, &arguments))) {
             Ok(options) => options,
             Err(error) => {
@@ -80,6 +85,17 @@ impl Worker {
             self.frames.begin(frame, nested.plan, services);
         }
         Ok(true)
+    }
+
+    /// Checks the arguments of a call that runs a brain, where a person has edited them.
+    async fn edited(&mut self, path: &Path) -> Result<()> {
+        let call = self.shared.state().call(path).filter(|call| call.edited).cloned();
+        let Some(call) = call else { return Ok(()) };
+        let tool = self.frames.tool(path, &call.tool).cloned();
+        let (Some(tool), Some(scope)) = (tool, self.scope(path.clone())) else { return Ok(()) };
+        let checked = check_edited(&tool, &call.arguments, call.flags.exit, scope);
+        let late = |_| Err(Error::new("the approval's condition took too long to look at the edited arguments"));
+        tokio::time::timeout(tool.timeout, checked).await.unwrap_or_else(late)
     }
 
     fn finish_brain(&mut self, path: &Path) -> Vec<Draft> {

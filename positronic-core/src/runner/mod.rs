@@ -23,6 +23,7 @@ mod conversation_budget;
 mod conversations;
 mod decide;
 mod due;
+mod edited;
 mod feed;
 mod firing;
 mod flight;

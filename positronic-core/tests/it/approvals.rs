@@ -199,3 +199,36 @@ async fn a_wait_that_ends_while_the_machine_sleeps_has_ended_a_minute_after_it_w
         assert!(matches!(result, Ok(Ok(_))), "{linger:?}: {result:?}");
     }
 }
+
+/// A tool whose condition asks about every depth, and refuses depths that nobody may allow.
+fn diving() -> Brain<(), ()> {
+    brain("Diving").r#loop("Work", |cx| {
+        cx.system("").tool("dive", |t| {
+            t.approval(|topic: &Topic, _| {
+                assert!(topic.depth <= 40, "nobody may dive to {}", topic.depth);
+                Some(format!("a dive to {}", topic.depth))
+            })
+            .execute(async |topic: Topic, _| Ok(topic.depth))
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn edited_arguments_are_put_to_the_approvals_condition_too() {
+    let batch = [9, 10].map(|depth| ("dive", json!({"topic": "reef", "depth": depth})));
+    let play = Play::new([Reply::calls(batch), done()]);
+    let run = play.start(&diving(), ()).await;
+    assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1"]);
+
+    for (call, depth) in [("Work/0.0", 20), ("Work/0.1", 400)] {
+        let arguments = Some(json!({"topic": "reef", "depth": depth}));
+        let edit = SignalKind::Approve { call: path(call), arguments };
+        run.signal(edit, Actor::builder().by("ann").build()).await.unwrap();
+    }
+
+    let results = results(&play.story(&run).await, "Work");
+    assert_eq!(results[0], success(json!(20)), "the person who edits decides about what the condition asks");
+    let error = crate::support::error_of(&results[1]);
+    assert!(error.starts_with("the edited arguments are refused, and the tool did not run: "), "{error}");
+    assert!(error.ends_with("nobody may dive to 400"), "{error}");
+}

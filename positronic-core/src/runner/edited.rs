@@ -1,0 +1,36 @@
+//! The author's conditions, asked again about arguments that a person has edited.
+//!
+//! What a call's approval and its exit were decided by are the proposed arguments. A person who edits them answers for what
+//! runs, and does not lift a condition that refuses: such a call does not run, and its result says why.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::flight::{at_home, caught, caught_now};
+use crate::error::{Error, Result};
+use crate::plan::{Scope, ToolPlan};
+
+/// Checks edited arguments against a tool's conditions. `exits` says whether the call ends its loop, as it was judged when
+/// the model proposed it.
+///
+/// # Errors
+///
+/// When the approval's condition fails, or the edit would change whether the call ends its loop.
+pub(super) async fn check(tool: &ToolPlan, arguments: &Arc<Value>, exits: bool, scope: Scope) -> Result<()> {
+    let refused =
+        |error: Error| Error::new(format!("the edited arguments are refused, and the tool did not run: {error}"));
+    if let Some(ends) = tool.exits.as_ref().filter(|_| tool.decl.flags.exit)
+        && caught_now(|| ends(arguments)).map_err(refused)? != exits
+    {
+        let what = if exits { "would not end the loop, and the proposed ones would" } else { "would end the loop" };
+        return Err(refused(Error::new(format!("they {what}; reject the call and say what to call instead"))));
+    }
+    if let Some(gate) = &tool.gate {
+        // Which reason the condition has to ask does not matter: the person who edited has decided about these arguments.
+        let scope = at_home(Some(tool), scope).map_err(refused)?;
+        let verdict = caught_now(|| Ok(gate(Arc::clone(arguments), scope))).map_err(refused)?;
+        caught(verdict).await.map_err(refused)?;
+    }
+    Ok(())
+}
