@@ -27,6 +27,7 @@ mod responses_assembler;
 mod responses_item;
 mod responses_wire;
 mod retry_after;
+mod secrets;
 mod sse;
 mod stopwatch;
 #[cfg(test)]

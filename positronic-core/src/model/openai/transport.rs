@@ -14,6 +14,7 @@ use super::config::OpenAiConfig;
 use super::endpoint::Endpoint;
 use super::fault::{http_error, is_web_page, shorten};
 use super::retry_after::retry_after;
+use super::secrets::{redacted, without_secrets};
 use super::sse::{SseDecoder, SseError};
 use super::stopwatch::{Stopwatch, unix_seconds};
 use super::unreachable::{explain, root_cause};
@@ -98,11 +99,13 @@ impl Transport {
                 Ok(response)
             }
             Err(error) => {
+                let error = without_secrets(error, &self.headers, &self.config.api_key);
                 // An answer with a failure's status was read to its end.
                 if error.status.is_none() {
                     self.renew_connections();
                 }
-                Err(ModelError { request_id: error.request_id.or_else(|| request_id.get().cloned()), ..error })
+                let seen = || request_id.get().map(|id| redacted(id, &self.config.api_key));
+                Err(ModelError { request_id: error.request_id.or_else(seen), ..error })
             }
         }
     }

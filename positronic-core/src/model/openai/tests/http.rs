@@ -105,6 +105,23 @@ fn a_failure_has_its_kind_its_wait_and_the_requests_id() {
 }
 
 #[test]
+fn a_key_that_the_server_repeats_is_not_in_the_error() {
+    let bodies = [
+        json!({"error": {"message": "Incorrect API key provided: sk-test.", "code": "sk-test"}}).to_string(),
+        "<html><title>Bearer sk-test</title></html>".to_owned(),
+        "no such key: sk-test".to_owned(),
+    ];
+    for body in bodies {
+        let error = ask_chat(Answer::new(401, "application/json", body).with("x-request-id", "sk-test")).unwrap_err();
+        let written = serde_json::to_string(&error).unwrap();
+        assert!(written.contains("[hidden]") && !written.contains("sk-test"), "{written}");
+    }
+    let chunk = "data: {\"error\": {\"message\": \"the key sk-test is used up\"}}\n\n";
+    let error = ask_chat(Answer::sse(chunk)).unwrap_err();
+    assert_eq!(error.message, "the key [hidden] is used up");
+}
+
+#[test]
 fn an_address_that_no_web_server_has_is_refused_at_once() {
     for address in ["ftp://host/v1", "host/v1", "localhost:8080/v1", ""] {
         let config = OpenAiConfig::builder().base_url(address.to_owned()).model("m".to_owned()).build();
