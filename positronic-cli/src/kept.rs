@@ -15,6 +15,7 @@ use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
 use crate::failure::Failure;
 use crate::place::folder;
+use crate::private;
 use crate::ui::Ui;
 
 const FILE: &str = "runs.db";
@@ -127,7 +128,7 @@ fn here() -> Result<PathBuf, Failure> {
 /// Returns the project's own file, whose folder is there then and hidden from git.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
     let folder = folder(here);
-    fs::create_dir_all(&folder).map_err(|source| file(&folder, "cannot be made, to keep runs in it", source))?;
+    private::make_folder(&folder).map_err(|source| file(&folder, "cannot be made, to keep runs in it", source))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
         fs::write(&ignored, "*\n").map_err(|source| file(&ignored, "cannot be written", source))?;

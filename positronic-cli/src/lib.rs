@@ -39,6 +39,7 @@ mod names;
 pub mod options;
 mod place;
 mod prices;
+mod private;
 mod project;
 mod recording;
 mod report;

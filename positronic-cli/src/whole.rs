@@ -1,10 +1,12 @@
 //! Writes a file whole or not at all: what was there stays until everything else is on the disk.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Writes a file in place of the one that is perhaps there.
+use crate::private;
+
+/// Writes a file in place of the one that is perhaps there. A new one is its owner's alone.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = name.to_owned();
@@ -12,8 +14,12 @@ pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> 
     // A link stays one, and what it names is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let beside = path.with_file_name(beside);
-    let written = File::create_new(&beside).and_then(|mut file| {
+    let written = private::options().write(true).create_new(true).open(&beside).and_then(|mut file| {
         file.write_all(content.as_ref())?;
+        // A file that others may read by its owner's wish stays one.
+        if let Ok(there) = fs::metadata(&path) {
+            file.set_permissions(there.permissions())?;
+        }
         file.sync_all()?;
         fs::rename(&beside, &path)
     });

@@ -57,6 +57,7 @@ pub mod model;
 pub mod plan;
 pub mod plugins;
 pub mod prelude;
+mod private;
 pub mod projection;
 pub mod record;
 pub mod runner;

@@ -1,12 +1,13 @@
 //! Where the files of a conversation are saved: a folder of its own, under names that cannot lead out of it.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use positronic_core::record::sha256;
 
 use crate::file_names::{numbered, safe};
+use crate::private;
 
 /// How many files of one name there may be.
 const MOST: usize = 1000;
@@ -34,11 +35,11 @@ impl Folder {
     /// Saves a file, and returns where it lies. One that is there is never replaced: the same content is the same file, and
     /// another one gets a number.
     pub(super) fn save(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        fs::create_dir_all(&self.0)?;
+        private::make_folder(&self.0)?;
         let name = safe(name);
         for number in 1..=MOST {
             let path = self.0.join(numbered(&name, number));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
+            match private::options().write(true).create_new(true).open(&path) {
                 Ok(mut file) => {
                     let written = file.write_all(bytes);
                     if written.is_err() {

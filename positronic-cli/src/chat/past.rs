@@ -1,6 +1,6 @@
 //! What was written in earlier chats: a line of JSON each, in a file beside the store that nobody else may read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -46,11 +46,7 @@ impl Past {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    crate::private::options().create(true).append(true).open(path)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::kept::Kept;
 use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
 use crate::options::parse;
 use crate::prices::{Limited, keepable, prices};
+use crate::private;
 use crate::project::{Entry, Project};
 use crate::rewind::rewind;
 use crate::session::{Ending, Role, Sitting, session};
@@ -195,7 +196,7 @@ pub(crate) fn refused(error: StartError) -> Failure {
 /// Writes what was recorded, however the run ended.
 pub(super) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
     let (Tape::Records(cassette), Some(path)) = (&models.tape, record) else { return Ok(()) };
-    std::fs::write(path, cassette.to_text()).map_err(|source| Failure::File {
+    private::write(path, cassette.to_text().as_bytes()).map_err(|source| Failure::File {
         path: path.to_owned(),
         doing: "cannot be written",
         source,

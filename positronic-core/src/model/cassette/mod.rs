@@ -121,14 +121,14 @@ impl Cassette {
         Self::replay(&text)
     }
 
-    /// Writes what was recorded into a file.
+    /// Writes what was recorded into a file, which only its owner may read where it is new.
     ///
     /// # Errors
     ///
     /// [`CassetteError::File`] when the file cannot be written.
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), CassetteError> {
         let path = path.as_ref();
-        std::fs::write(path, self.to_text()).map_err(|source| CassetteError::file(path, source))
+        crate::private::write(path, self.to_text().as_bytes()).map_err(|source| CassetteError::file(path, source))
     }
 
     /// Replaces the given secrets in texts, beside what looks like a secret anyhow. A replay has to hide what its recording

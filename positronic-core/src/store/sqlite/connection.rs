@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::failure::{Place, Trouble};
 use super::options::{Durability, SqliteOptions};
 use super::schema;
+use crate::private;
 use crate::store::StoreError;
 
 /// How often a file is tried again that another process is just making.
@@ -20,6 +21,9 @@ const JOURNAL_PAGES: i64 = 16_000;
 
 /// Opens the file to write, makes it or brings it to the newest format.
 pub(super) fn to_write(options: &SqliteOptions, place: &Place) -> Result<Connection, Trouble> {
+    // SQLite would make it readable by all, and gives the files beside it the permissions that it has. What fails here fails
+    // below, with SQLite's reason.
+    _ = private::options().write(true).create_new(true).open(&place.path);
     let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut db = Connection::open_with_flags(&place.path, create | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     prepare(&db, place)?;

@@ -4,10 +4,11 @@
 //! ends, however it ends, so that a crash is known at once, and a process that stands still for long is not taken for
 //! dead. Files are made and removed under the lock of the folder: none is removed before its worker has locked it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use super::failure::beside;
+use crate::private;
 use crate::store::{Holder, StoreError};
 
 /// The file that is locked while files are made and removed.
@@ -30,7 +31,7 @@ impl Workers {
     /// Makes a worker known, and forgets those that have died.
     pub(super) fn hold(&self) -> Result<Holder, StoreError> {
         let failed = |error| beside(&self.folder, &error);
-        std::fs::create_dir_all(&self.folder).map_err(failed)?;
+        private::make_folder(&self.folder).map_err(failed)?;
         let folder = open(&self.folder.join(FOLDER_LOCK)).map_err(failed)?;
         folder.lock().map_err(failed)?;
         self.forget_dead().map_err(failed)?;
@@ -74,7 +75,7 @@ impl Drop for Alive {
 }
 
 fn open(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).write(true).open(path)
+    private::options().create(true).truncate(false).write(true).open(path)
 }
 
 /// Says whether a worker holds the lock. The lock that is tried is a shared one, so that two who ask at the same time

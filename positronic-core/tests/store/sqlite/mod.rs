@@ -3,6 +3,8 @@
 mod closing;
 mod format;
 mod groups;
+#[cfg(unix)]
+mod permissions;
 mod processes;
 mod refusals;
 mod room;

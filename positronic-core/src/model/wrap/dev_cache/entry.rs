@@ -1,12 +1,13 @@
 //! One answer as a file. What it reads and writes is small, and for development, so it is done where it is asked for.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+use crate::private;
 use crate::record::{ContentHash, ModelResponse, hash_text};
 
 /// The version of the format.
@@ -61,7 +62,7 @@ struct Entry {
 }
 
 pub(super) fn make_folder(folder: &Path) -> Result<(), DevCacheError> {
-    fs::create_dir_all(folder).map_err(|source| DevCacheError::Folder { path: folder.to_owned(), source })
+    private::make_folder(folder).map_err(|source| DevCacheError::Folder { path: folder.to_owned(), source })
 }
 
 /// Reads an answer, if there is one.
@@ -111,11 +112,7 @@ pub(super) fn write(folder: &Path, key: &str, model: &str, response: &ModelRespo
         };
         let text = serde_json::to_string(&entry).map_err(refuse)?;
         make_folder(folder).map_err(io::Error::other)?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut out = options.open(&aside)?;
+        let mut out = private::options().write(true).create_new(true).open(&aside)?;
         out.write_all(text.as_bytes())?;
         drop(out);
         fs::rename(&aside, &path)

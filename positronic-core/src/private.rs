@@ -1,0 +1,29 @@
+//! Files and folders that only their owner may read: they hold what users, models and tools said.
+//!
+//! The permissions are those of what is made anew, on Unix; a file that is there keeps its own.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// Returns options to open a file, which is its owner's alone where it is made.
+pub(crate) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    options().write(true).create(true).truncate(true).open(path)?.write_all(content)
+}
+
+/// Makes a folder and those around it, as far as they are not there.
+pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
