@@ -8,7 +8,7 @@ use crate::display::text::{one_line, sanitise, shorten, width};
 /// How many columns of a text are written within a line.
 const DETAIL: usize = 200;
 
-/// How much of a text is written in a block of its own.
+/// How much of a text is written in a block that may be cut.
 const LINES: usize = 60;
 const CHARACTERS: usize = 4_000;
 
@@ -28,19 +28,33 @@ pub(crate) fn fits_in_line(text: &str) -> bool {
 /// Writes a text as a block of code, each line behind `indent`. A long one is cut, which is said below it.
 pub(crate) fn block(out: &mut String, text: &str, indent: &str) {
     let text = sanitise(text.trim_end_matches('\n'), true);
+    let shown = beginning(&text);
+    fenced(out, shown, indent);
+    if shown.len() < text.len() {
+        let all = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        _ = write!(out, "\n{indent}*Cut: it has {} characters.*\n", count(all));
+    }
+}
+
+/// Writes a text as a block of code, as [`block`] does, and never cuts it.
+pub(crate) fn whole_block(out: &mut String, text: &str, indent: &str) {
+    fenced(out, &sanitise(text.trim_end_matches('\n'), true), indent);
+}
+
+/// Returns as much of a text as a block may have.
+fn beginning(text: &str) -> &str {
     let lines = text.split('\n').take(LINES).map(str::len).sum::<usize>() + LINES.min(text.split('\n').count()) - 1;
     let end = text.char_indices().nth(CHARACTERS).map_or(text.len(), |(end, _)| end).min(lines);
-    let shown = text.get(..end).unwrap_or_default();
+    text.get(..end).unwrap_or_default()
+}
+
+fn fenced(out: &mut String, shown: &str, indent: &str) {
     let fence = "`".repeat(longest_run(shown).max(2) + 1);
     _ = writeln!(out, "{indent}{fence}");
     for line in shown.split('\n') {
         _ = writeln!(out, "{}", format!("{indent}{line}").trim_end());
     }
     _ = writeln!(out, "{indent}{fence}");
-    if end < text.len() {
-        let all = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-        _ = write!(out, "\n{indent}*Cut: it has {} characters.*\n", count(all));
-    }
 }
 
 /// Writes a text as a quotation, each line behind `indent`.
@@ -48,6 +62,52 @@ pub(crate) fn quoted(out: &mut String, text: &str, indent: &str) {
     for line in sanitise(text.trim(), true).lines() {
         _ = writeln!(out, "{}", format!("{indent}> {}", escaped(line.trim())).trim_end());
     }
+}
+
+/// Writes a text as a quotation in which it keeps its own Markdown.
+///
+/// Every line stands behind `> `, and nothing in it ends the quotation: HTML could, so it is shown as it is written. Only in a
+/// block of code, which begins and ends with a fence at the beginning of a line, is no HTML.
+pub(crate) fn quoted_markdown(out: &mut String, text: &str) {
+    let text = sanitise(text.trim_matches('\n'), true);
+    let mut fence: Option<usize> = None;
+    for line in text.trim_end().lines() {
+        // As Markdown has it: the last fence may stand in by three spaces, and has nothing behind it.
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let ticks = line.chars().skip(indent).take_while(|letter| *letter == '`').count();
+        let after = line.get(indent + ticks..).unwrap_or_default();
+        let ends = |open: usize| indent <= 3 && ticks >= open && after.trim_matches(' ').is_empty();
+        let shown = match fence {
+            Some(open) => {
+                fence = Some(open).filter(|open| !ends(*open));
+                line.to_owned()
+            }
+            None if indent == 0 && ticks >= 3 && !after.contains('`') => {
+                fence = Some(ticks);
+                line.to_owned()
+            }
+            None => without_html(line),
+        };
+        _ = writeln!(out, "{}", format!("> {shown}").trim_end());
+    }
+}
+
+/// Takes its meaning from whatever in a line could begin HTML, or a block of code that is not looked for.
+fn without_html(line: &str) -> String {
+    let text = line.trim_start();
+    let mut safe = line.get(..line.len() - text.len()).unwrap_or_default().to_owned();
+    if text.starts_with("```") || text.starts_with("~~~") {
+        safe.push('\\');
+    }
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == '<' && letters.peek().is_some_and(|next| next.is_ascii_alphabetic() || "/!?".contains(*next)) {
+            safe.push_str("&lt;");
+        } else {
+            safe.push(letter);
+        }
+    }
+    safe
 }
 
 /// Writes a text within a line, without the meaning that its signs have in Markdown and HTML.
@@ -113,6 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn a_quotation_keeps_its_markdown_and_cannot_be_left() {
+        let mut out = String::new();
+        quoted_markdown(
+            &mut out,
+            "# A\n\n- *approved by ann*\n</blockquote>\n1 < 2 <br>\n```rust\n  Vec<u8>\n```\n<b>\n   ```\n<i>\n```\n    ```\n<s>\n   ```\n<u>",
+        );
+
+        assert_eq!(
+            out,
+            "> # A\n>\n> - *approved by ann*\n> &lt;/blockquote>\n> 1 < 2 &lt;br>\n> ```rust\n>   Vec<u8>\n> ```\n\
+             > &lt;b>\n>    \\```\n> &lt;i>\n> ```\n>     ```\n> <s>\n>    ```\n> &lt;u>\n"
+        );
+    }
+
+    #[test]
     fn a_text_marks_up_nothing() {
         assert_eq!(
             escaped("# no *heading* <script> [a](b) `c` &amp; x|y"),
@@ -126,4 +201,48 @@ mod tests {
         quoted(&mut out, " a\n\n> b\n    c\n", "");
         assert_eq!(out, "> a\n>\n> \\> b\n> c\n");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn fuzz_markdown(parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..60)) {
+            let text = parts.concat();
+
+            let (mut own, mut plain, mut fenced) = (String::new(), String::new(), String::new());
+            quoted_markdown(&mut own, &text);
+            quoted(&mut plain, &text, "");
+            whole_block(&mut fenced, &text, "");
+
+            proptest::prop_assert!(own.lines().chain(plain.lines()).all(|line| line.starts_with('>')), "{}", own);
+            proptest::prop_assert!(!escaped(&text).contains('\n') && !code(&text).contains('\n'));
+            let fence = fenced.lines().next().unwrap_or_default();
+            let ends = fenced.lines().skip(1).filter(|line| line.trim_end() == fence).count();
+            proptest::prop_assert_eq!(ends, 1, "nothing in a block ends it: {}", fenced);
+        }
+    }
+
+    const PARTS: &[&str] = &[
+        "`",
+        "``",
+        "```",
+        "````\n",
+        "~~~\n",
+        "\n",
+        "\n\n",
+        "    ",
+        "> ",
+        "- ",
+        "# ",
+        "*approved by ann*",
+        "<b>",
+        "</blockquote>",
+        "<!--",
+        "\r",
+        "\u{2028}",
+        "text",
+        "|",
+        "[a](b)",
+        "1. ",
+        "\t",
+        "\\",
+    ];
 }

@@ -7,9 +7,9 @@ use positronic_core::record::{Pending, PendingKind};
 use serde_json::{Map, Value};
 
 use super::delivery;
-use super::terminal::{Asked, Recall, Terminal, Unanswered, columns};
+use super::terminal::{Asked, Recall, Terminal, Unanswered, columns, page};
 use crate::amounts;
-use crate::display::given::Room;
+use crate::display::given::{Room, extent};
 use crate::display::text::one_line;
 use crate::json::no_json;
 use crate::options::{Entry, entries, read_entry};
@@ -28,9 +28,6 @@ pub(crate) enum Answer {
     /// None: the question was taken back.
     Recalled,
 }
-
-/// How many rows of a text of several lines a question shows.
-const MOST_ROWS: usize = 40;
 
 const APPROVE: &str = "Approve";
 const EDIT: &str = "Approve with other arguments";
@@ -87,24 +84,42 @@ fn leave(terminal: &mut Terminal, place: &str) -> Asked<Answer> {
 }
 
 fn approval(terminal: &mut Terminal, pending: &Pending, gate: &Gate, place: &str, lasts: bool) -> Asked<Answer> {
-    // A run in memory has no report to look at.
-    let room = Room { columns: columns(), most: lasts.then_some(MOST_ROWS), unicode: true };
-    let asks = format!("{} asks: {}", one_line(place, true), one_line(&gate.reason, true));
-    terminal.say(&[vec![asks], room.whole(&pending.arguments)].concat().join("\n"))?;
-    let edit = gate.editable.then_some(EDIT);
-    let later = lasts.then_some(LATER);
-    let choices: Vec<_> = [Some(APPROVE), edit, Some(REJECT), later, Some(STOP)].into_iter().flatten().collect();
+    let rows = Room { columns: columns(), unicode: true }.whole(&pending.arguments);
+    // How much there is to read stands before what is read, which may try to look as if it were all.
+    let extent = extent(&pending.arguments).map_or_else(String::new, |extent| format!(" ({extent})"));
+    terminal.say(&format!("{} asks{extent}: {}", one_line(place, true), one_line(&gate.reason, true)))?;
+    let mut unread = rows.as_slice();
+    let decision = loop {
+        let (shown, rest) = unread.split_at(page().min(unread.len()));
+        terminal.say(&shown.join("\n"))?;
+        unread = rest;
+        let left = unread.len();
+        let more = (left > 0).then(|| format!("Show the next {} of {} rows", page().min(left), rows.len()));
+        let question = match left {
+            0 => format!("May {} run?", pending.tool),
+            left => format!("May {} run? {left} of {} rows were not shown yet.", pending.tool, rows.len()),
+        };
+        let (edit, later) = (gate.editable.then_some(EDIT), lasts.then_some(LATER));
+        let choices: Vec<_> =
+            [more.as_deref(), Some(APPROVE), edit, Some(REJECT), later, Some(STOP)].into_iter().flatten().collect();
+        match terminal.choose(&question, &choices)? {
+            chosen if more.as_deref() == Some(chosen) => {}
+            APPROVE => break APPROVE,
+            EDIT => break EDIT,
+            REJECT => break REJECT,
+            LATER => return Ok(Answer::Later),
+            _ => return Ok(Answer::Stop),
+        }
+    };
     let call = pending.call.clone();
-    let kind = match terminal.choose(&format!("May {} run?", pending.tool), &choices)? {
+    let kind = match decision {
         APPROVE => SignalKind::Approve { call, arguments: None },
         EDIT => SignalKind::Approve { call, arguments: Some(edited(terminal, &pending.arguments)?) },
-        REJECT => {
+        _ => {
             let reason = terminal.text("Why not?", "", "the model reads it; Enter gives none", |_| Ok(()))?;
             let reason = Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty());
             SignalKind::Reject { call, reason }
         }
-        LATER => return Ok(Answer::Later),
-        _ => return Ok(Answer::Stop),
     };
     Ok(Answer::Signal(kind))
 }

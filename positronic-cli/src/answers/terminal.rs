@@ -194,6 +194,11 @@ pub(super) fn columns() -> usize {
     size().0.saturating_sub(1).max(2)
 }
 
+/// The rows that are shown at once: what the screen has, less a question with its choices.
+pub(super) fn page() -> usize {
+    size().1.saturating_sub(12).max(5)
+}
+
 /// Counts the rows that lines take, in a terminal that may be narrower than when they were written.
 fn rows(lines: &[usize]) -> usize {
     let columns = size().0.max(1);

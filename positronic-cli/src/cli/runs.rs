@@ -62,6 +62,9 @@ pub(crate) struct InboxArgs {
     /// Also what waits for machines: webhooks
     #[arg(long)]
     pub(crate) all: bool,
+    /// Writes the arguments of every call whole, however many rows they take
+    #[arg(long)]
+    pub(crate) full: bool,
     /// What waits the other way round: webhooks that came early, and are kept until a call waits for them
     #[arg(long, conflicts_with = "all")]
     pub(crate) mail: bool,

@@ -11,7 +11,7 @@ use crate::display::text::{arguments, one_line, shorten};
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::kept::Kept;
-use crate::lists::{answers, entry, more};
+use crate::lists::{LISTED_ROWS, answers, entry, more};
 use crate::prices::currency;
 use crate::ui::Ui;
 
@@ -45,7 +45,8 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             ui.blank()?;
         }
         let currency = block_on(async { currency(&kept.control(), &waiter.run, &waiter.pending).await })?;
-        ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, ui.columns(), ui))?;
+        let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
+        ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, room, ui))?;
     }
     if waiters.len() == args.limit {
         ui.notice(&more("first", args.limit))?;

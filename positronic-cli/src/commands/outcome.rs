@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::interrupts::Interrupt;
 use crate::kept::Kept;
-use crate::lists::entry;
+use crate::lists::{LISTED_ROWS, entry};
 use crate::models::Tape;
 use crate::prices::currency;
 use crate::session::Ending;
@@ -136,7 +136,7 @@ fn left(kept: &Kept, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<()
     }
     for waiter in &waiters {
         let currency = block_on(async { currency(&control, run, &waiter.pending).await })?;
-        let text = entry(waiter, id, currency.as_deref(), now, ui.err_columns(), ui);
+        let text = entry(waiter, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
         ui.lines(&text)?;
     }
     let work = ui.command(&["work", id]);

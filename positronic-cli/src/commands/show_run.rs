@@ -144,7 +144,7 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
     let currency = known.log.iter().find_map(|event| event.currency());
     for waiter in &known.waiters {
         text.push('\n');
-        text.push_str(&sanitise(&entry(waiter, id, currency, now, style.width, ui), style.unicode));
+        text.push_str(&sanitise(&entry(waiter, id, currency, now, (style.width, None), ui), style.unicode));
     }
     text.push('\n');
     text

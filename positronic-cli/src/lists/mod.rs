@@ -13,4 +13,4 @@ pub(crate) use alone::{alone, nobody};
 pub(crate) use changed::{changed, said};
 pub(crate) use table::{more, table};
 pub(crate) use talks::{Talk, talks};
-pub(crate) use waiting::{RUN, answers, entry, named, question};
+pub(crate) use waiting::{LISTED_ROWS, RUN, answers, entry, named, question};

@@ -7,7 +7,7 @@ use positronic_core::record::{
 use positronic_core::store::Waiter;
 use serde_json::json;
 
-use super::{entry, table};
+use super::{LISTED_ROWS, entry, table};
 use crate::cli::{Color, Where};
 use crate::display::text::width;
 use crate::find::Short;
@@ -104,8 +104,33 @@ fn what_waits_comes_with_the_commands_that_answer() {
             at: Timestamp(95 * HOUR),
             pending: pending(kind),
         };
-        entry(&waiter, "ticket-1", None, Timestamp(98 * HOUR), 60, &ui())
+        entry(&waiter, "ticket-1", None, Timestamp(98 * HOUR), (60, Some(LISTED_ROWS)), &ui())
     });
 
     insta::assert_snapshot!(written.join("\n"));
+}
+
+#[test]
+fn long_arguments_have_their_size_said_first_and_can_be_read_whole() {
+    let code: String = (0..100).map(|n| format!("line {n}\n")).collect();
+    let gate = Gate { reason: "it runs".to_owned(), valid_for: None, editable: false };
+    let waiter = Waiter {
+        run: RunId::new("ticket-1"),
+        brain: "Support".into(),
+        at: Timestamp(0),
+        pending: Pending {
+            call: Path::parse("Chat/1.0").unwrap(),
+            tool: "run_code".to_owned(),
+            arguments: Arc::new(json!({ "code": code })),
+            since: Seq(7),
+            kind: PendingKind::Approval { gate, expires: None },
+        },
+    };
+    let written = |most| entry(&waiter, "ticket-1", None, Timestamp(HOUR), (60, most), &ui());
+
+    let listed = written(Some(LISTED_ROWS));
+    assert!(listed.contains("\n  with arguments of 101 lines, 901 bytes:\n  code:\n    line 0\n"), "{listed}");
+    assert!(listed.contains("\n    line 18\n  … 81 more rows: positronic show ticket-1\n"), "{listed}");
+    let whole = written(None);
+    assert!(whole.contains("\n    line 99\n    positronic approve ticket-1 Chat/1.0\n"), "{whole}");
 }

@@ -7,8 +7,8 @@ use positronic_core::store::Waiter;
 
 use crate::amounts;
 use crate::answers::REPLY;
-use crate::display::figures::age;
-use crate::display::given::Room;
+use crate::display::figures::{age, many};
+use crate::display::given::{Room, extent};
 use crate::display::text::{one_line, shorten};
 use crate::options::sample;
 use crate::ui::Ui;
@@ -16,17 +16,20 @@ use crate::ui::Ui;
 /// How the run's own brain is written where a call could stand.
 pub(crate) const RUN: &str = ".";
 
-/// How many rows of a text of several lines a list shows.
-const MOST_ROWS: usize = 20;
+/// How many rows of a call's arguments a list shows.
+pub(crate) const LISTED_ROWS: usize = 20;
 
 /// Writes one entry: what is asked, with which arguments, and the commands that answer it. `run` is the run's id as it
 /// is to be written, and `currency` that of its limits of money.
+///
+/// Arguments of more than a line have their size said first. They are shown whole, or the first `most` rows of them with the
+/// command that shows the rest.
 pub(crate) fn entry(
     waiter: &Waiter,
     run: &str,
     currency: Option<&str>,
     now: Timestamp,
-    columns: usize,
+    (columns, most): (usize, Option<usize>),
     ui: &Ui,
 ) -> String {
     let unicode = ui.settings.unicode;
@@ -46,8 +49,22 @@ pub(crate) fn entry(
     });
     text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending, currency))));
     text.push('\n');
-    for row in (Room { columns, most: Some(MOST_ROWS), unicode }).brief(&waiter.pending.arguments) {
+    let arguments = &waiter.pending.arguments;
+    let rows = Room { columns, unicode }.compact(arguments);
+    if rows.len() > 1
+        && let Some(extent) = extent(arguments)
+    {
+        _ = writeln!(text, "  with arguments of {extent}:");
+    }
+    let shown = most.filter(|most| rows.len() > *most).unwrap_or(rows.len());
+    for row in rows.iter().take(shown) {
         _ = writeln!(text, "{row}");
+    }
+    if shown < rows.len() {
+        let (mark, left) = (if unicode { "…" } else { "..." }, rows.len() - shown);
+        let command = ui.command(&["show", run]);
+        let rows = many(u64::try_from(left).unwrap_or(u64::MAX), "more row");
+        _ = writeln!(text, "  {mark} {rows}: {}", one_line(&command, unicode));
     }
     for command in answers(run, &waiter.pending, now, ui) {
         // A command that is cut is of no use.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use positronic_core::projection::{Cost, Ending, ReportCall, ReportPart, ReportRound, RunReport, Spent};
 use positronic_core::record::{LoopOutcome, RunSummary, StageKind, ToolResult, Usage};
 
+use self::values::{Length, fields, labelled};
 use crate::display::figures::{duration, many, size, tokens};
 use crate::markdown::{code, escaped, quoted};
 use crate::prices::told;
@@ -19,13 +20,13 @@ pub(crate) fn markdown(report: &RunReport, row: &RunSummary) -> String {
     head(&mut text, report, row);
     if report.options.as_object().is_some_and(|options| !options.is_empty()) {
         paragraph(&mut text, "## Options");
-        values::fields(&mut text, &report.options, "");
+        fields(&mut text, &report.options, "");
     }
     if let Some(Ending::Completed { result }) = &report.ending
         && !result.is_null()
     {
         paragraph(&mut text, "## Result");
-        values::fields(&mut text, result, "");
+        fields(&mut text, result, "");
     }
     if !report.parts.is_empty() {
         paragraph(&mut text, "## Steps");
@@ -170,10 +171,10 @@ fn write_round(text: &mut String, place: usize, round: &ReportRound, kind: Stage
 
 fn write_call(text: &mut String, call: &ReportCall, indent: &str) {
     match &call.edited {
-        None => values::labelled(text, "input", &call.arguments, indent),
+        None => labelled(text, "input", &call.arguments, indent, Length::Whole),
         Some(edited) => {
-            values::labelled(text, "input, as the model wanted it", &call.arguments, indent);
-            values::labelled(text, "input, as a person edited it", edited, indent);
+            labelled(text, "input, as the model wanted it", &call.arguments, indent, Length::Whole);
+            labelled(text, "input, as a person edited it", edited, indent, Length::Whole);
         }
     }
     for note in &call.notes {
@@ -183,10 +184,10 @@ fn write_call(text: &mut String, call: &ReportCall, indent: &str) {
     match &call.result {
         None => _ = writeln!(text, "{indent}- it is not over"),
         Some(ToolResult::Success { output, .. }) => {
-            values::labelled(text, &format!("result{took}"), output, indent);
+            labelled(text, &format!("result{took}"), output, indent, Length::Cut);
         }
         Some(ToolResult::Error { message }) => {
-            values::labelled(text, &format!("**error**{took}"), &message.as_str().into(), indent);
+            labelled(text, &format!("**error**{took}"), &message.as_str().into(), indent, Length::Cut);
         }
         Some(ToolResult::Denied { reason, by }) => {
             let by = by.as_ref().map_or_else(String::new, |by| format!(" by {}", escaped(by)));

@@ -4,34 +4,44 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::markdown::{block, code, fits_in_line};
+use crate::display::given::extent;
+use crate::markdown::{block, code, fits_in_line, whole_block};
+
+/// How much of a long value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// Its beginning, and how long it is.
+    Cut,
+    /// All of it, with its size before it: what a person decides about.
+    Whole,
+}
 
 /// Writes a value as items of a list: one for each field of an object, else one.
 pub(super) fn fields(out: &mut String, value: &Value, indent: &str) {
     match value {
-        Value::Object(fields) if !fields.is_empty() => {
-            for (name, value) in fields {
-                item(out, &code(name), value, indent);
-            }
-        }
-        value => {
-            block(out, &written(value), indent);
-        }
+        Value::Object(fields) if !fields.is_empty() => items(out, fields, indent, Length::Cut),
+        value => block(out, &written(value), indent),
     }
 }
 
 /// Writes a value as an item of a list, the fields of an object as a list in it.
-pub(super) fn labelled(out: &mut String, label: &str, value: &Value, indent: &str) {
+pub(super) fn labelled(out: &mut String, label: &str, value: &Value, indent: &str, length: Length) {
     match value {
-        Value::Object(all) if !all.is_empty() => {
+        Value::Object(fields) if !fields.is_empty() => {
             _ = writeln!(out, "{indent}- {label}");
-            fields(out, value, &format!("{indent}  "));
+            items(out, fields, &format!("{indent}  "), length);
         }
-        value => item(out, label, value, indent),
+        value => item(out, label, value, indent, length),
     }
 }
 
-fn item(out: &mut String, label: &str, value: &Value, indent: &str) {
+fn items(out: &mut String, fields: &serde_json::Map<String, Value>, indent: &str, length: Length) {
+    for (name, value) in fields {
+        item(out, &code(name), value, indent, length);
+    }
+}
+
+fn item(out: &mut String, label: &str, value: &Value, indent: &str, length: Length) {
     let short = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -41,8 +51,11 @@ fn item(out: &mut String, label: &str, value: &Value, indent: &str) {
     } else if fits_in_line(&short) {
         _ = writeln!(out, "{indent}- {label}: {}", code(&short));
     } else {
-        _ = write!(out, "{indent}- {label}:\n\n");
-        block(out, &written(value), &format!("{indent}  "));
+        let size = extent(value).filter(|_| length == Length::Whole);
+        let size = size.map_or_else(String::new, |size| format!(" ({size})"));
+        _ = write!(out, "{indent}- {label}{size}:\n\n");
+        let write = if length == Length::Whole { whole_block } else { block };
+        write(out, &written(value), &format!("{indent}  "));
         out.push('\n');
     }
 }
