@@ -1,4 +1,7 @@
 //! A conversation as Markdown, to be read and passed on.
+//!
+//! What people, models and tools wrote stands in quotations and in code, and nothing in it leads out of these. Every line
+//! outside of them is the writer's own: who spoke, what was called, who decided what.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,8 +14,8 @@ use positronic_core::record::{
 
 use super::happened::Happened;
 use crate::display::figures::{duration, size};
-use crate::display::text::{one_line, sanitise};
-use crate::markdown::{code, escaped};
+use crate::display::given::extent;
+use crate::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
 
 /// Later than everything.
 const LAST: Timestamp = Timestamp(i64::MAX);
@@ -25,7 +28,7 @@ pub(super) struct Chapter<'a> {
 }
 
 pub(super) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
-    let mut text = format!("# Conversation {}\n", one_line(id, true));
+    let mut text = format!("# Conversation {}\n", escaped(id));
     for Chapter { row, log, prompts } in chapters {
         let happened = Happened::of(log.iter().map(|event| &**event));
         for one in prompts {
@@ -61,15 +64,15 @@ fn prompt(text: &mut String, prompt: &Prompt, happened: &Happened) {
         _ = write!(text, "*People are not shown this prompt.*\n\n");
     }
     match &prompt.input {
-        Some(input) => quoted(text, input),
+        Some(input) => said(text, "User", input),
         None => _ = writeln!(text, "*Begun by the system.*"),
     }
     let (mut listed, mut told) = (false, Timestamp(0));
     for output in prompt.shown() {
         let item = item(output, happened);
-        let words = output.kind.text().map(|said| sanitise(said.trim(), true)).unwrap_or_default();
+        let words = output.kind.text().unwrap_or_default();
         let is_said = matches!(output.kind, OutputKind::Message { engine: false, .. });
-        if item.is_none() && words.is_empty() && !is_said {
+        if item.is_none() && words.trim().is_empty() && !is_said {
             continue;
         }
         listed = remarked(text, happened.between(&prompt.path, told, output.at), listed);
@@ -81,8 +84,8 @@ fn prompt(text: &mut String, prompt: &Prompt, happened: &Happened) {
         listed = item.is_some();
         match (item, &output.kind) {
             (Some(item), _) => _ = writeln!(text, "- {item}"),
-            (None, OutputKind::Message { text: said, engine: false }) => quoted(text, said),
-            (None, _) => _ = writeln!(text, "{words}"),
+            (None, OutputKind::Message { text: message, engine: false }) => said(text, "User", message),
+            (None, _) => said(text, "Assistant", &words),
         }
     }
     remarked(text, happened.between(&prompt.path, told, LAST), listed);
@@ -100,10 +103,9 @@ fn remarked<'a>(text: &mut String, remarks: impl Iterator<Item = &'a str>, mut l
     listed
 }
 
-fn quoted(text: &mut String, said: &str) {
-    for line in sanitise(said.trim(), true).lines() {
-        _ = writeln!(text, "> {line}");
-    }
+fn said(text: &mut String, speaker: &str, said: &str) {
+    _ = write!(text, "**{speaker}:**\n\n");
+    quoted_markdown(text, said.trim_end());
 }
 
 /// Writes what stands in a list: calls, and what they show.
@@ -114,11 +116,11 @@ fn item(output: &Output, happened: &Happened) -> Option<String> {
             call(tool, output.duration) + &decided.collect::<String>()
         }
         OutputKind::File(file) => {
-            let name = one_line(&file.name, true);
-            format!("file **{name}** ({}, {}), {}", one_line(&file.media_type, true), size(file.size), code(&file.uri))
+            let (name, kind) = (code(&file.name), escaped(&file.media_type));
+            format!("file {name} ({kind}, {}), {}", size(file.size), code(&file.uri))
         }
-        OutputKind::Widget(widget) => one_line(&widget.fallback, true),
-        OutputKind::Custom(custom) => one_line(&custom.fallback, true),
+        OutputKind::Widget(widget) => format!("shown: {}", code(&widget.fallback)),
+        OutputKind::Custom(custom) => format!("shown: {}", code(&custom.fallback)),
         _ => return None,
     })
 }
@@ -133,5 +135,15 @@ fn call(tool: &ToolOutput, took: Option<u64>) -> String {
         (None, CallState::Waiting) => "waits for an answer".to_owned(),
         (None, _) => "is not over".to_owned(),
     };
-    format!("{} {} → {came}{took}", code(&tool.tool), code(&arguments))
+    // Arguments that a line cannot hold stand below it, whole: a person may have decided about them.
+    match fits_in_line(&arguments) {
+        true => format!("{} {} → {came}{took}", code(&tool.tool), code(&arguments)),
+        false => {
+            let given = tool.edited.as_ref().unwrap_or(&tool.arguments);
+            let mut below = String::new();
+            whole_block(&mut below, &serde_json::to_string_pretty(given).unwrap_or_default(), "  ");
+            let size = extent(given).map_or_else(String::new, |extent| format!(" ({extent})"));
+            format!("{}{size} → {came}{took}\n\n{}", code(&tool.tool), below.trim_end_matches('\n'))
+        }
+    }
 }
