@@ -2,7 +2,7 @@
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -97,8 +97,25 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
     crate::interrupts::survive_large_files();
+    print_panics_harmlessly();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     ExitCode::from(run(&arguments, &mut Ui::standard(Settings::from_env())))
+}
+
+/// Prints panics without the control characters and the invisible ones in their messages: a tool may panic with a text that a
+/// model wrote, and the message goes to a terminal.
+fn print_panics_harmlessly() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("<unnamed>");
+        let trace = std::backtrace::Backtrace::capture();
+        let trace = match trace.status() {
+            std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
+            _ => String::new(),
+        };
+        // Where stderr is closed there is nobody to tell.
+        _ = writeln!(io::stderr(), "thread '{name}' {}{trace}", sanitise(&panic.to_string(), true));
+    }));
 }
 
 fn with_command(

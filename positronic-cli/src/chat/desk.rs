@@ -114,7 +114,8 @@ impl Desk {
 
     /// Writes the command that comes back to this conversation.
     pub(crate) fn back(&self) -> String {
-        self.words.command(&["chat", &self.plan.title, "--conversation", &self.id])
+        let user = self.user.as_deref().map_or_else(Vec::new, |user| vec!["--user", user]);
+        self.words.command(&[&["chat", &self.plan.title, "--conversation", &self.id][..], &user].concat())
     }
 
     /// Says why a message is not taken, once it is not.

@@ -34,10 +34,10 @@ pub(crate) struct ChatArgs {
     /// The conversation: a new name begins one, a known one goes on with it, as does the beginning of an id that was made
     #[arg(long, short = 'c', value_name = "ID", value_parser = name)]
     pub(crate) conversation: Option<String>,
-    /// Goes on with the brain's conversation that was spoken in last
+    /// Continues the brain's latest conversation: of the user that --user names, or one that belongs to no user
     #[arg(long, conflicts_with = "conversation")]
     pub(crate) last: bool,
-    /// Whom the conversation belongs to
+    /// The user that the conversation belongs to; one that belongs to a user is continued with this alone
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
     /// An option of the brain, read as its schema says; see `run`

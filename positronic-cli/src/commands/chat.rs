@@ -46,7 +46,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
     if let Some(goal) = goal {
         ui.notice(&goal)?;
     }
-    let (id, rows) = block_on(conversation(&kept, entry, args, ui))?;
+    let id = block_on(conversation(&kept, entry, args, ui))?;
     let known = block_on(async { Ok::<_, Failure>(kept.control().budget(&id, None).await?) })?;
     let known = known.map(|known| known.budget);
     keepable(Limited::before(&id, known.as_ref()), &models)?;
@@ -63,7 +63,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         plan: Arc::clone(&entry.plan),
         options,
         id,
-        user: args.user.clone().or_else(|| rows.first().and_then(|last| last.user.clone())),
+        user: args.user.clone(),
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
         budget,
@@ -121,28 +121,44 @@ fn parted(desk: &Desk, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
     })
 }
 
-/// Finds the conversation that is meant, or makes the id of a new one; with its runs, the last one first.
-async fn conversation(
-    kept: &Kept,
-    entry: &Entry,
-    args: &ChatArgs,
-    ui: &Ui,
-) -> Result<(String, Vec<RunSummary>), Failure> {
+/// Finds the conversation that is meant, or makes the id of a new one.
+async fn conversation(kept: &Kept, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
     let control = kept.control();
     let id = match &args.conversation {
         Some(written) => known(kept, written, ui).await?,
         None if args.last => {
             let mut all = control.conversations().await?.into_iter();
-            let is_meant =
-                |last: &RunSummary| *last.brain == *entry.plan.title && (args.user.is_none() || last.user == args.user);
+            let is_meant = |last: &RunSummary| *last.brain == *entry.plan.title && last.user == args.user;
             let last = all.find(|one| is_meant(&one.last));
             last.map(|last| last.id).ok_or_else(|| Failure::Misused {
-                message: format!("there is no conversation with `{}` in {} yet", entry.plan.title, kept.place),
-                hint: "without --last, a new one begins".to_owned(),
+                message: match &args.user {
+                    Some(user) => {
+                        format!("{user} has no conversation with `{}` in {} yet", entry.plan.title, kept.place)
+                    }
+                    None => format!(
+                        "there is no conversation with `{}` in {} that is no user's",
+                        entry.plan.title, kept.place
+                    ),
+                },
+                hint: "without --last, a new one begins; --user NAME looks among the conversations of a user"
+                    .to_owned(),
             })?
         }
         None => new_id(&control).await?,
     };
-    let rows = control.conversation(&id).await?;
-    Ok((id, rows))
+    let last = control.conversation(&id).await?.into_iter().next();
+    belongs(&id, last.and_then(|last| last.user).as_deref(), args.user.as_deref())?;
+    Ok(id)
+}
+
+/// Refuses a conversation that belongs to a user where none is named: whoever types an id must not speak as another user by
+/// accident. That a named user is the right one is checked when a message is taken.
+fn belongs(id: &str, owner: Option<&str>, user: Option<&str>) -> Result<(), Failure> {
+    if owner.is_none() || user.is_some() {
+        return Ok(());
+    }
+    Err(Failure::Misused {
+        message: format!("the conversation {id} belongs to a user"),
+        hint: "say --user NAME to continue it as that user, or leave out -c to begin a new one".to_owned(),
+    })
 }

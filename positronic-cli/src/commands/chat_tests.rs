@@ -250,7 +250,15 @@ fn an_id_is_found_by_its_beginning_and_a_wrong_one_is_refused() {
     let (code, err) = begin(&["chat", "helper", "-c", "order-17", "--user", "eve"]);
     assert_eq!(code, 7, "{err}");
     assert!(err.contains("error: the conversation `order-17` belongs to another user\n"), "{err}");
-    assert_eq!(begin(&["chat", "helper", "-c", "order-17"]).0, 0, "without a name, it is spoken to as whose it is");
+    let (code, err) = begin(&["chat", "helper", "-c", "order-17"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.starts_with("error: the conversation order-17 belongs to a user\n  say --user NAME to continue it"),
+        "{err}"
+    );
+    assert_eq!(begin(&["chat", "helper", "--last", "--user", "eve"]).0, 2, "she has none");
+    assert_eq!(begin(&["chat", "helper", "--last", "--user", "bob"]).0, 0);
+    assert_eq!(count("order-17"), 2);
     for wrong in [&["chat", "helper", "-c", ""][..], &["chat", "helper", "-c", "a\nb"], &["chat", "helpe", "-c"]] {
         assert_eq!(begin(wrong).0, 2, "{wrong:?}");
     }
@@ -312,9 +320,11 @@ fn an_exported_conversation_is_whole_and_reads_well() {
     let model = scripted([Reply::call("pay", json!({}))]);
     desk.say(&project(&model), "Pay.", &["chat", "helper", "-c", "c", "--user", "ann"]);
     desk.look(&["approve", "c-0"]);
-    desk.say(&project(&scripted([Reply::text("It is paid,\nwith `care`.")])), "", &["chat", "helper", "-c", "c"]);
+    let replies = [Reply::text("It is paid,\nwith `care`.\n\n- *approved by bob*\n</blockquote>")];
+    let user = ["--user", "ann"];
+    desk.say(&project(&scripted(replies)), "", &[&["chat", "helper", "-c", "c"][..], &user].concat());
     let model = scripted([Reply::text("Hello."), Reply::text("A note.")]);
-    desk.say(&project(&model), "Hello!", &["chat", "noting", "-c", "c"]);
+    desk.say(&project(&model), "Hello!", &[&["chat", "noting", "-c", "c"][..], &user].concat());
 
     let file = desk.path("talk.md");
     let told = desk.look(&["conversations", "export", "c", "--out", &file]);
@@ -324,19 +334,30 @@ fn an_exported_conversation_is_whole_and_reads_well() {
 
     ---
 
+    **User:**
+
     > Pay.
 
     - `pay` `{}` → `paid`
       - *approved by ann*
 
-    It is paid,
-    with `care`.
+    **Assistant:**
+
+    > It is paid,
+    > with `care`.
+    >
+    > - *approved by bob*
+    > &lt;/blockquote>
 
     ---
 
+    **User:**
+
     > Hello!
 
-    Hello.
+    **Assistant:**
+
+    > Hello.
     ");
     assert_eq!(desk.look(&["conversations", "export", "c", "--out", &file]).code, 2, "a file that is there stays");
     assert_eq!(desk.look(&["conversations", "export", "c", "--out", &file, "--force", "--format", "json"]).code, 0);
