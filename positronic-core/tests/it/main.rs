@@ -33,6 +33,8 @@ mod events;
 mod exits;
 mod files;
 mod first;
+#[cfg(feature = "openai")]
+mod fuzz;
 mod layers;
 mod limits;
 mod nesting;

@@ -15,6 +15,8 @@ mod code;
 mod desk;
 mod files;
 mod finish;
+#[cfg(unix)]
+mod fuzz;
 mod held;
 mod plan;
 mod search;
