@@ -9,7 +9,6 @@ use positronic_core::sink::Live as Shown;
 use serde_json::Value;
 
 use super::table::Table;
-use crate::commands::UNHEARD;
 use crate::conversations::plain;
 use crate::display::Tone;
 use crate::display::text::sanitise;
@@ -189,11 +188,9 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
             writeln!(out, "{}", sanitise(&said, true))?;
             out.flush()?;
         }
-        // What is still to be sent is heard later, or not at all.
-        let waits = |opening: &Opening| self.outbox.contains(opening);
-        if self.sending.is_none() && self.unheard.iter().any(|opening| !waits(opening)) {
+        // What is still to be sent is heard later.
+        if self.sending.is_none() {
             self.unheard.retain(|opening| self.outbox.contains(opening));
-            self.say(Tone::Warn, UNHEARD)?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::desk::Desk;
 use super::slash::{Slash, Written, written};
-use crate::commands::{UNHEARD, cut_short, ended, left_by};
+use crate::commands::{cut_short, ended, left_by};
 use crate::conversations::plain;
 use crate::display::text::sanitise;
 use crate::failure::{Exit, Failure};
@@ -216,9 +216,6 @@ fn answered(
                 ui.document(&result)?;
             }
             cut_short(&log, ui)?;
-            if id.is_some_and(|id| !log.iter().any(|event| is_heard(event, &id))) {
-                ui.notice(UNHEARD)?;
-            }
             Exit::Done
         }
         Ending::Left(pending) if desk.kept.lasts() => {
@@ -248,13 +245,6 @@ const fn file(event: &Event) -> Option<&positronic_core::record::FileOutput> {
         Body::LoopOutput { output: positronic_core::record::SideOutput::File(file), .. } => Some(file),
         _ => None,
     }
-}
-
-fn is_heard(event: &Event, id: &str) -> bool {
-    matches!(
-        &event.body,
-        Body::LoopStart { message_id: Some(heard), .. } | Body::LoopMessage { message_id: Some(heard), .. } if heard == id
-    )
 }
 
 /// Reads one line when it is asked to, so that a question can have the keys in between.

@@ -57,7 +57,7 @@ pub(crate) use outcome::{cut_short, ended, left_by};
 pub(crate) use prune::prune;
 pub(crate) use record::record;
 pub(crate) use report::report;
-pub(crate) use run::{UNHEARD, refused as started, run};
+pub(crate) use run::{refused as started, run};
 pub(crate) use runs::runs;
 use runtime::block_on;
 pub(crate) use send::send;

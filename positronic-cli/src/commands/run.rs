@@ -21,12 +21,8 @@ use crate::prices::{Limited, keepable, prices};
 use crate::private;
 use crate::project::{Entry, Project};
 use crate::rewind::rewind;
-use crate::session::{Ending, Role, Sitting, session};
+use crate::session::{Role, Sitting, session};
 use crate::ui::Ui;
-
-/// What is said where a run is over that has not heard what was said to it.
-pub(crate) const UNHEARD: &str =
-    "the brain has run, and did not hear the message: its loop begins with an input of its own";
 
 pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if let (true, Some(store)) = (args.memory, &ui.place.store) {
@@ -87,15 +83,11 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     }
     // Where people answer, the cassette's answers of theirs stay.
     let tape = if args.ask || over { &Tape::None } else { &models.tape };
-    let is_completed = matches!(ending, Ending::Completed(_));
     let exit = ended(&kept, &run, ending, tape, args.json, ui)?;
     if over {
         return Ok(exit);
     }
     let log = block_on(async { Ok::<_, Failure>(kept.control().events(&run, Seq(0)).await?) })?;
-    if is_completed && args.message.as_ref().is_some_and(|said| !log.iter().any(|event| begins_with(event, said))) {
-        ui.notice(UNHEARD)?;
-    }
     if ui.settings.stderr_is_terminal && !takes_options(&log) && answered_nobody(&log) {
         let title = &entry.plan.title;
         ui.notice(&format!("nothing was said to `{title}`: say something with --message TEXT, or talk with it:"))?;
@@ -113,10 +105,6 @@ pub(super) fn hears(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), 
     Err(Failure::Misused { message, hint: hint() })
 }
 
-fn begins_with(event: &Event, said: &str) -> bool {
-    matches!(&event.body, Body::LoopStart { input: Some(input), .. } if input == said)
-}
-
 fn takes_options(log: &[Arc<Event>]) -> bool {
     log.first().is_some_and(|event| matches!(&event.body, Body::BrainStart(start) if !start.options.is_null()))
 }
@@ -126,9 +114,10 @@ fn takes_options(log: &[Arc<Event>]) -> bool {
 fn answered_nobody(log: &[Arc<Event>]) -> bool {
     let mut own = log.iter().filter(|event| event.path.parent().is_some_and(|owner| owner.is_root()));
     let first = own.find(|event| matches!(event.body, Body::LoopStart { .. }));
-    let Some(first) = first.filter(|event| matches!(event.body, Body::LoopStart { input: None, .. })) else {
-        return false;
+    let is_unopened = |event: &&Arc<Event>| {
+        matches!(event.body, Body::LoopStart { input: None, .. } | Body::LoopStart { from: Speaker::Engine, .. })
     };
+    let Some(first) = first.filter(is_unopened) else { return false };
     let later = own.filter(|event| event.path == first.path).map(|event| &event.body);
     for body in later {
         match body {

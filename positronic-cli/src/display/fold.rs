@@ -39,7 +39,7 @@ impl View {
                 let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
-            Body::LoopStart { input, limits, hidden, .. } => {
+            Body::LoopStart { input, from, limits, hidden, .. } => {
                 let stage = self.around(path);
                 self.begin(stage);
                 if *hidden {
@@ -48,7 +48,7 @@ impl View {
                 if let Some(stage) = self.stage_mut(stage) {
                     stage.max_rounds = limits.max_iterations;
                 }
-                if let Some(text) = input {
+                if let (Some(text), Speaker::Person) = (input, from) {
                     self.message(path, text, false);
                 }
             }

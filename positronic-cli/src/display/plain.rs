@@ -102,8 +102,10 @@ impl<W: Write> Plain<W> {
             Body::StepRetry { attempt, message, due } | Body::LoopToolRetry { attempt, message, due } => {
                 self.again(*attempt, message, due.since(event.at))
             }
-            Body::LoopStart { input: Some(input), .. } => format!("begins with: {}", self.detail(&self.line(input))),
-            Body::LoopStart { input: None, .. } => "begins".to_owned(),
+            Body::LoopStart { input: Some(input), from: Speaker::Person, .. } => {
+                format!("begins with: {}", self.detail(&self.line(input)))
+            }
+            Body::LoopStart { .. } => "begins".to_owned(),
             Body::LoopIteration(_) => match event.path.last() {
                 Some(Segment::Round(round)) => format!("round {}", u64::from(round) + 1),
                 _ => return None,

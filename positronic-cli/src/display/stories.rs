@@ -95,7 +95,17 @@ impl Story {
 
     pub(crate) fn loop_start(self, at: &str, input: Option<&str>) -> Self {
         let input = input.map(str::to_owned);
-        self.event(at, Body::LoopStart { input, message_id: None, hidden: false, limits: Limits::default() })
+        self.event(
+            at,
+            Body::LoopStart {
+                input,
+                from: positronic_core::record::Speaker::Person,
+                message_id: None,
+                hidden: false,
+                projection: 0,
+                limits: Limits::default(),
+            },
+        )
     }
 
     pub(crate) fn ask(self, round: &str) -> Self {

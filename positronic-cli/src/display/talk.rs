@@ -197,7 +197,17 @@ mod tests {
 
     fn hidden(story: Story, at: &str) -> Story {
         let limits = positronic_core::record::Limits::default();
-        story.event(at, Body::LoopStart { input: None, message_id: None, hidden: true, limits })
+        story.event(
+            at,
+            Body::LoopStart {
+                input: None,
+                from: positronic_core::record::Speaker::Person,
+                message_id: None,
+                hidden: true,
+                projection: 0,
+                limits,
+            },
+        )
     }
 
     #[test]

@@ -73,9 +73,14 @@ impl ModelCall {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the model cannot be reached, after the runner's retries.
+    /// An [`Error`] when the question is empty, which no provider answers, and when the model cannot be reached, after the
+    /// runner's retries.
     pub async fn answer(self, text: impl Into<String>) -> Result<ModelResponse> {
-        let question = Question { system: self.system, text: text.into(), settings: self.settings };
+        let text = text.into();
+        if text.trim().is_empty() {
+            return Err(Error::new("a question to a model needs a text, and this one is empty"));
+        }
+        let question = Question { system: self.system, text, settings: self.settings };
         self.link.ask(self.path, question).await
     }
 }

@@ -19,8 +19,8 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     let path = &event.path;
     let owner = owner_of(path).ok_or("this is no loop's path")?;
     let brain = state.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-    if let EventBody::LoopStart { limits, .. } = &event.body {
-        return start(brain, path, limits);
+    if let EventBody::LoopStart { limits, projection, .. } = &event.body {
+        return start(brain, path, limits, *projection);
     }
     let Stage::Loop(frame) = &mut brain.stage else { return Err("no loop is open here".to_owned()) };
     let frame = Arc::make_mut(frame);
@@ -60,12 +60,13 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     Ok(())
 }
 
-fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits) -> Result<(), Reason> {
+fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits, projection: u32) -> Result<(), Reason> {
     let Some(Segment::Stage(name)) = path.last() else { return Err("this is no loop's path".to_owned()) };
     if !brain.is_at(name, StageKind::Loop) || !matches!(brain.stage, Stage::Ready) {
         return Err("the brain is not at this loop".to_owned());
     }
-    brain.stage = Stage::Loop(Arc::new(LoopFrame::new(path.clone(), limits.clone(), Arc::clone(&brain.state))));
+    let frame = LoopFrame::new(path.clone(), limits.clone(), projection, Arc::clone(&brain.state));
+    brain.stage = Stage::Loop(Arc::new(frame));
     Ok(())
 }
 

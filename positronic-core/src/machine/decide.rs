@@ -109,6 +109,9 @@ pub enum Refusal {
     /// There is no open loop that could take a message, or there are several.
     #[error("{0}")]
     NoListener(String),
+    /// The message says nothing.
+    #[error("the message is empty; say something")]
+    EmptyMessage,
     /// The events that would accept the signal cannot happen, which is a mistake of the engine.
     #[error("the signal cannot be recorded: {0}; this is a mistake of the engine, please report it")]
     Impossible(String),
@@ -180,6 +183,7 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
             let Some((call, wait)) = wait else { return Err(not_asked(state, call, "a reply")) };
             answer(signal, &call, wait, payload, now, schemas)
         }
+        SignalKind::Message { text, .. } if text.trim().is_empty() => Err(Refusal::EmptyMessage),
         SignalKind::Message { to, text, message_id } => {
             let path = listener(state, to.as_ref())?;
             let body = Body::LoopMessage {

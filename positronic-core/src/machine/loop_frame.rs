@@ -34,6 +34,9 @@ pub struct Refused {
 pub struct LoopFrame {
     /// Its path.
     pub path: Path,
+    /// The version of the rules by which the record becomes messages, as `LOOP_START` says it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub projection: u32,
     /// The current round, from 0.
     pub round: u32,
     /// Where the round stands.
@@ -142,9 +145,10 @@ impl Prepared {
 }
 
 impl LoopFrame {
-    pub(super) fn new(path: Path, limits: Limits, seen: Arc<Value>) -> Self {
+    pub(super) fn new(path: Path, limits: Limits, projection: u32, seen: Arc<Value>) -> Self {
         Self {
             path,
+            projection,
             round: 0,
             phase: LoopPhase::Prepare,
             limits,

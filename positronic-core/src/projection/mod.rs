@@ -1,13 +1,15 @@
 //! Reading a log: prompts, model messages, requests, and text for people.
 //!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
-//! from a record what a model reads, `decision` what one reads that answers in decisions; [`request_at`] rebuilds a request
+//! from a record what a model reads, `dialogue` holds the rules that make it one which every provider accepts, `decision` makes what
+//! one reads that answers in decisions; [`request_at`] rebuilds a request
 //! that was sent; [`diff`] compares two runs; [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`]
 //! lists what files its tools made, and [`RunReport`] tells the whole run step by step.
 
 mod bill;
 mod cost;
 mod decision;
+mod dialogue;
 mod diff;
 mod files;
 mod history;
@@ -23,6 +25,7 @@ pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 #[cfg(all(test, feature = "openai"))]
 pub(crate) use decision::decision_request;
 pub(crate) use decision::{Decided, ReasoningStream, decided};
+pub(crate) use dialogue::{OPENING, RULES};
 pub use diff::{Given, Parted, Parting, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use history::History;

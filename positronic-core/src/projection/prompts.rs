@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
+use super::dialogue::{dialogue, extend, joined};
 use super::history::{History, Past};
 use super::messages::messages;
 use crate::record::{
@@ -22,6 +23,8 @@ pub struct Prompts {
 #[derive(Debug, Clone)]
 struct Record {
     prompt: Prompt,
+    /// The version of the rules by which it becomes messages.
+    rules: u32,
     transcript: Transcript,
     projected: usize,
     /// Whether a plugin's question is open, whose answer is no part of the conversation.
@@ -100,6 +103,7 @@ impl Prompts {
         let sent = record.prompt.output.get(record.from..record.projected).unwrap_or_default();
         let made = project(sent).and_then(|sent| Some((record.before_by(project)?, sent)));
         match made {
+            // Which messages a model with a way of its own takes is for it to say.
             Some((before, sent)) => Transcript::new(before.into_iter().chain(sent)),
             None => record.transcript.clone(),
         }
@@ -120,14 +124,14 @@ impl Prompts {
                 }
                 return;
             }
-            Body::LoopStart { input, hidden, .. } => {
-                let record = Record::new(
-                    event.path.clone(),
-                    self.user_id.clone(),
-                    input.clone(),
-                    !hidden,
-                    self.history_of(&event.path),
-                );
+            Body::LoopStart { input, from, hidden, projection, .. } => {
+                let own = input.clone().filter(|_| *from == Speaker::Person);
+                let history = self.history_of(&event.path);
+                let path = event.path.clone();
+                let mut record = Record::new(path, self.user_id.clone(), own, !hidden, history, *projection);
+                if let (Some(text), Speaker::Engine) = (input, from) {
+                    record.push(event, None, OutputKind::Message { text: text.clone(), engine: true });
+                }
                 self.records.insert(event.path.clone(), record);
                 return;
             }
@@ -151,10 +155,20 @@ fn is_of_root(path: &Path) -> bool {
 }
 
 impl Record {
-    fn new(path: Path, user_id: Option<String>, input: Option<String>, visible: bool, history: History) -> Self {
+    fn new(
+        path: Path,
+        user_id: Option<String>,
+        input: Option<String>,
+        visible: bool,
+        history: History,
+        rules: u32,
+    ) -> Self {
         let opening = history.iter().cloned().chain(input.iter().map(|text| Message::User { text: text.clone() }));
+        let mut transcript = Transcript::default();
+        add(rules, &mut transcript, opening);
         Self {
-            transcript: Transcript::new(opening),
+            transcript,
+            rules,
             projected: 0,
             asking: false,
             compacted: false,
@@ -197,9 +211,19 @@ impl Record {
     }
 
     fn next_messages(&self) -> Vec<Message> {
-        let mut next = self.transcript.messages();
-        next.extend(messages(self.prompt.output.get(self.projected..).unwrap_or_default()));
-        next
+        let fresh = messages(self.prompt.output.get(self.projected..).unwrap_or_default());
+        self.whole(self.transcript.messages().into_iter().chain(fresh))
+    }
+
+    /// Makes a dialogue of messages, from its beginning on.
+    fn whole(&self, messages: impl Iterator<Item = Message>) -> Vec<Message> {
+        if self.rules == 0 { messages.collect() } else { dialogue(messages) }
+    }
+
+    /// Makes the messages of consecutive outputs.
+    fn messages_of(&self, outputs: &[Output]) -> Vec<Message> {
+        let made = messages(outputs);
+        if self.rules == 0 { made } else { joined(made) }
     }
 
     fn push(&mut self, event: &Event, duration: Option<u64>, kind: OutputKind) {
@@ -247,9 +271,7 @@ impl Record {
                     self.prompt.model = *tier;
                 }
                 let fresh = self.prompt.output.get(self.projected..).unwrap_or_default();
-                for message in messages(fresh) {
-                    self.transcript.push(message);
-                }
+                add(self.rules, &mut self.transcript, messages(fresh));
                 self.projected = self.prompt.output.len();
             }
             Body::LoopModelCall { question: Some(_), .. } => self.asking = true,
@@ -260,10 +282,18 @@ impl Record {
                     Some(Segment::Round(round)) => round,
                     _ => 0,
                 };
-                self.push(event, Some(*duration), OutputKind::Text { round, parts: Arc::clone(parts) });
+                let kind = OutputKind::Text { round, parts: Arc::clone(parts) };
+                let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
+                // What was said while the model answered comes behind the answer: the next request asks about it.
+                let place = if self.rules == 0 { self.prompt.output.len() } else { self.projected };
+                self.prompt.output.insert(place.min(self.prompt.output.len()), output);
                 self.prompt.usage += facts.usage;
             }
-            Body::LoopToolCall(call) => self.push(event, None, OutputKind::Tool(Box::new(proposed(path, call)))),
+            Body::LoopToolCall(call) => {
+                let kind = OutputKind::Tool(Box::new(proposed(path, call)));
+                let output = Output { at: event.at, duration: None, id: None, kind };
+                self.prompt.output.insert(self.batch_end(), output);
+            }
             Body::LoopToolStart { .. } | Body::LoopBrainStart { .. } | Body::LoopResume { .. } => {
                 self.set_call(path, CallState::Running);
             }
@@ -301,6 +331,15 @@ impl Record {
         }
     }
 
+    /// Finds the place behind the calls of the last answer.
+    fn batch_end(&self) -> usize {
+        let outputs = &self.prompt.output;
+        let answer = outputs.iter().rposition(|output| matches!(output.kind, OutputKind::Text { .. }));
+        let Some(begin) = answer.filter(|_| self.rules > 0).map(|answer| answer + 1) else { return outputs.len() };
+        let is_call = |output: &&Output| matches!(output.kind, OutputKind::Tool(_)) || output.kind.is_aside();
+        begin + outputs.iter().skip(begin).take_while(is_call).count()
+    }
+
     /// Puts a side output behind its tool's entry and the side outputs that are there already.
     fn insert_after(&mut self, path: &Path, output: Output) {
         if let Some((tool, aside)) = self.place(path) {
@@ -321,7 +360,7 @@ impl Record {
     /// Whoever has asked for it has read what was gained since the last round, so that counts, too.
     fn compact(&mut self, keep: u64, summary: Option<&str>) {
         let next = self.next_messages();
-        let before: Vec<_> = self.before().collect();
+        let before = self.whole(self.before());
         self.compacted = summary.is_some();
         match summary {
             Some(summary) => {
@@ -336,11 +375,12 @@ impl Record {
                 }
                 let stays = before.get(cut..).unwrap_or_default();
                 self.standing = [std::slice::from_ref(&summary), stays].concat();
-                self.transcript = Transcript::new([&[summary], kept].concat());
+                self.transcript = Transcript::new(self.whole([&[summary], kept].concat().into_iter()));
             }
             None => {
                 (self.standing, self.from) = (Vec::new(), 0);
-                self.transcript = Transcript::new(self.before().chain(messages(&self.prompt.output)));
+                let all = self.before().chain(messages(&self.prompt.output));
+                self.transcript = Transcript::new(self.whole(all));
             }
         }
         self.projected = self.prompt.output.len();
@@ -353,9 +393,18 @@ impl Record {
             let kind = output.get(*index).map(|output| &output.kind);
             matches!(kind, Some(OutputKind::Text { .. } | OutputKind::Message { .. }))
         };
-        let is_enough = |index: &usize| messages(output.get(*index..).unwrap_or_default()).len() >= kept;
+        let is_enough = |index: &usize| self.messages_of(output.get(*index..).unwrap_or_default()).len() >= kept;
         let begin = (self.from..output.len()).rev().filter(begins).find(is_enough);
         begin.filter(|_| kept > 0).unwrap_or(output.len())
+    }
+}
+
+/// Adds messages to those that a loop sends, by the rules of its log.
+fn add(rules: u32, transcript: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
+    if rules == 0 {
+        messages.into_iter().for_each(|message| transcript.push(message));
+    } else {
+        extend(transcript, messages);
     }
 }
 

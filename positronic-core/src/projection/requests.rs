@@ -67,7 +67,7 @@ pub fn request_for<'a>(
 pub(crate) fn round_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
     let prepared = frame.prepared.request(path, attempt, messages);
     match &frame.prepared.settings.decisions {
-        Some(decisions) => decision_request(prepared, decisions, &frame.refused),
+        Some(decisions) => decision_request(prepared, decisions, &frame.refused, frame.projection),
         None => prepared,
     }
 }

@@ -37,7 +37,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
 /// | `STEP_HELD` | stage | it asked a model that a limit does not allow, and runs again once there is more | – |
 /// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
-/// | `LOOP_START` | loop | a loop begins | `input, message_id, hidden, limits` |
+/// | `LOOP_START` | loop | a loop begins | `input, from, message_id, hidden, projection, limits` |
 /// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | round | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | round | the model answered | `parts, facts, duration` |
@@ -185,12 +185,19 @@ pub enum Body {
         /// The opening user message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<String>,
+        /// Who says it: the engine, where neither the loop nor a person does, since providers want a user message.
+        #[serde(default, skip_serializing_if = "is_person")]
+        from: Speaker,
         /// The sender's own id of that message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
         /// Whether people are not shown the loop's record.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hidden: bool,
+        /// The version of the rules by which the loop's record becomes messages: 0 sends each message as it is, 1 joins the
+        /// user's in a row, leaves out empty ones and puts what was said during a request behind its answer.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        projection: u32,
         /// The limits.
         limits: Limits,
     },

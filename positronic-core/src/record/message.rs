@@ -151,6 +151,20 @@ impl Transcript {
         self.entries = Arc::new(RwLock::new(own));
     }
 
+    /// Joins a text to the last message where that is the user's, and says whether it did. Clones that were made before keep
+    /// the message as it was.
+    pub(crate) fn join_user(&mut self, text: &str) -> bool {
+        let joined = match self.read().last().map(|entry| &entry.message) {
+            Some(Message::User { text: before }) => [before, "\n\n", text].concat(),
+            _ => return false,
+        };
+        let kept = self.len - 1;
+        let mut messages: Vec<_> = self.read().iter().take(kept).map(|entry| entry.message.clone()).collect();
+        messages.push(Message::User { text: joined });
+        *self = Self::new(messages);
+        true
+    }
+
     /// Returns how many messages there are.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -128,7 +128,10 @@ fn passes(error: &FireError) -> bool {
     match error {
         FireError::Start { reason, .. } => match &**reason {
             ConversationError::Start(
-                StartError::Options { .. } | StartError::Started { .. } | StartError::Action(_),
+                StartError::Options { .. }
+                | StartError::Started { .. }
+                | StartError::NoListener { .. }
+                | StartError::Action(_),
             )
             | ConversationError::NotYours { .. }
             | ConversationError::Prices { .. } => false,

@@ -9,7 +9,7 @@ use super::commit::{Extras, append_of, follow, stamp};
 use super::restore::migration;
 use super::{Control, ResumeError, Run, Runner, load};
 use crate::machine::{RunState, Stage};
-use crate::record::{Actor, Body, Draft, Event, Overrides, Path, RunId, Seq, ToolResult};
+use crate::record::{Actor, Body, Draft, Event, Overrides, Path, RunId, Seq, Speaker, ToolResult};
 use crate::store::StoreError;
 
 /// What is other in a fork than in the run it comes from.
@@ -190,6 +190,11 @@ fn whole(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
     Ok(Seq(at.0 + together.count() as u64))
 }
 
+/// Says whether an event is the message of the run's start, behind the input of a loop that has its own.
+fn opens(event: &Event) -> bool {
+    matches!(event.body, Body::LoopMessage { from: Speaker::Person, signal: None, .. })
+}
+
 /// Says whether an event cannot be missing after the one before it, with which it was appended: a call after its answer, a
 /// result after what led to it. The log does not say which events one append held, and that would not help: an append
 /// also holds what only begins in it, which a fork leaves out. Two appends that look like one, by the same worker within a
@@ -213,7 +218,8 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         Body::LoopToolResult { .. } => {
             matches!(before.body, Body::LoopBrainComplete { .. }) || sets_a_trigger(before) || of_a_plugin(before)
         }
-        Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }),
+        Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }) || opens(before),
+        Body::LoopMessage { .. } => matches!(before.body, Body::LoopStart { .. }) && opens(event),
         Body::BrainStart(_) => matches!(before.body, Body::LoopBrainStart { .. }),
         Body::LoopComplete { .. } => {
             matches!(before.body, Body::LoopToolResult { .. } | Body::LoopAnswerRefused { .. })
@@ -242,7 +248,6 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | Body::LoopApprovalDecided { .. }
         | Body::LoopApprovalExpired {}
         | Body::LoopResume { .. }
-        | Body::LoopMessage { .. }
         | Body::LoopMaxIterations { .. }
         | Body::BudgetRequested { .. }
         | Body::BudgetDecided { .. }

@@ -19,7 +19,7 @@ use super::triggers::fires;
 use super::worker::Worker;
 use super::{Control, Run, Runner, StartError, load};
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
-use crate::plan::{LimitGuard, Plan, with_document_limit};
+use crate::plan::{LimitGuard, Plan, StageBody, with_document_limit};
 use crate::projection::Prompts;
 use crate::record::{
     Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start,
@@ -114,6 +114,9 @@ impl Runner {
         plugins: PluginStates,
     ) -> Result<Run<Value>, StartError> {
         self.actions.check(&plan)?;
+        if start.message.is_some() && !plan.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
+            return Err(StartError::NoListener { brain: plan.title.clone() });
+        }
         let misfit = |reason| StartError::Options { brain: plan.title.clone(), reason };
         check_document(&options, self.max_document_bytes).map_err(|error| misfit(error.to_string()))?;
         let read = {

@@ -8,15 +8,19 @@ use super::shared::Stop;
 use super::worker::Worker;
 use crate::machine::{LoopFrame, LoopPhase, Prepared, limits_money};
 use crate::plan::{Compaction, LoopPlan, StageBody};
+use crate::projection::{OPENING, RULES};
 use crate::record::{
     Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, ModelFacts, Opening, Overrides,
-    Path, PluginStates, Segment, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
+    Path, PluginStates, Segment, Speaker, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
 };
+
+/// What stands for older messages where a plugin has nothing to say of them: no provider takes an empty message.
+const FORGOTTEN: &str = "(Earlier messages were left out.)";
 
 impl Worker {
     /// Runs a loop's configuration, and begins its round or lets its plugins prepare it first.
     pub(super) async fn prepare(&mut self, path: Path, round: u32) -> Result<bool, Stop> {
-        let plan = match self.yielded(&path).map(|plan| self.opened(&path, plan)) {
+        let plan = match self.yielded(&path) {
             Ok(plan) => plan,
             Err(error) => return self.not_prepared(&path, &error).await,
         };
@@ -29,7 +33,7 @@ impl Worker {
         }
         // A plugin may ask a model, which is recorded in the loop.
         if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path)
-            && !self.append(vec![Draft::new(path.clone(), loop_start(&plan))]).await?
+            && !self.append(self.begun_loop(&path, &plan)).await?
         {
             return Ok(false);
         }
@@ -96,12 +100,15 @@ impl Worker {
         }
         let mut drafts = Vec::new();
         {
+            if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path) {
+                drafts.extend(self.begun_loop(&path, &plan));
+            }
             let state = self.shared.state();
             let frame = state.looped(&path).filter(|frame| frame.path == path);
-            if frame.is_none() {
-                drafts.push(Draft::new(path.clone(), loop_start(&plan)));
-            }
-            if let Some(Compaction { keep, summary }) = plan.compaction.clone() {
+            if let Some(Compaction { keep, mut summary }) = plan.compaction.clone() {
+                if let Some(summary) = summary.as_mut().filter(|summary| summary.trim().is_empty()) {
+                    FORGOTTEN.clone_into(summary);
+                }
                 drafts.push(Draft::new(path.clone(), Body::LoopCompacted { keep, summary }));
             }
             let mut iteration = iteration(frame, &plan);
@@ -161,17 +168,40 @@ impl Worker {
         }
     }
 
-    /// Opens the first loop of the run's brain with what the run was started with, unless it has an input of its own.
-    fn opened(&self, path: &Path, mut plan: LoopPlan) -> LoopPlan {
-        let is_first =
-            path.parent().is_some_and(|owner| owner.is_root()) && self.shared.prompts().iter().next().is_none();
-        if plan.input.is_none()
-            && is_first
-            && let Some(Opening { text, id }) = self.shared.state().start.message.clone()
-        {
-            (plan.input, plan.message_id) = (Some(text), id);
-        }
-        plan
+    /// Begins a loop with its own input, and the first one of the run's brain with what the run was started with: behind its
+    /// own input, where it has one. Where nobody says anything, the engine does, since no provider answers nothing.
+    fn begun_loop(&self, path: &Path, plan: &LoopPlan) -> Vec<Draft> {
+        let own = plan.input.clone().filter(|text| !text.trim().is_empty());
+        let is_first = is_of_root(path) && !self.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path));
+        let start = self.shared.state().start.clone();
+        let said = start.message.clone().filter(|said| is_first && !said.text.trim().is_empty());
+        let fired = start.fired.as_ref().filter(|_| is_first).map(|fired| fired.trigger.what.clone());
+        let begins = |(input, message_id, from)| Body::LoopStart {
+            input,
+            from,
+            message_id,
+            hidden: plan.hidden,
+            projection: RULES,
+            limits: plan.limits.clone(),
+        };
+        let (opening, behind) = match (own, said) {
+            (Some(text), said) => ((Some(text), plan.message_id.clone(), Speaker::Person), said),
+            (None, Some(Opening { text, id })) => ((Some(text), id, Speaker::Person), None),
+            // Code answers without being asked.
+            (None, None) if plan.answer.is_some() => ((None, None, Speaker::Person), None),
+            (None, None) => {
+                let text = fired.filter(|what| !what.trim().is_empty()).unwrap_or_else(|| OPENING.to_owned());
+                ((Some(text), None, Speaker::Engine), None)
+            }
+        };
+        let behind = behind.map(|Opening { text, id }| Body::LoopMessage {
+            text,
+            message_id: id,
+            from: Speaker::Person,
+            signal: None,
+            actor: start.actor,
+        });
+        [begins(opening)].into_iter().chain(behind).map(|body| Draft::new(path.clone(), body)).collect()
     }
 
     fn overridden(&self, mut plan: LoopPlan) -> LoopPlan {
@@ -205,9 +235,9 @@ pub(super) fn not_configured(path: &Path, error: &crate::Error) -> String {
     format!("the loop `{path}` cannot be configured: {error}")
 }
 
-fn loop_start(plan: &LoopPlan) -> Body {
-    let (input, message_id) = (plan.input.clone(), plan.message_id.clone());
-    Body::LoopStart { input, message_id, hidden: plan.hidden, limits: plan.limits.clone() }
+/// Says whether a loop is one of the run's own brain: a person speaks to those alone.
+fn is_of_root(path: &Path) -> bool {
+    path.parent().is_some_and(|owner| owner.is_root())
 }
 
 fn checked(plan: &LoopPlan) -> crate::Result<()> {

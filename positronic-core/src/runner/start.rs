@@ -33,6 +33,12 @@ pub enum StartError {
         /// What is other in it.
         differs: Vec<Difference>,
     },
+    /// The brain has no loop of its own that a message could be said to.
+    #[error("`{brain}` takes no message: it has no loop of its own that could hear one; start it without a message")]
+    NoListener {
+        /// The brain's title.
+        brain: String,
+    },
     /// The brain names an action that the runner does not have.
     #[error(transparent)]
     Action(#[from] UnknownAction),

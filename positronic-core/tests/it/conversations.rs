@@ -67,7 +67,7 @@ async fn each_prompt_has_those_before_as_its_history_also_in_another_process() {
     let run = second.conversation("c").user("ann").start(&helper(), ()).await.unwrap();
 
     run.result().await.unwrap();
-    assert_eq!(said(&second, "c").await, ["c-0 one: one after 1", "c-1 two: two after 3", "c-2 –: two after 4"]);
+    assert_eq!(said(&second, "c").await, ["c-0 one: one after 1", "c-1 two: two after 3", "c-2 –: Begin. after 5"]);
     let [listed] = &*second.control().conversations().await.unwrap() else { panic!("one conversation") };
     assert_eq!((&*listed.id, listed.runs, &listed.last.run), ("c", 3, &RunId::new("c-2")));
 }
@@ -282,7 +282,7 @@ async fn two_processes_that_answer_at_once_do_not_both_begin_the_next_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_has_the_senders_id_and_a_loop_with_an_input_keeps_it() {
+async fn a_message_has_the_senders_id_and_stands_behind_a_loops_own_input() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     let chat = runner.conversation("c");
@@ -291,7 +291,9 @@ async fn a_message_has_the_senders_id_and_a_loop_with_an_input_keeps_it() {
     let opening = Opening { text: "hello".to_owned(), id: Some("m-1".to_owned()) };
     let plan = positronic_core::dsl::Runnable::plan(&helper());
     chat.send_plan(plan, Value::Null, opening).await.unwrap().settled().await;
-    chat.send(&own, (), "ignored").await.unwrap().settled().await;
+    let opening = Opening { text: "and this".to_owned(), id: Some("m-2".to_owned()) };
+    let plan = positronic_core::dsl::Runnable::plan(&own);
+    chat.send_plan(plan, Value::Null, opening).await.unwrap().settled().await;
 
     let log = runner.control().events(&RunId::new("c-0"), Seq(0)).await.unwrap();
     let id = log.iter().find_map(|event| match &event.body {
@@ -299,7 +301,13 @@ async fn a_message_has_the_senders_id_and_a_loop_with_an_input_keeps_it() {
         _ => None,
     });
     assert_eq!(id.as_deref(), Some("m-1"));
-    assert_eq!(said(&runner, "c").await[1], "c-1 fixed: fixed after 3");
+    assert_eq!(said(&runner, "c").await[1], "c-1 fixed: fixed\n\nand this after 3", "it is one message for the model");
+    let log = runner.control().events(&RunId::new("c-1"), Seq(0)).await.unwrap();
+    let taken = log.iter().find_map(|event| match &event.body {
+        Body::LoopMessage { text, message_id, .. } => Some((text.as_str(), message_id.as_deref())),
+        _ => None,
+    });
+    assert_eq!(taken, Some(("and this", Some("m-2"))));
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

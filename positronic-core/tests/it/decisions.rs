@@ -390,8 +390,7 @@ async fn a_conversation_that_called_tools_goes_on_in_decisions() {
              \"safe\",\"input\":{\"id\":\"b\"}}]}",
             "user: The result of `safe`:\na done\n\nThe result of `safe`:\nb done",
             "assistant: {\"reasoning\":\"\",\"action\":\"finish\",\"input\":{\"id\":\"c\"}}",
-            "user: The result of `finish`:\nc done",
-            "user: two",
+            "user: The result of `finish`:\nc done\n\ntwo",
         ]
     );
     play.model.assert_used();

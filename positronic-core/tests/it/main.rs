@@ -27,6 +27,7 @@ mod decided;
 mod deciding;
 mod decisions;
 mod deep;
+mod dialogue;
 mod due;
 mod errors;
 mod events;

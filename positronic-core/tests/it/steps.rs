@@ -299,8 +299,9 @@ async fn a_start_id_hands_nobody_the_run_of_somebody_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_of_a_known_id_that_is_another_one_is_told_what_differs() {
-    let one = || brain("One").options::<u32>().step("One", async |cx| Ok(*cx.options));
-    let other = brain("Other").options::<u32>().step("One", async |cx| Ok(*cx.options));
+    let hearing = |title| brain(title).options::<u32>().r#loop("Hear", |cx| cx.system("Hear."));
+    let one = || hearing("One").step("One", async |cx| Ok(*cx.options));
+    let other = hearing("Other").step("One", async |cx| Ok(*cx.options));
     let test = Test::new(Rash);
     let runner = test.runner();
     let start = || Start {

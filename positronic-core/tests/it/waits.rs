@@ -326,7 +326,7 @@ async fn a_message_during_a_pause_stands_behind_the_results() {
 
     play.story(&run).await;
     let messages = play.last_request().messages.messages();
-    assert_eq!(roles(&messages), ["begin", "assistant", "tool", "tool", "hurry up", "please"]);
+    assert_eq!(roles(&messages), ["begin", "assistant", "tool", "tool", "hurry up\n\nplease"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -342,7 +342,8 @@ async fn a_message_while_the_model_answers_is_answered_too() {
     assert_eq!(play.requests().len(), 2, "an answer that had not read the message is not the last word");
     assert_eq!(
         story.transcript(),
-        "# Work\nuser: begin\nuser: wait\nassistant: Bye.\nassistant: Oh, hello.\n= {\"type\":\"answered\"}\n"
+        "# Work\nuser: begin\nassistant: Bye.\nuser: wait\nassistant: Oh, hello.\n= {\"type\":\"answered\"}\n",
+        "what it had not read stands behind its answer"
     );
 }
 

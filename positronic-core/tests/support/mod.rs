@@ -240,9 +240,39 @@ pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
     }
     for request in sent {
         check_pairs(&request.messages.messages());
+        check_dialogue(request);
         let wire = model.wire(request);
         let known = rebuilt.get(&request.path).unwrap_or_else(|| panic!("the log has no request at {}", request.path));
         assert!(known.contains(&wire), "the request at {} is rebuilt as {known:?}, not as {wire}", request.path);
+    }
+}
+
+/// Checks that a request is a dialogue that no provider refuses: it begins and ends with the user or a result, the user speaks
+/// once at a time, and no message is empty.
+pub(crate) fn check_dialogue(request: &ModelRequest) {
+    let messages = request.messages.messages();
+    let refused = |why: &str| panic!("the request at {} {why}: {messages:?}", request.path);
+    let is_user = |message: Option<&Message>| matches!(message, Some(Message::User { .. }));
+    if !is_user(messages.first()) {
+        refused("does not begin with the user");
+    }
+    if matches!(messages.last(), Some(Message::Assistant { .. })) {
+        refused("ends with the model");
+    }
+    if messages.windows(2).any(|pair| is_user(pair.first()) && is_user(pair.last())) {
+        refused("has two messages of the user in a row");
+    }
+    let is_empty = |message: &Message| match message {
+        Message::User { text } => text.trim().is_empty(),
+        Message::Assistant { parts } => parts.iter().all(|part| match part {
+            Assistant::Text { text } => text.trim().is_empty(),
+            Assistant::Call { .. } => false,
+            _ => true,
+        }),
+        Message::Tool { .. } => false,
+    };
+    if messages.iter().any(is_empty) {
+        refused("has an empty message");
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::dialogue::join;
 use super::schema::schema;
 use crate::machine::Refused;
 use crate::record::{
@@ -16,8 +17,14 @@ use crate::record::{
 /// The name under which the instructions stand among the context items, and the schema among formats.
 const NAME: &str = "decision";
 
-/// Makes the request that is sent of the one that was prepared, and of the answers to it that were refused.
-pub(crate) fn decision_request(prepared: ModelRequest, decisions: &Decisions, refused: &[Refused]) -> ModelRequest {
+/// Makes the request that is sent of the one that was prepared, and of the answers to it that were refused, by the rules of
+/// its loop's log: since version 1, what the user says behind a result is joined to it.
+pub(crate) fn decision_request(
+    prepared: ModelRequest,
+    decisions: &Decisions,
+    refused: &[Refused],
+    rules: u32,
+) -> ModelRequest {
     let ModelRequest { path, attempt, system, context, tools, messages, settings } = prepared;
     let form = decisions.form.unwrap_or_default();
     let output = match form {
@@ -28,7 +35,8 @@ pub(crate) fn decision_request(prepared: ModelRequest, decisions: &Decisions, re
         },
     };
     let told = ContextItem { name: NAME.to_owned(), text: instructions(&tools, decisions.batches) };
-    let mut said = Said { tools: &tools, batches: decisions.batches, messages: Vec::new(), results: 0 };
+    let joins = rules > 0;
+    let mut said = Said { tools: &tools, batches: decisions.batches, joins, messages: Vec::new(), results: 0 };
     for entry in messages.read().iter() {
         said.add(&entry.message);
     }
@@ -80,6 +88,8 @@ fn instructions(tools: &ToolSet, batches: bool) -> String {
 struct Said<'a> {
     tools: &'a ToolSet,
     batches: bool,
+    /// Whether messages of the user in a row become one.
+    joins: bool,
     messages: Vec<Message>,
     /// How many results the last message holds.
     results: usize,
@@ -89,7 +99,10 @@ impl Said<'_> {
     fn add(&mut self, message: &Message) {
         let results = std::mem::take(&mut self.results);
         match message {
-            Message::User { .. } => self.messages.push(message.clone()),
+            Message::User { text: more } => match self.messages.last_mut() {
+                Some(Message::User { text }) if self.joins => join(text, more),
+                _ => self.messages.push(message.clone()),
+            },
             Message::Assistant { parts } => self.messages.push(Message::Assistant { parts: self.decision(parts) }),
             Message::Tool { name, text, .. } => {
                 let result = format!("The result of `{}`:\n{text}", self.id_of(name));

@@ -202,7 +202,10 @@ impl Fold<'_> {
             Body::StepComplete { duration, .. } => self.over(path, Some(*duration)),
             Body::StepRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
             Body::StepHeld {} => self.note(path, "it was held at a limit, to run again once there is more"),
-            Body::LoopStart { input, .. } => self.part(path, StageKind::Loop).part.input.clone_from(input),
+            Body::LoopStart { input, from, .. } => {
+                let said = input.as_ref().filter(|_| *from == Speaker::Person);
+                self.part(path, StageKind::Loop).part.input = said.cloned();
+            }
             Body::LoopIteration(_) => {
                 self.asking.remove(path);
                 self.round(path);

@@ -157,6 +157,7 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_r
     ");
     insta::assert_snapshot!(said(&requests[6]), @r"
     user: Read the book.
+    user: two
     assistant: 1
     tool: own: this is page 1
     assistant: 1
@@ -217,9 +218,9 @@ async fn what_a_person_says_in_between_stays_with_the_round_that_answers_it() {
 
     insta::assert_snapshot!(said(&play.last_request()), @r"
     user: Summary of the conversation before this point: |  | Two pages are read.
-    user: Hurry up!
     assistant: 1
     tool: this is page 3
+    user: Hurry up!
     assistant: 1
     tool: this is page 4
     ");

@@ -3,7 +3,7 @@
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, ModelRequest};
+use positronic_core::record::{Body, Message, ModelRequest};
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -157,8 +157,8 @@ async fn a_message_that_comes_while_a_round_is_prepared_is_read_in_it() {
 
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     let [request] = &*play.requests() else { panic!("one request") };
-    assert_eq!(request.messages.len(), 2);
-    assert_eq!(contexts(request), ["slow: 2 messages"]);
+    assert_eq!(request.messages.messages(), [Message::User { text: "Go.\n\nStop!".to_owned() }]);
+    assert_eq!(contexts(request), ["slow: 1 messages"]);
 }
 
 /// Takes a second to read the messages.

@@ -10,7 +10,7 @@ use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Busy, Event, Fired, RunId, RunSummary, Seq, Start, Status, Timer};
+use positronic_core::record::{Body, Busy, Event, Fired, RunId, RunSummary, Seq, Speaker, Start, Status, Timer};
 use positronic_core::runner::{Control, FireError, Fork, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore, RunFilter, SqliteStore, StoreError, TimerFilter};
 use positronic_core::testing::{FaultyStore, TestClock};
@@ -85,10 +85,10 @@ async fn a_trigger_starts_a_prompt_that_nobody_has_written<S: EventStore>(open: 
     let origin = RunId::new("c-0");
     assert_eq!(because(&second, &run).await, Some(Fired { trigger, origin }));
     let start = log(&second, &run).await.iter().find_map(|event| match &event.body {
-        Body::LoopStart { input, .. } => Some(input.clone()),
+        Body::LoopStart { input, from, .. } => Some((input.clone(), *from)),
         _ => None,
     });
-    assert_eq!(start, Some(None), "nobody has said anything");
+    assert_eq!(start, Some((Some("Water the beans.".to_owned()), Speaker::Engine)), "nobody has said anything");
     let row = second.control().store().run(&run).await.unwrap();
     assert_eq!((row.user.as_deref(), row.conversation.as_deref()), (Some("ann"), Some("c")));
     assert_eq!(second.control().history(&run).await.unwrap().len(), 4, "it knows what was said before");
@@ -305,7 +305,7 @@ async fn a_tool_of_the_author_sets_a_trigger_anew_when_it_has_fired<S: EventStor
         })
     };
     let model = ScriptedModel::from_fn(|request| match request.messages.len() {
-        0 => Reply::call("snooze", json!({})),
+        1 => Reply::call("snooze", json!({})),
         _ => Reply::text("Zzz."),
     });
     let runner = Runner::builder().model(model).store(open()).clock(clock.clone()).ids(OwnIds::of("alarm")).build();

@@ -162,7 +162,7 @@ fn deciding(decisions: &Decisions) -> ModelRequest {
         ..request(messages, settings)
     };
     let parts = vec![Part::Text { text: "Sunny!".to_owned() }].into();
-    decision_request(prepared, decisions, &[Refused { parts, message: "no JSON".to_owned() }])
+    decision_request(prepared, decisions, &[Refused { parts, message: "no JSON".to_owned() }], 0)
 }
 
 #[test]

@@ -43,13 +43,16 @@ pub(super) fn obeying(request: &ModelRequest) -> Reply {
     let messages = request.messages.messages();
     match messages.last() {
         Some(Message::Tool { text, .. }) => Reply::text(text.clone()),
-        Some(Message::User { text }) => match text.split_once(' ') {
-            Some((tool, arguments)) => Reply::call(tool, serde_json::from_str(arguments).unwrap()),
-            None => Reply::text(text.clone()),
-        },
-        _ => {
-            Reply::text(request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect::<String>())
+        Some(Message::User { text }) => {
+            let called = text.split_once(' ').and_then(|(tool, rest)| Some((tool, serde_json::from_str(rest).ok()?)));
+            let context: String = request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect();
+            match called {
+                Some((tool, arguments)) => Reply::call(tool, arguments),
+                None if request.context.is_empty() => Reply::text(text.clone()),
+                None => Reply::text(context),
+            }
         }
+        other => panic!("no provider takes a dialogue that ends with {other:?}"),
     }
 }
 

@@ -1,0 +1,172 @@
+//! Every request is a dialogue that no provider refuses, and what makes it one is in the log.
+
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::projection::request_at;
+use positronic_core::record::{Body, Event, Message, ModelError, ModelErrorKind, Opening, Seq, Speaker, Start};
+use positronic_core::runner::{ConversationError, Settled, SignalError, StartError};
+use positronic_core::testing::Test;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::support::{Play, check_dialogue};
+
+fn user(text: &str) -> Message {
+    Message::User { text: text.to_owned() }
+}
+
+fn helper() -> Brain<(), ()> {
+    brain("Helper").r#loop("Chat", |cx| cx.system("Help."))
+}
+
+/// What the messages of each request are, as far as people and the engine say them.
+fn said(play: &Play) -> Vec<Vec<String>> {
+    let texts = |messages: Vec<Message>| {
+        let text = |message| match message {
+            Message::User { text } => text,
+            Message::Assistant { .. } => "(model)".to_owned(),
+            Message::Tool { .. } => "(result)".to_owned(),
+        };
+        messages.into_iter().map(text).collect()
+    };
+    play.requests().into_iter().map(|request| texts(request.messages.messages())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_nobody_opens_begins_with_a_message_of_the_engine() {
+    for blank in [None, Some(" \n")] {
+        let silent = brain("Silent").r#loop("Work", move |cx| match blank {
+            Some(input) => cx.system("Work.").input(input),
+            None => cx.system("Work."),
+        });
+        let play = Play::new([Reply::text("Done.")]);
+
+        let story = play.run(&silent, ()).await;
+
+        assert_eq!(play.requests()[0].messages.messages(), [user("Begin.")]);
+        let opens = |event: &Event| match &event.body {
+            Body::LoopStart { input, from, .. } => Some((input.clone(), *from)),
+            _ => None,
+        };
+        let opening = story.log().iter().find_map(|event| opens(event));
+        assert_eq!(opening, Some((Some("Begin.".to_owned()), Speaker::Engine)));
+        assert_eq!(story.transcript(), "# Work\nengine: Begin.\nassistant: Done.\n= {\"type\":\"answered\"}\n");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_to_a_brain_with_an_input_is_taken_in() {
+    let own = brain("Own")
+        .brain("Before", helper(), |()| (), |(), ()| ())
+        .r#loop("Work", |cx| cx.system("Work.").input("Read the book."));
+    let play = Play::new([Reply::text("Ready."), Reply::text("Read.")]);
+    let start = Start { message: Some(Opening { text: "The red one.".to_owned(), id: None }), ..Start::default() };
+
+    let run = play.test.runner().start_with(&own, (), start).await.unwrap();
+    let story = play.story(&run).await;
+
+    assert_eq!(said(&play), [["Begin."], ["Read the book.\n\nThe red one."]], "nested loops are not spoken to");
+    assert!(story.transcript().contains("user: Read the book.\nuser: The red one.\n"), "{}", story.transcript());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_no_loop_can_hear_is_refused() {
+    let deaf = brain("Deaf").step("Work", async |_| Ok(()));
+    let test = Test::new(ScriptedModel::new([]));
+    let runner = test.runner();
+    let start = Start { message: Some(Opening { text: "Hello?".to_owned(), id: None }), ..Start::default() };
+
+    let started = runner.start_with(&deaf, (), start).await.map(|_| ());
+    let sent = runner.conversation("c").send(&deaf, (), "Hello?").await.map(|_| ());
+
+    let sentence = "`Deaf` takes no message: it has no loop of its own that could hear one; start it without a message";
+    assert!(matches!(&started, Err(error @ StartError::NoListener { .. }) if error.to_string() == sentence));
+    assert!(matches!(sent, Err(ConversationError::Start(StartError::NoListener { .. }))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_message_is_refused_and_changes_nothing() {
+    let play = Play::free([Reply::text("Yes?").after(Duration::from_secs(2))]);
+    let run = play.start(&helper(), ()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = run.state().next;
+
+    let refused = run.message(" ", "ann").await;
+
+    assert!(
+        matches!(&refused, Err(SignalError::Refused(why)) if why.to_string() == "the message is empty; say something")
+    );
+    assert_eq!(run.state().next, before);
+    run.result().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_question_is_refused_before_a_model_is_asked() {
+    let asking = brain("Asking").state(0).step("Ask", async |cx| {
+        cx.model().system("Be brief.").ask("\n").await?;
+        Ok(1)
+    });
+    let play = Play::free([]);
+
+    let story = play.run(&asking, ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("it fails") };
+    assert!(failure.message.ends_with("a question to a model needs a text, and this one is empty"), "{failure}");
+    assert!(play.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_thoughts_alone_is_not_sent_back() {
+    let works = brain("Works").r#loop("Work", |cx| {
+        cx.system("Work.").input("Go.").tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
+    });
+    let thought = Reply::calls::<&str>([]).and_reasoning("Hm.");
+    let play = Play::new([thought, Reply::call("finish", json!({}))]);
+
+    play.run(&works, ()).await;
+
+    let [_, second] = &*said(&play) else { panic!("two requests") };
+    assert!(matches!(&**second, [only] if only.starts_with("Go.\n\n")), "{second:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_failed_and_the_next_one_are_one_message() {
+    let broken = ModelError::new(ModelErrorKind::Auth, "no key");
+    let play = Play::free([Reply::error(broken), Reply::text("Sunny.")]);
+    let chat = play.test.runner().conversation("c");
+
+    chat.send(&helper(), (), "How is the weather?").await.unwrap().settled().await;
+    chat.send(&helper(), (), "Hello?").await.unwrap().result().await.unwrap();
+
+    assert_eq!(said(&play)[1], ["How is the weather?\n\nHello?"]);
+    play.requests().iter().for_each(check_dialogue);
+}
+
+/// A log as it was written before `LOOP_START` said by which rules it is projected.
+fn of_before(log: &[std::sync::Arc<Event>]) -> Vec<Event> {
+    let older = log.iter().map(|event| {
+        let mut line: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
+        line.as_object_mut().unwrap().remove("projection");
+        Event::from_json(&line.to_string()).unwrap()
+    });
+    older.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_older_logs_are_rebuilt_as_they_were_sent() {
+    let opened = brain("Opened").r#loop("Work", |cx| cx.system("Work.").input("Go."));
+    let thought = Reply::calls::<&str>([]).and_reasoning("Hm.").after(Duration::from_secs(2));
+    let play = Play::free([thought, Reply::text("Done.")]);
+    let run = play.start(&opened, ()).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run.message("Hurry!", "ann").await.unwrap();
+    let story = play.story(&run).await;
+    assert_eq!(said(&play)[1], ["Go.\n\nHurry!"]);
+
+    let older = of_before(story.log());
+
+    let second = older.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })).nth(1).unwrap();
+    let rebuilt = request_at(&older, Seq(second.seq.0)).unwrap().messages.messages();
+    assert_eq!(rebuilt[..2], [user("Go."), user("Hurry!")], "each message as it was");
+    assert!(matches!(&rebuilt[2..], [Message::Assistant { .. }]), "{rebuilt:?}");
+}
