@@ -11,7 +11,7 @@ use crate::record::{Body, Event, RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
 
 /// The version of what a snapshot holds. It has to grow whenever [`RunState`] changes its form.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 #[derive(Serialize, Deserialize)]
 struct Content {
