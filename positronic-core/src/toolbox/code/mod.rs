@@ -105,10 +105,13 @@ pub struct CodeOptions {
     /// What to do where the machine cannot hold a program to everything.
     #[builder(default)]
     pub on_missing: OnMissing,
-    /// Files and folders that programs may read, beside the system's own, for instance where an interpreter of one's own is.
+    /// Files and folders that programs may read, beside the system's own, for instance where an interpreter of one's own is. With
+    /// any, programs cannot set the times of files, as `touch` does, since they could set those of files that they only read.
     #[builder(default)]
     pub readable: Vec<PathBuf>,
-    /// What the environment of programs holds, beside a search path, a language and their home. Nothing is inherited.
+    /// What the environment of programs holds, beside a search path, a language and their home. Nothing is inherited, open files
+    /// neither: to start a program marks every descriptor of this process above 2 as close-on-exec. Python ignores variables of
+    /// its own.
     #[builder(default)]
     pub environment: Vec<(String, String)>,
 }
