@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::ValueEnum as _;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use positronic_core::model::cassette::SHORTEST_SECRET;
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{DecisionForm, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
@@ -124,6 +125,12 @@ pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
     all.filter(|secret| !secret.is_empty()).collect()
 }
 
+/// Warns of a secret that is too short to be hidden.
+pub(crate) fn unhidden(secrets: &[String]) -> Option<String> {
+    let is_short = secrets.iter().any(|secret| secret.len() < SHORTEST_SECRET);
+    is_short.then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not hidden in a cassette"))
+}
+
 /// Says which variable or flag to check after a failure of the endpoint.
 fn advice(error: &ModelError, own_address: bool, has_key: bool) -> Option<String> {
     let address = if own_address {
@@ -144,10 +151,13 @@ fn advice(error: &ModelError, own_address: bool, has_key: bool) -> Option<String
     })
 }
 
+/// Says what to do about a failure, where that is known.
+type Advice = Box<dyn Fn(&ModelError) -> Option<String> + Send + Sync>;
+
 /// A model whose failures say, in words of the command line, what to do about them.
 pub(crate) struct Advised {
     model: Arc<dyn Model>,
-    advice: Box<dyn Fn(&ModelError) -> Option<String> + Send + Sync>,
+    advice: Advice,
 }
 
 impl Advised {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use positronic_core::model::cassette::{Cassette, CassetteError, Header, SHORTEST_SECRET};
+use positronic_core::model::cassette::{Cassette, CassetteError, Header};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::plan::{Plan, StageBody};
 use positronic_core::record::{
@@ -14,7 +14,7 @@ use positronic_core::runner::Runner;
 use serde_json::Value;
 
 use crate::cli::ModelArgs;
-use crate::endpoint::{Advised, endpoint, secrets};
+use crate::endpoint::{Advised, endpoint, secrets, unhidden};
 use crate::failure::Failure;
 use crate::kept::{Kept, Store};
 use crate::options::shell_word;
@@ -22,9 +22,6 @@ use crate::prices::given;
 use crate::project::{Entry, Project};
 use crate::rewind::answers_for;
 use crate::settings::Settings;
-
-/// What is said where a key is too short to be hidden.
-pub(crate) const TOO_SHORT: &str = "; a key shorter than 4 characters is not hidden in it";
 
 /// The models of a run, and what a person should know about them.
 #[derive(Debug)]
@@ -238,9 +235,11 @@ fn recording(
     let header = Header { note: Some(note), options: Some(options.clone()), ..Header::default() };
     // One tape for both models, since a run that is played has one model.
     let both = Arc::new(ByTier { normal, high }) as Arc<dyn Model>;
-    let too_short = if secrets.iter().any(|secret| secret.len() < SHORTEST_SECRET) { TOO_SHORT } else { "" };
+    let mut notice = format!("recording to {}", path.display());
+    if let Some(warning) = unhidden(&secrets) {
+        notice = format!("{notice}; {warning}");
+    }
     let cassette = Arc::new(Cassette::record(both).hide(secrets).describe(header));
-    let notice = format!("recording to {}{too_short}", path.display());
     let normal = Arc::clone(&cassette) as Arc<dyn Model>;
     Models { normal, tape: Tape::Records(cassette), notice: Some(notice), ..Models::none() }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::block_on;
 use super::conversations::refuse_known;
 use crate::cli::{ModelArgs, RecordArgs};
-use crate::endpoint::secrets;
+use crate::endpoint::{secrets, unhidden};
 use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
@@ -19,6 +19,9 @@ pub(crate) fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     refuse_known(to_file, args.force)?;
     let kept = Kept::look(ui)?;
     let secrets = secrets(&ModelArgs::default(), &ui.settings);
+    if let Some(warning) = unhidden(&secrets) {
+        ui.notice(&warning)?;
+    }
     let (row, text) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let text = recording(&kept, &row.run, secrets, |_| None).await?;

@@ -92,11 +92,16 @@ fn a_key_stands_in_no_cassette_and_one_that_is_too_short_does_not_break_it() {
     let replies = [Reply::text("Your key is sk-live-42, said x.")];
     let flags = ["run", "help desk", "-o", "customer=ada", "--id", "r1"];
     assert_eq!(desk.call(&scripted(replies), &flags).code, 0);
-    let recorded = |key: &str| desk.with_key(&Project::new(), key, &["record", "r1"]).out;
+    let recorded = |key: &str| {
+        let outcome = desk.with_key(&Project::new(), key, &["record", "r1"]);
+        (outcome.out, outcome.err)
+    };
 
-    let text = recorded("sk-live-42");
+    let (text, warning) = recorded("sk-live-42");
+    assert_eq!(warning, "");
     assert!(text.contains("Your key is [hidden], said x.") && !text.contains("sk-live-42"), "{text}");
-    let text = recorded("x");
+    let (text, warning) = recorded("x");
+    assert_eq!(warning, "a key or password shorter than 4 characters is not hidden in a cassette\n");
     assert!(text.contains(r#""type":"text""#) && text.contains("said x."), "{text}");
 }
 

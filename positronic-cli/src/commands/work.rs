@@ -13,7 +13,7 @@ use super::outcome::ended;
 use super::record::written;
 use super::serve::serve;
 use crate::cli::{ModelArgs, WorkArgs};
-use crate::endpoint::secrets;
+use crate::endpoint::{secrets, unhidden};
 use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
@@ -78,6 +78,9 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     runtime.shutdown_timeout(Duration::from_secs(1));
     if let Some(file) = &args.record {
         let hidden = secrets(&args.model, &ui.settings);
+        if let Some(warning) = unhidden(&hidden) {
+            ui.notice(&warning)?;
+        }
         let text = block_on(recording(&kept, &row.run, hidden, |outputs| models.normal.project(outputs)))?;
         written(file, &text, &row.brain, ui)?;
     }

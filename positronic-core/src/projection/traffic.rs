@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
                 self.signal(path, SignalKind::Approve { call: path.clone(), arguments: arguments.clone() });
             }
             Body::BudgetDecided { decision: Decision::Approved, more, .. } => {
-                self.signal(path, SignalKind::Grant { to: path.clone(), more: more.clone() });
+                self.signal(path, SignalKind::Grant { to: path.clone(), more: *more });
             }
             Body::LoopApprovalDecided { decision: Decision::Rejected, reason, .. }
             | Body::BudgetDecided { decision: Decision::Rejected, reason, .. } => {
@@ -160,9 +160,8 @@ impl<'a> Reader<'a> {
 
     /// Returns an answer with its calls, which are events of their own.
     fn response(&self, path: &Path, parts: &[Part], facts: crate::record::ModelFacts) -> ModelResponse {
-        let (looped, round) = match (path.parent(), path.last()) {
-            (Some(looped), Some(Segment::Round(round))) => (looped, round),
-            _ => return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts },
+        let (Some(looped), Some(Segment::Round(round))) = (path.parent(), path.last()) else {
+            return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts };
         };
         let calls = (0..).map_while(|index| self.calls.get(&looped.call(round, index)));
         let calls = calls.map(|call| ProposedCall {
