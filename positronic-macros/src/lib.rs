@@ -125,7 +125,8 @@ pub fn brain(input: TokenStream) -> TokenStream {
 /// `serde::Deserialize` and `schemars::JsonSchema`. An `Option` may be left out by the model; an argument that the
 /// function does not have is refused, so that a misspelt one is noticed.
 ///
-/// One parameter, at any place and of any name, may be the context: the one whose type is called `ToolContext`. Its
+/// One parameter, at any place and of any name, may be the context: the one whose type is written `ToolContext`, and
+/// not an alias of it, which a macro cannot see through. Its
 /// three types (options, state, services; each `()` where it is left out) are those of the tool. A tool without a context
 /// fits brains of any options, state and services.
 ///

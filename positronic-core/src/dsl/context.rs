@@ -209,7 +209,8 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
 
 /// What a tool is handed. The state is as of the tool's start; it is changed by the tool's result.
 pub struct ToolContext<O = (), S = (), V = ()> {
-    /// The state as of the tool's start.
+    /// The state as of the tool's start. It is shared with other calls, so nothing is assigned to it: the tool's result changes
+    /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
     pub state: Arc<S>,
     /// The options of the run.
     pub options: Arc<O>,

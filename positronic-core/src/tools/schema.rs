@@ -30,6 +30,9 @@ struct Compiled {
     outline: Outline,
 }
 
+/// The schemas of types, as they are and closed.
+type Known = HashMap<(TypeId, bool), Arc<Schema>>;
+
 impl Schema {
     /// Makes a schema from its JSON.
     #[must_use]
@@ -51,7 +54,7 @@ impl Schema {
     }
 
     fn cached<T: JsonSchema + 'static>(closed: bool) -> Arc<Self> {
-        static SCHEMAS: OnceLock<RwLock<HashMap<(TypeId, bool), Arc<Schema>>>> = OnceLock::new();
+        static SCHEMAS: OnceLock<RwLock<Known>> = OnceLock::new();
         let schemas = SCHEMAS.get_or_init(RwLock::default);
         let id = (TypeId::of::<T>(), closed);
         if let Some(known) = schemas.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
