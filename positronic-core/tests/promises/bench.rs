@@ -1,6 +1,6 @@
 //! Several processes over one store.
 
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use positronic_core::dsl::Runnable;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::stores::Fresh;
 use crate::support::boundaries::OwnIds;
+use crate::support::watchdog::watch;
 use crate::support::{check_order, check_requests, path, paths, tool_texts};
 
 /// A store, and what all processes over it have sent to their models.
@@ -180,20 +181,6 @@ impl<S: EventStore + Clone> Bench<S> {
     pub(crate) fn last_results(&self) -> Vec<String> {
         tool_texts(&self.sent().pop().unwrap())
     }
-}
-
-/// Ends the tests after a while: a task that goes round and round lets no paused time pass, so no time-out ends its test.
-/// The test program says which of them have been running for long.
-fn watch() {
-    static WATCHED: Once = Once::new();
-    #[expect(clippy::exit, clippy::print_stderr, reason = "no test can end another one")]
-    WATCHED.call_once(|| {
-        std::thread::spawn(|| {
-            std::thread::sleep(Duration::from_secs(20 * 60));
-            eprintln!("some test goes round and round; all are given up after twenty minutes");
-            std::process::exit(101);
-        });
-    });
 }
 
 pub(crate) fn by(name: &str) -> Actor {

@@ -19,6 +19,7 @@ mod doubt;
 mod faults;
 mod limits;
 mod mailbox;
+mod mechanisms;
 mod races;
 mod random;
 mod replay;

@@ -21,6 +21,7 @@ on_both_stores! {
     promise_04_a_signal_of_long_ago_is_the_same_answer_and_no_state_grows_with_them
     promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it
     promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more
+    promise_04_a_worker_that_has_lost_its_run_stops_what_it_has_in_flight
     promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows
     promise_04_of_two_starts_with_one_id_at_once_both_get_the_same_run
 }
@@ -193,6 +194,28 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fres
     assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), 1);
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "who started the run sees its end");
     assert!(!log.iter().any(|event| matches!(&event.body, Body::RunReleased { .. })), "the stale one says no word");
+}
+
+async fn promise_04_a_worker_that_has_lost_its_run_stops_what_it_has_in_flight<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let says = |place: &str| match place {
+        "Work/0" => slow_batch([("safe", "a", 1000)]),
+        _ => batch([("gated", "b")]),
+    };
+    let stale = bench.process("stale", says);
+    let run = bench.start(&stale, &shop).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(journal.take(), ["a"]);
+    bench.declare_dead().await;
+    let fresh = bench.process("fresh", says).brain(shop);
+
+    let taken = fresh.resume(&run_id()).await.unwrap();
+
+    assert_eq!(bench.waits(&taken).await, ["Work/1.0"]);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(journal.take(), Vec::<String>::new(), "the stale worker's tool does not come to its end");
+    drop(run);
 }
 
 async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows<S: Fresh>() {

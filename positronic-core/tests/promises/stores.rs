@@ -68,6 +68,15 @@ impl Fresh for OnDisk {
     }
 }
 
+impl OnDisk {
+    /// Changes the file past the store.
+    pub(crate) fn execute(&self, sql: &str, value: &str) {
+        let file = rusqlite::Connection::open(self.folder.path().join("runs.db")).unwrap();
+        file.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
+        assert_eq!(file.execute(sql, [value]).unwrap(), 1);
+    }
+}
+
 /// Waits for an answer beside a task that tokio knows to be busy.
 fn still<'a, T: Send + 'a>(answer: Answer<'a, T>) -> Answer<'a, T> {
     Box::pin(async move {

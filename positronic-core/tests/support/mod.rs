@@ -2,6 +2,7 @@
 
 pub(crate) mod boundaries;
 pub(crate) mod dialogues;
+pub(crate) mod watchdog;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,6 +45,7 @@ impl Play {
     }
 
     pub(crate) fn of(model: ScriptedModel, lockstep: bool) -> Self {
+        watchdog::watch();
         let model = Arc::new(model);
         let runner = Runner::builder()
             .model(Arc::clone(&model))
@@ -147,6 +149,7 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
         let text = serde_json::to_string(&replayed).unwrap();
         let kept: RunState = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&kept).unwrap(), text, "a snapshot reads back as another state");
+        assert_eq!(kept, replayed, "a snapshot reads back as another state");
         // Whatever the prefix, it can be asked what comes next.
         _ = (next(&replayed, replayed.at), pending(&replayed));
         let waits = matches!(status(&replayed), Status::Waiting | Status::Paused);
@@ -408,11 +411,13 @@ const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Waits until a run has settled.
 pub(crate) async fn settled<R>(run: &Run<R>) -> Settled {
+    watchdog::watch();
     tokio::time::timeout(PATIENCE, run.settled()).await.unwrap_or_else(|_| panic!("the run hangs: {:?}", run.state()))
 }
 
 /// Waits until a run has ended well, and returns its result.
 pub(crate) async fn result<R: DeserializeOwned>(run: &Run<R>) -> R {
+    watchdog::watch();
     match tokio::time::timeout(PATIENCE, run.result()).await {
         Ok(result) => result.unwrap(),
         Err(_) => panic!("the run hangs: {:?}", run.state()),
