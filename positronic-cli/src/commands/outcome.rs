@@ -109,6 +109,13 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
                 }
                 continue;
             }
+            Body::LoopComplete { outcome: LoopOutcome::Stopped { message, .. }, .. } => {
+                let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
+                if !is_called {
+                    ui.notice(&format!("the loop `{}` was stopped: {message}", event.path))?;
+                }
+                continue;
+            }
             _ => continue,
         };
         limits.insert(event.path.clone(), whose);

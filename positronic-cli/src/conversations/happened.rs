@@ -75,6 +75,7 @@ impl Happened {
                 match outcome {
                     LoopOutcome::MaxIterations => self.remark(event, "ended by its limit of rounds".to_owned()),
                     LoopOutcome::Limit { limit } => self.remark(event, format!("ended by a limit of {}", limit.noun())),
+                    LoopOutcome::Stopped { message, .. } => self.remark(event, message.clone()),
                     // A loop that fails fails its brain, which says why.
                     _ => {}
                 }

@@ -140,14 +140,16 @@ impl View {
                     stage.outcome = Some(outcome.clone());
                     stage.usage = Some(*usage);
                     stage.asking = None;
-                    if let LoopOutcome::Failed { message, .. } = outcome {
+                    if let LoopOutcome::Failed { message, .. } | LoopOutcome::Stopped { message, .. } = outcome {
                         stage.error = Some(message.clone());
                     }
                 }
                 let status = match outcome {
                     LoopOutcome::Failed { .. } => Status::Failed,
                     LoopOutcome::Cancelled => Status::Cut,
-                    LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => Status::Limited,
+                    LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } | LoopOutcome::Stopped { .. } => {
+                        Status::Limited
+                    }
                     _ => Status::Done,
                 };
                 self.close_below(id, Status::Cut);
@@ -398,7 +400,7 @@ impl View {
         let parent = self.around(path);
         for (part, content) in (0..).zip(parts) {
             let said = match content {
-                Part::Text { text } => Some((text, Flow::Whole)),
+                Part::Text { text } | Part::Refusal { text } => Some((text, Flow::Whole)),
                 // What a provider shows of a model's thoughts has data of its own.
                 Part::Reasoning { text, data: None } => Some((text, Flow::Reason)),
                 _ => None,

@@ -194,7 +194,9 @@ impl<W: Write> Plain<W> {
         let text: Vec<String> = parts
             .iter()
             .filter_map(|part| match part {
-                Part::Text { text } | Part::Reasoning { text, data: None } if !text.trim().is_empty() => {
+                Part::Text { text } | Part::Refusal { text } | Part::Reasoning { text, data: None }
+                    if !text.trim().is_empty() =>
+                {
                     Some(self.line(text))
                 }
                 _ => None,
@@ -254,6 +256,7 @@ impl<W: Write> Plain<W> {
         let (how, why) = match outcome {
             LoopOutcome::Exited { tool } => (format!("ended by {tool}"), String::new()),
             LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), String::new()),
+            LoopOutcome::Stopped { message, .. } => ("stopped".to_owned(), self.why(Some(message))),
             LoopOutcome::Failed { message, .. } => ("failed".to_owned(), self.why(Some(message))),
             LoopOutcome::Cancelled => ("cancelled".to_owned(), String::new()),
             _ => ("ended".to_owned(), String::new()),

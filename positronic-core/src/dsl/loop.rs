@@ -57,7 +57,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         }
     }
 
-    /// Opens the loop with a user message. A loop without one is started by the system.
+    /// Opens the loop with a user message. What the run was started with stands behind it, in the first loop of the run's
+    /// brain; a loop that nobody opens begins with a message of the engine, `Begin.`, or with what the trigger says that has
+    /// started the run, since providers answer no request without a user message.
     pub fn input(mut self, text: impl Into<String>) -> Self {
         self.plan.input = Some(text.into());
         self.plan.message_id = None;
@@ -276,6 +278,23 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Sets how many calls in a row may fail, an unknown tool and unfit arguments among them. It binds before the next round.
     pub const fn max_failures(mut self, calls: u32) -> Self {
         self.plan.limits.max_failures = Some(calls);
+        self
+    }
+
+    /// Sets what an answer of no use does: fail the brain, which is the default ([`EndReason::Answer`]), or end the loop, whose
+    /// outcome is [`LoopOutcome::Stopped`] then. A refusal, an answer that the provider's filter stopped, and one that was cut
+    /// off at its largest number of tokens are of no use; an empty one is after [`Loop::answer_retries`].
+    ///
+    /// [`EndReason::Answer`]: crate::record::EndReason::Answer
+    pub const fn on_useless_answer(mut self, does: OnLimit) -> Self {
+        self.plan.limits.on_useless_answer = does;
+        self
+    }
+
+    /// Sets how often in a row the model is asked again for an empty answer, and for calls whose arguments were cut off; 2
+    /// where nothing is said. Each is a round.
+    pub const fn answer_retries(mut self, times: u32) -> Self {
+        self.plan.limits.answer_retries = times;
         self
     }
 

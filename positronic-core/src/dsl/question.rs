@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::plan::Link;
-use crate::record::{ModelResponse, OutputFormat, Path, Question, Settings, Tier};
+use crate::record::{AnswerFault, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier};
 use crate::tools::Schema;
 
 /// A question to a model, asked inside a step and recorded.
@@ -18,11 +18,12 @@ pub struct ModelCall {
     path: Path,
     system: String,
     settings: Settings,
+    retries: u32,
 }
 
 impl ModelCall {
     pub(super) fn new(link: Arc<dyn Link>, path: Path) -> Self {
-        Self { link, path, system: String::new(), settings: Settings::default() }
+        Self { link, path, system: String::new(), settings: Settings::default(), retries: RETRIES }
     }
 
     /// Sets the system prompt.
@@ -43,30 +44,53 @@ impl ModelCall {
         self
     }
 
+    /// Sets how often [`ModelCall::ask_for`] asks again when an answer does not fit; 2 where nothing is said.
+    pub const fn retries(mut self, times: u32) -> Self {
+        self.retries = times;
+        self
+    }
+
     /// Asks, and returns the answer's text.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the model cannot be reached, after the runner's retries.
+    /// An [`Error`] when the model cannot be reached, after the runner's retries, and when its answer is of no use
+    /// ([`AnswerFault`]): it refuses, was filtered or cut off, or says nothing.
     pub async fn ask(self, text: impl Into<String>) -> Result<String> {
-        Ok(self.answer(text).await?.text())
+        let limit = self.settings.max_output_tokens;
+        Ok(useful(self.answer(text).await?, limit)?.text())
     }
 
-    /// Asks for an answer of a type, by its schema.
+    /// Asks for an answer of a type, by its schema. Code fences around the JSON are left out. An answer that does not fit is
+    /// asked for again, with what does not fit, as often as [`ModelCall::retries`] says; each answer is recorded.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the model cannot be reached, or when its answer does not fit the schema. It is permanent, since
-    /// a later try of the step would get the recorded answer.
+    /// An [`Error`] when the model cannot be reached, when its answer is of no use as for [`ModelCall::ask`], and when the last
+    /// answer does not fit the schema. It is permanent, since a later try of the step would get the recorded answers.
     pub async fn ask_for<T: DeserializeOwned + JsonSchema + 'static>(mut self, text: impl Into<String>) -> Result<T> {
         let schema = Schema::of::<T>();
         let name = T::schema_name().into_owned();
         self.settings.output = OutputFormat::JsonSchema { name, schema: Arc::clone(schema.json()) };
-        let text = self.answer(text).await?.text();
-        let misfit = |reason: String| Error::new(format!("the model's answer does not fit: {reason}"));
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| misfit(error.to_string()))?;
-        schema.check(&value).map_err(misfit)?;
-        serde_json::from_value(value).map_err(|error| misfit(error.to_string()))
+        let (text, limit, retries) = (text.into(), self.settings.max_output_tokens, self.retries);
+        let mut misfits = Vec::new();
+        loop {
+            let asked = self.send(text.clone(), misfits.clone()).await?;
+            if let Some(fault) = fault(&asked, limit).filter(|fault| !matches!(fault, AnswerFault::Empty { .. })) {
+                return Err(useless(&asked, &fault));
+            }
+            let answer = asked.text();
+            let message = match read::<T>(&schema, &answer) {
+                Ok(value) => return Ok(value),
+                Err(message) => message,
+            };
+            let asked = misfits.len() + 1;
+            if usize::try_from(retries).is_ok_and(|retries| asked > retries) {
+                let times = if asked == 1 { String::new() } else { format!(", asked {asked} times") };
+                return Err(Error::new(format!("the model's answer does not fit{times}: {message}")));
+            }
+            misfits.push(Misfit { answer, message });
+        }
     }
 
     /// Asks, and returns the whole answer.
@@ -76,13 +100,53 @@ impl ModelCall {
     /// An [`Error`] when the question is empty, which no provider answers, and when the model cannot be reached, after the
     /// runner's retries.
     pub async fn answer(self, text: impl Into<String>) -> Result<ModelResponse> {
-        let text = text.into();
+        self.send(text.into(), Vec::new()).await
+    }
+
+    async fn send(&self, text: String, misfits: Vec<Misfit>) -> Result<ModelResponse> {
         if text.trim().is_empty() {
             return Err(Error::new("a question to a model needs a text, and this one is empty"));
         }
-        let question = Question { system: self.system, text, settings: self.settings };
-        self.link.ask(self.path, question).await
+        let question = Question { system: self.system.clone(), text, settings: self.settings.clone(), misfits };
+        self.link.ask(self.path.clone(), question).await
     }
+}
+
+/// How often [`ModelCall::ask_for`] asks again.
+const RETRIES: u32 = 2;
+
+fn fault(response: &ModelResponse, max_output_tokens: Option<u32>) -> Option<AnswerFault> {
+    AnswerFault::of(&response.parts, &response.facts.finish, max_output_tokens)
+}
+
+/// Refuses an answer of no use.
+fn useful(response: ModelResponse, max_output_tokens: Option<u32>) -> Result<ModelResponse> {
+    match fault(&response, max_output_tokens) {
+        Some(fault) => Err(useless(&response, &fault)),
+        None => Ok(response),
+    }
+}
+
+fn useless(response: &ModelResponse, fault: &AnswerFault) -> Error {
+    let sentence = fault.sentence("the model");
+    Error::new(match response.refusal() {
+        Some(words) => format!("{sentence}: {words}"),
+        None => sentence,
+    })
+}
+
+/// Reads an answer; a sentence says what does not fit.
+fn read<T: DeserializeOwned>(schema: &Schema, answer: &str) -> Result<T, String> {
+    let value: serde_json::Value = serde_json::from_str(unfenced(answer)).map_err(|error| error.to_string())?;
+    schema.check(&value)?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// Takes away a code fence around the whole answer.
+fn unfenced(answer: &str) -> &str {
+    let answer = answer.trim();
+    let inner = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    inner.and_then(|inner| Some(inner.split_once('\n')?.1.trim())).unwrap_or(answer)
 }
 
 impl fmt::Debug for ModelCall {

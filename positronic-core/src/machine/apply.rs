@@ -183,7 +183,7 @@ impl RunState {
             },
             Body::LoopModelCall { question: Some(question), .. } if self.is_question(path) => self.ask(path, question),
             Body::LoopModelResult { parts, facts, .. } if self.is_question(path) => {
-                self.answer(path, parts)?;
+                self.answer(path, parts, facts)?;
                 self.add_usage(path, facts);
                 Ok(())
             }
@@ -228,6 +228,7 @@ impl RunState {
             | Body::LoopExit { .. }
             | Body::LoopMaxIterations { .. }
             | Body::LoopLimit { .. }
+            | Body::LoopStopped { .. }
             | Body::LoopPluginChanged { .. }
             | Body::LoopPluginFailed { .. }
             | Body::LoopCompacted { .. } => apply_loop::apply(self, event),

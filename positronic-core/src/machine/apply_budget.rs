@@ -128,6 +128,11 @@ impl RunState {
             LoopOutcome::Failed { code, message, retryable } => {
                 return Some(Failure { code: *code, message: message.clone(), retryable: *retryable });
             }
+            LoopOutcome::Stopped { .. } if frame.limits.on_useless_answer == OnLimit::Exit => return None,
+            LoopOutcome::Stopped { message, .. } => {
+                let code = crate::record::EndReason::Answer;
+                return Some(Failure { code, message: message.clone(), retryable: false });
+            }
             LoopOutcome::Answered | LoopOutcome::Exited { .. } | LoopOutcome::Cancelled => return None,
         };
         let budget = frame.ended_by.as_ref().and_then(|path| bound_at(self, path, frame.ended_by_shared));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::record::{
-    Body as EventBody, Content, Decision, Event, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings, Speaker,
-    StageKind, ToolCall, ToolResult, ToolSet, hash_json,
+    Body as EventBody, Content, Decision, Event, Finish, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings,
+    Speaker, StageKind, ToolCall, ToolResult, ToolSet, hash_json,
 };
 
 use super::apply::{Reason, change_state};
@@ -89,7 +89,10 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         EventBody::LoopMessage { from: Speaker::Person, .. } => match frame.phase {
             LoopPhase::Prepare => {}
             // The answer was not the last word after all.
-            LoopPhase::Answered => next_round(frame),
+            LoopPhase::Answered => {
+                frame.fault = None;
+                next_round(frame);
+            }
             LoopPhase::Ask { .. } | LoopPhase::Batch => frame.unread = true,
             LoopPhase::Ending(_) => return Err("the loop is ending".to_owned()),
         },
@@ -116,6 +119,11 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             frame.ended_by.clone_from(of);
             frame.ended_by_shared = *shared;
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
+        }
+        EventBody::LoopStopped { cause, message } => {
+            all_done(frame)?;
+            let (cause, message) = (cause.clone(), message.clone());
+            frame.phase = LoopPhase::Ending(LoopOutcome::Stopped { cause, message });
         }
         EventBody::LoopCompacted { .. } => {
             if !matches!(frame.phase, LoopPhase::Prepare) {
@@ -163,12 +171,12 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
         (EventBody::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
             // One that was never answered is asked again after a restart.
             frame.asked.retain(|asked| asked.answer.is_some());
-            frame.asked.push(Asked { hash: question_hash(question), answer: None });
+            frame.asked.push(Asked { hash: question_hash(question), answer: None, finish: Finish::default() });
         }
         (EventBody::LoopModelRetry { .. }, LoopPhase::Prepare) => {}
-        (EventBody::LoopModelResult { parts, .. }, LoopPhase::Prepare) => {
+        (EventBody::LoopModelResult { parts, facts, .. }, LoopPhase::Prepare) => {
             let open = frame.asked.last_mut().filter(|asked| asked.answer.is_none());
-            open.ok_or("no question is open")?.answer = Some(Arc::clone(parts));
+            open.ok_or("no question is open")?.take(parts, facts);
         }
         (EventBody::LoopIteration(iteration), LoopPhase::Prepare) => {
             iterate(frame, iteration)?;
@@ -200,13 +208,15 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
             *intent = Intent::Ready;
             frame.refused.push(Refused { parts: Arc::clone(parts), message: message.clone() });
         }
-        (EventBody::LoopModelResult { parts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
+        (EventBody::LoopModelResult { parts, facts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
+            frame.judge(parts, facts);
             frame.refused.clear();
             let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {
                 frame.phase = LoopPhase::Batch;
             } else if std::mem::take(&mut frame.unread) {
+                frame.fault = None;
                 next_round(frame);
             } else {
                 frame.phase = LoopPhase::Answered;
@@ -352,7 +362,10 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             *phase = CallPhase::Done(result.clone());
             match result {
                 ToolResult::Error { .. } => frame.failures += 1,
-                ToolResult::Success { .. } => frame.failures = 0,
+                ToolResult::Success { .. } => {
+                    frame.failures = 0;
+                    frame.progressed();
+                }
                 ToolResult::Denied { .. } | ToolResult::Skipped { .. } | ToolResult::Interrupted { .. } => {}
             }
             settle(frame);

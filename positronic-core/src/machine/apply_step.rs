@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::apply::Reason;
 use super::state::{Asked, Intent, RunState, Stage, StepFrame, Values, owner_of};
-use crate::record::{ContentHash, Part, Path, Question, Segment, StageKind, Timestamp, hash_json};
+use crate::record::{ContentHash, Finish, ModelFacts, Part, Path, Question, Segment, StageKind, Timestamp, hash_json};
 
 impl RunState {
     pub(super) fn start_step(&mut self, path: &Path, attempt: u32) -> Result<(), Reason> {
@@ -53,17 +53,18 @@ impl RunState {
             match step.asked.get(index) {
                 // It is sent again as it was: nobody has the answer.
                 Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
-                None if index == step.asked.len() => step.asked.push(Asked { hash, answer: None }),
+                None if index == step.asked.len() => {
+                    step.asked.push(Asked { hash, answer: None, finish: Finish::default() })
+                }
                 _ => return Err(format!("the step's next question is {}", step.asked.len())),
             }
             Ok(())
         })
     }
 
-    pub(super) fn answer(&mut self, path: &Path, parts: &Arc<[Part]>) -> Result<(), Reason> {
+    pub(super) fn answer(&mut self, path: &Path, parts: &Arc<[Part]>, facts: &ModelFacts) -> Result<(), Reason> {
         self.step_of_question(path, |step, index| {
-            let asked = step.asked.get_mut(index).ok_or("it was not asked")?;
-            asked.answer = Some(Arc::clone(parts));
+            step.asked.get_mut(index).ok_or("it was not asked")?.take(parts, facts);
             Ok(())
         })
     }

@@ -11,8 +11,8 @@ use super::known::Known;
 use super::limits::{Allowance, Spending, is_default};
 use super::state::{Asked, Intent};
 use crate::record::{
-    ContentHash, ContextItem, Limits, LoopOutcome, ModelRequest, Part, Path, PluginStates, Settings, ToolSet,
-    Transcript, Usage,
+    AnswerFault, ContentHash, ContextItem, Limits, LoopOutcome, ModelRequest, Part, Path, PluginStates, Settings,
+    ToolSet, Transcript, Usage,
 };
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
@@ -84,6 +84,12 @@ pub struct LoopFrame {
     /// How many calls have failed since one did its work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u32,
+    /// What is wrong with the last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<AnswerFault>,
+    /// How many answers in a row had a fault.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub faults: u32,
     /// Whether the round at which a limit was reached had begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
@@ -168,6 +174,8 @@ impl LoopFrame {
             expected: 0,
             unread: false,
             failures: 0,
+            fault: None,
+            faults: 0,
             cut: false,
             wrap_up: None,
             denials: Arc::default(),

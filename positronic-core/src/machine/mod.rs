@@ -23,6 +23,7 @@ mod call;
 mod close;
 mod crashes;
 mod decide;
+mod faults;
 mod known;
 mod limits;
 mod loop_frame;

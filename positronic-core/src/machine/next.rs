@@ -5,6 +5,7 @@ use crate::record::{Body, Draft, EndReason, Failure, LoopOutcome, Path, Segment,
 use super::apply_loop::wraps_up;
 use super::batch;
 use super::crashes::give_up;
+use super::faults::EMPTY;
 use super::limits::{Around, Before, Bound};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
@@ -221,6 +222,10 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             return;
         }
     }
+    if let Some(stopped) = frame.stopped() {
+        out.effects.push(Effect::Append(vec![stopped]));
+        return;
+    }
     if limits_bind(frame).is_some_and(|before| around.at_limit(frame, before, now, out)) {
         return;
     }
@@ -240,7 +245,9 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             }
         }
         LoopPhase::Answered => {
-            if frame.exits {
+            if frame.asks_again() && !frame.exits {
+                out.effects.push(told(frame, EMPTY.to_owned()));
+            } else if frame.exits {
                 out.effects.push(told(frame, nudge(frame)));
             } else {
                 let outcome = LoopOutcome::Answered;

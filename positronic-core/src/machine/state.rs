@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::{
-    Budget, Claim, ContentHash, Failure, Part, Path, PluginStates, Segment, Seq, Shape, SignalId, StageKind,
-    StageShape, Start, Timestamp, Usage, parent_of, segments_of,
+    Budget, Claim, ContentHash, Failure, Finish, ModelFacts, Part, Path, PluginStates, Segment, Seq, Shape, SignalId,
+    StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
 };
 
 use super::call::{Call, CallPhase};
@@ -182,6 +182,16 @@ pub struct Asked {
     pub hash: ContentHash,
     /// The answer's parts, once there is one.
     pub answer: Option<Arc<[Part]>>,
+    /// Why the model stopped.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub finish: Finish,
+}
+
+impl Asked {
+    pub(super) fn take(&mut self, parts: &Arc<[Part]>, facts: &ModelFacts) {
+        self.answer = Some(Arc::clone(parts));
+        self.finish.clone_from(&facts.finish);
+    }
 }
 
 impl BrainFrame {

@@ -40,7 +40,7 @@ pub(super) fn give_pieces(response: &ModelResponse, deltas: &dyn DeltaSink) {
             }
         };
         match content {
-            Part::Text { text } => words(DeltaKind::Text, text),
+            Part::Text { text } | Part::Refusal { text } => words(DeltaKind::Text, text),
             Part::Reasoning { text, .. } => words(DeltaKind::Reasoning, text),
             Part::Call { index } => {
                 let call = usize::try_from(*index).ok().and_then(|index| response.calls.get(index));

@@ -205,6 +205,12 @@ impl Reply {
         Self::response(ModelResponse::default()).and_text(text)
     }
 
+    /// Refuses to answer.
+    pub fn refusal(text: impl Into<String>) -> Self {
+        let parts = vec![Part::Refusal { text: text.into() }];
+        Self::response(ModelResponse { parts, ..ModelResponse::default() })
+    }
+
     /// Asks for a call.
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::calls([(tool, arguments)])

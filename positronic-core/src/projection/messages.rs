@@ -62,7 +62,7 @@ fn assistant(parts: &[Part], batch: &[Output]) -> Message {
     let mut parts: Vec<_> = parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text { text } => Some(Assistant::Text { text: text.clone() }),
+            Part::Text { text } | Part::Refusal { text } => Some(Assistant::Text { text: text.clone() }),
             Part::Reasoning { text, data } => Some(Assistant::Reasoning { text: text.clone(), data: data.clone() }),
             Part::Opaque { data } => Some(Assistant::Opaque { data: data.clone() }),
             Part::Call { index } => {

@@ -1,7 +1,7 @@
 //! Requests, rebuilt from the log.
 
 use crate::machine::{IllegalEvent, LoopFrame, RunState};
-use crate::record::{Body, Event, Message, ModelRequest, Output, Path, Question, Seq, Transcript};
+use crate::record::{Assistant, Body, Event, Message, Misfit, ModelRequest, Output, Path, Question, Seq, Transcript};
 
 use super::decision::decision_request;
 use super::history::History;
@@ -79,5 +79,15 @@ pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) ->
         settings: std::sync::Arc::new(question.settings.clone()),
         ..crate::machine::Prepared::default()
     };
-    prepared.request(path, attempt, Transcript::new([Message::User { text: question.text.clone() }]))
+    let said = |text: String| Message::User { text };
+    let mut messages = vec![said(question.text.clone())];
+    for Misfit { answer, message } in &question.misfits {
+        let is_silent = answer.trim().is_empty();
+        let text = if is_silent { "(no answer)".to_owned() } else { answer.clone() };
+        messages.push(Message::Assistant { parts: vec![Assistant::Text { text }] });
+        messages.push(said(format!(
+            "That answer does not fit: {message}. Answer again, with JSON of the form that was asked for and nothing else."
+        )));
+    }
+    prepared.request(path, attempt, Transcript::new(messages))
 }

@@ -30,6 +30,7 @@ fn one(prompt: &Prompt, text: &mut String) {
                 for part in &**parts {
                     match part {
                         Part::Text { text: said } => _ = writeln!(text, "assistant: {said}"),
+                        Part::Refusal { text: said } => _ = writeln!(text, "assistant refuses: {said}"),
                         Part::Reasoning { text: thought, .. } if !thought.is_empty() => {
                             _ = writeln!(text, "thinks: {thought}");
                         }

@@ -287,6 +287,7 @@ impl Body {
             | Self::LoopExit { .. }
             | Self::LoopMaxIterations { .. }
             | Self::LoopLimit { .. }
+            | Self::LoopStopped { .. }
             | Self::BudgetRequested { .. }
             | Self::BudgetExpired {}
             | Self::LoopPluginChanged { .. }
@@ -338,6 +339,7 @@ impl Body {
             Self::LoopExit { .. } => "LOOP_EXIT",
             Self::LoopMaxIterations { .. } => "LOOP_MAX_ITERATIONS",
             Self::LoopLimit { .. } => "LOOP_LIMIT",
+            Self::LoopStopped { .. } => "LOOP_STOPPED",
             Self::BudgetRequested { .. } => "BUDGET_REQUESTED",
             Self::BudgetDecided { .. } => "BUDGET_DECIDED",
             Self::BudgetExpired {} => "BUDGET_EXPIRED",

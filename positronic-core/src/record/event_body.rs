@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::answer::AnswerFault;
 use super::budget::{Budget, More};
 use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
@@ -61,6 +62,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, shared, unpriced` |
+/// | `LOOP_STOPPED` | loop | an answer of no use ended it | `cause, message` |
 /// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, shared, expires` |
 /// | `BUDGET_DECIDED` | loop, brain | the person granted more, or refused | `decision, more, reason, signal, actor` |
 /// | `BUDGET_EXPIRED` | loop, brain | nobody decided in time | – |
@@ -411,6 +413,13 @@ pub enum Body {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<Arc<str>>,
     },
+    /// An answer of no use ended the loop: a refusal, a filtered one, one that was cut off, or several empty ones.
+    LoopStopped {
+        /// What was wrong with the answer.
+        cause: AnswerFault,
+        /// A sentence that says so, and what to do about it.
+        message: String,
+    },
     /// A loop or a brain has reached a limit, and a person is asked for more. What ends the loop or the brain otherwise
     /// makes the question void.
     BudgetRequested {
@@ -599,6 +608,18 @@ pub struct Question {
     /// How the model is to answer.
     #[serde(default)]
     pub settings: Settings,
+    /// What the model has answered before that did not fit, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misfits: Vec<Misfit>,
+}
+
+/// An answer to a question that did not fit what was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misfit {
+    /// The answer.
+    pub answer: String,
+    /// What does not fit, in a sentence; the model reads it.
+    pub message: String,
 }
 
 /// What `LOOP_TOOL_CALL` carries.
@@ -653,6 +674,8 @@ pub enum EndReason {
     Model,
     /// The model gave no decision that fits, as often as it was asked.
     Decision,
+    /// The model's answer was of no use: it refused, was filtered, cut off, or said nothing.
+    Answer,
     /// A limit with `OnLimit::Error` was reached.
     Limit,
     /// A nested brain failed.

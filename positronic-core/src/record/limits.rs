@@ -26,6 +26,13 @@ pub struct Limits {
     /// How many calls in a row may fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
+    /// How often in a row the model is asked again for an answer of no use that may be better the next time: an empty one,
+    /// or calls that were cut off. The default is 2.
+    #[serde(skip_serializing_if = "is_default_retries")]
+    pub answer_retries: u32,
+    /// What an answer of no use does that is not asked for again: fail the brain, which is the default, or end the loop.
+    #[serde(skip_serializing_if = "is_error")]
+    pub on_useless_answer: OnLimit,
     /// What reaching a limit does.
     #[serde(skip_serializing_if = "is_default")]
     pub on_limit: OnLimit,
@@ -51,6 +58,8 @@ impl Default for Limits {
             max_money: None,
             max_time: None,
             max_failures: None,
+            answer_retries: DEFAULT_ANSWER_RETRIES,
+            on_useless_answer: OnLimit::Error,
             on_limit: OnLimit::Exit,
             wrap_up: false,
             ask: None,
@@ -61,6 +70,19 @@ impl Default for Limits {
 }
 
 const DEFAULT_PARALLEL: u32 = 8;
+
+/// What comes out empty three times comes out empty.
+const DEFAULT_ANSWER_RETRIES: u32 = 2;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_default_retries(value: &u32) -> bool {
+    *value == DEFAULT_ANSWER_RETRIES
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_error(value: &OnLimit) -> bool {
+    *value == OnLimit::Error
+}
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

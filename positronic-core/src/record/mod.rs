@@ -3,6 +3,7 @@
 //! Nothing here does anything. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
 //! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) keeps them.
 
+mod answer;
 mod budget;
 mod call;
 mod canonical;
@@ -28,6 +29,7 @@ mod summary;
 mod trigger;
 mod usage;
 
+pub use answer::AnswerFault;
 pub(crate) use budget::micros;
 pub use budget::{AskMore, Budget, More, SharedBudget};
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
@@ -38,8 +40,8 @@ pub use document::{
 };
 pub use event::{Draft, Event, EventError, FORMAT_VERSION};
 pub use event_body::{
-    Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall,
-    ToolEntry,
+    Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, Question, ResumeCause, Speaker,
+    ToolCall, ToolEntry,
 };
 pub use hop::{Hop, WaitReason};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};

@@ -34,7 +34,7 @@ pub struct Prompt {
     pub visible: bool,
     /// Where the loop stands.
     pub state: PromptState,
-    /// The opening message; a loop without one was started by the system.
+    /// The opening message; a loop without one was started by the system, whose message is the first output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
     /// Everything that happened, in order.
@@ -213,7 +213,7 @@ impl OutputKind {
     pub fn text(&self) -> Option<String> {
         let Self::Text { parts, .. } = self else { return None };
         let words = parts.iter().filter_map(|part| match part {
-            Part::Text { text } => Some(text.as_str()),
+            Part::Text { text } | Part::Refusal { text } => Some(text.as_str()),
             _ => None,
         });
         Some(words.collect())

@@ -78,6 +78,13 @@ pub enum LoopOutcome {
         /// Which.
         limit: super::limits::LimitKind,
     },
+    /// The model answered, and the answer was of no use.
+    Stopped {
+        /// What was wrong with it.
+        cause: super::answer::AnswerFault,
+        /// A sentence that says so, and what to do about it.
+        message: String,
+    },
     /// The model could not be reached, or the loop's configuration failed.
     Failed {
         /// What kind of failure it is.

@@ -45,7 +45,7 @@ pub struct Start {
     /// The run before it in the conversation, whose prompts and those before are its history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<RunId>,
-    /// What opens the first loop of the run's brain that has no input of its own.
+    /// What opens the first loop of the run's brain; behind its own input, where it has one. A brain without a loop refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Opening>,
     /// The trigger that started it.

@@ -68,6 +68,8 @@ pub enum Finish {
     Length,
     /// The provider's filter stopped it.
     Filtered,
+    /// It refused to answer.
+    Refused,
     /// Another reason, in the provider's word.
     Other(String),
 }
@@ -123,6 +125,11 @@ pub enum Part {
         /// The text.
         text: String,
     },
+    /// Why the model does not answer, in its words. It goes back as a text, which every provider takes.
+    Refusal {
+        /// The words.
+        text: String,
+    },
     /// What the model thought before it answered.
     Reasoning {
         /// The thoughts, or their summary, as far as the provider shows them.
@@ -141,6 +148,19 @@ pub enum Part {
         /// The item.
         data: Value,
     },
+}
+
+impl Part {
+    /// Says whether it says something to people: thoughts, empty texts and the marks of providers do not.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        match self {
+            Self::Text { text } => !text.trim().is_empty(),
+            Self::Refusal { .. } => true,
+            Self::Opaque { data } => data.get("type").is_some(),
+            Self::Reasoning { .. } | Self::Call { .. } => false,
+        }
+    }
 }
 
 /// A call as the model asked for it.
@@ -207,9 +227,19 @@ impl ModelResponse {
             .iter()
             .filter_map(|part| match part {
                 Part::Text { text } => Some(text.as_str()),
-                Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+                Part::Refusal { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
             })
             .collect()
+    }
+
+    /// Returns the words with which the model refuses to answer, if it does.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let words = self.parts.iter().filter_map(|part| match part {
+            Part::Refusal { text } => Some(text.as_str()),
+            _ => None,
+        });
+        Some(words.collect::<String>()).filter(|words| !words.is_empty())
     }
 }
 

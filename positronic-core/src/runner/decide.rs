@@ -9,8 +9,8 @@ use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::LoopPlan;
 use crate::projection::{Decided, ReasoningStream, decided};
 use crate::record::{
-    Body, Decisions, DeltaKind, Draft, EndReason, LoopOutcome, ModelError, ModelRequest, ModelResponse, Path, Seq,
-    ToolSet,
+    AnswerFault, Body, Decisions, DeltaKind, Draft, EndReason, LoopOutcome, ModelError, ModelRequest, ModelResponse,
+    Path, Seq, ToolSet,
 };
 
 /// What a model gave.
@@ -34,6 +34,12 @@ pub(super) async fn given(
         return ask(shared, model, request, Some(after), |show| show).await.map(Given::Answer);
     };
     let response = ask(shared, model, request, Some(after), ReasonAlone::before).await?;
+    // It decides nothing, and asking for another form of it does not help.
+    let limit = request.settings.max_output_tokens;
+    let fault = AnswerFault::of(&response.parts, &response.facts.finish, limit);
+    if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
+        return Ok(Given::Answer(ModelResponse { calls: Vec::new(), ..response }));
+    }
     let fits = |tool: &crate::record::ToolDecl, input: &serde_json::Value| match plan {
         // A tool that the code has no more gives its call a typed result.
         Some(plan) => plan.tools.get(&tool.id).map_or(Ok(()), |tool| tool.schema.check(input)),

@@ -20,8 +20,8 @@ use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::projection::round_request;
 use crate::record::{
-    Body, CODE, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates, ProposedCall,
-    PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolResult, ToolSet, check_depth,
+    AnswerFault, Body, CODE, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates,
+    ProposedCall, PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolResult, ToolSet, check_depth,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -187,7 +187,8 @@ impl Worker {
                         Some(plan) => looked_at(plan, scope.clone(), &response).await,
                         None => (scope.plugins.clone(), Vec::new()),
                     };
-                    let calls = judge(&response.calls, &request.path, tools, plan.as_deref(), &scope).await;
+                    let mut calls = judge(&response.calls, &request.path, tools, plan.as_deref(), &scope).await;
+                    cut_off(&mut calls, &response, request.settings.max_output_tokens);
                     Ok(Answer { response, calls, plugins, failed })
                 }
                 Err(error) => Err(error),
@@ -352,6 +353,21 @@ impl DeltaSink for Show<'_> {
 
     fn is_heard(&self) -> bool {
         self.after.is_some() && !self.shared.feeds().is_empty()
+    }
+}
+
+/// Refuses the calls of a filtered answer, and says of one that did not fit that its answer was cut off.
+fn cut_off(calls: &mut [Judged], response: &ModelResponse, max_output_tokens: Option<u32>) {
+    let fault = AnswerFault::of(&response.parts, &response.facts.finish, max_output_tokens);
+    match (fault, calls) {
+        (Some(fault @ AnswerFault::Filtered), calls) => {
+            let refused = fault.sentence("the model");
+            calls.iter_mut().for_each(|call| call.refused = Some(format!("{refused}, so its calls do not run")));
+        }
+        (Some(fault @ AnswerFault::Length { .. }), [.., Judged { refused: Some(why), .. }]) => {
+            *why = format!("{why}; {}", fault.sentence("the model"));
+        }
+        _ => {}
     }
 }
 

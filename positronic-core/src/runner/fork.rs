@@ -249,6 +249,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | Body::LoopApprovalExpired {}
         | Body::LoopResume { .. }
         | Body::LoopMaxIterations { .. }
+        | Body::LoopStopped { .. }
         | Body::BudgetRequested { .. }
         | Body::BudgetDecided { .. }
         | Body::BudgetExpired {}

@@ -11,7 +11,7 @@ use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{LoopPhase, Stage, Verdict, keeps_values, may_ask, question_hash};
 use crate::projection::question_request;
-use crate::record::{Body, Draft, ModelError, ModelErrorKind, ModelResponse, Path, Question, Segment};
+use crate::record::{Body, Draft, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Path, Question, Segment};
 
 impl Worker {
     /// Records a value that a step or a tool has computed once, and answers with it; with the one that was recorded
@@ -69,7 +69,11 @@ impl Worker {
         let fits = |index: &usize| {
             asked.get(*index).is_some_and(|asked| asked.hash == hash) && used.is_none_or(|used| !used.contains(index))
         };
-        let answer_of = |index: usize| asked.get(index).and_then(|asked| asked.answer.clone());
+        let answer_of = |index: usize| {
+            let asked = asked.get(index)?;
+            let facts = ModelFacts { finish: asked.finish.clone(), ..ModelFacts::default() };
+            Some(ModelResponse { parts: asked.answer.as_ref()?.to_vec(), calls: Vec::new(), facts })
+        };
         let known = (0..asked.len()).filter(fits).find_map(|index| Some((index, answer_of(index)?)));
         // What was asked by a worker that is gone is asked again as it was.
         let unanswered = || {
@@ -78,8 +82,8 @@ impl Worker {
         let index = known.as_ref().map(|(index, _)| *index).or_else(unanswered).unwrap_or(asked.len());
         let path = numbered(index);
         self.answered.entry(asks.clone()).or_default().insert(index);
-        if let Some((_, parts)) = known {
-            _ = reply.send(Ok(ModelResponse { parts: parts.to_vec(), ..ModelResponse::default() }));
+        if let Some((_, answer)) = known {
+            _ = reply.send(Ok(answer));
             return Ok(());
         }
         let verdict = may_ask(&self.shared.state(), &asks);

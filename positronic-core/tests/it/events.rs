@@ -175,6 +175,11 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_LIMIT", "kind": "rounds", "limit": 9, "used": 9, "of": "Chat/0.0"}),
         json!({"type": "LOOP_LIMIT", "kind": "money", "limit": 9, "used": 0, "unpriced": "p/m"}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10, "of": "", "shared": true}),
+        json!({"type": "LOOP_STOPPED", "cause": {"type": "refused"}, "message": "no"}),
+        json!({"type": "LOOP_STOPPED", "cause": {"type": "length", "max_output_tokens": 64}, "message": "cut"}),
+        json!({"type": "LOOP_START", "input": "Begin.", "from": "engine", "projection": 1, "limits": {
+            "max_iterations": 50, "answer_retries": 0, "on_useless_answer": "exit"
+        }}),
         json!({"type": "BUDGET_REQUESTED", "kind": "tokens", "limit": 9, "used": 10}),
         json!({"type": "BUDGET_REQUESTED", "kind": "tokens", "limit": 9, "used": 10, "shared": true}),
         json!({"type": "BUDGET_REQUESTED", "kind": "time", "limit": 9, "used": 10, "expires": 99}),
@@ -195,6 +200,10 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "limit", "limit": "time"}, "usage": {}}),
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "failed", "code": "model", "message": "no"}, "usage": {}}),
         json!({"type": "LOOP_COMPLETE", "outcome": {"type": "cancelled"}, "usage": {}}),
+        json!({
+            "type": "LOOP_COMPLETE",
+            "outcome": {"type": "stopped", "cause": {"type": "empty", "reason": "error"}, "message": "no"}, "usage": {}
+        }),
     ]
 }
 

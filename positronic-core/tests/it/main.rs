@@ -32,6 +32,7 @@ mod due;
 mod errors;
 mod events;
 mod exits;
+mod faults;
 mod files;
 mod first;
 #[cfg(feature = "openai")]

@@ -39,6 +39,7 @@ pub struct ChatAssembler {
 #[derive(Debug)]
 enum Slot {
     Text(String),
+    Refusal(String),
     Reasoning { field: &'static str, text: String },
     Call(usize),
 }
@@ -138,6 +139,7 @@ impl ChatAssembler {
         for slot in self.slots {
             parts.push(match slot {
                 Slot::Text(text) => Part::Text { text },
+                Slot::Refusal(text) => Part::Refusal { text },
                 Slot::Reasoning { field, text } => {
                     Part::Reasoning { text, data: Some(reasoning_data(field, details.take())) }
                 }
@@ -188,7 +190,7 @@ impl ChatAssembler {
             }
         }
         if let Some(text) = text(delta, "refusal") {
-            self.text(text, pieces);
+            self.refusal(text, pieces);
         }
         for call in objects(delta, "tool_calls") {
             // Its pieces have the field `custom` in the place of `function`.
@@ -211,6 +213,15 @@ impl ChatAssembler {
             text.push_str(piece);
         } else {
             self.slots.push(Slot::Text(piece.to_owned()));
+        }
+        pieces.push(self.piece(DeltaKind::Text, piece));
+    }
+
+    fn refusal(&mut self, piece: &str, pieces: &mut Vec<Piece>) {
+        if let Some(Slot::Refusal(text)) = self.slots.last_mut() {
+            text.push_str(piece);
+        } else {
+            self.slots.push(Slot::Refusal(piece.to_owned()));
         }
         pieces.push(self.piece(DeltaKind::Text, piece));
     }
@@ -323,7 +334,10 @@ fn finish(reason: &str) -> Finish {
         "stop" | "end_turn" | "stop_sequence" | "eos" | "STOP" => Finish::Stop,
         "tool_calls" | "tool_use" | "function_call" => Finish::Calls,
         "length" | "max_tokens" | "model_length" | "MAX_TOKENS" => Finish::Length,
-        "content_filter" | "SAFETY" => Finish::Filtered,
+        "content_filter" | "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "sensitive" => {
+            Finish::Filtered
+        }
+        "refusal" => Finish::Refused,
         _ => Finish::Other(reason.to_owned()),
     }
 }

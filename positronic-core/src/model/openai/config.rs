@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::record::DecisionForm;
+use crate::record::{DecisionForm, Settings};
 
 /// Says where a server is and how to speak with it.
 ///
@@ -55,9 +55,10 @@ pub struct OpenAiConfig {
     /// How the form of a decision is told to the model, where a loop asks for decisions and does not say.
     #[builder(default)]
     pub decisions: DecisionForm,
-    /// Whether the Responses dialect asks for encrypted thoughts; OpenAI refuses that for models that do not think.
-    #[builder(default = true)]
-    pub encrypted_reasoning: bool,
+    /// Whether the Responses dialect asks for encrypted thoughts, which go back with the next request; OpenAI refuses that for
+    /// models that do not think. `true` and `false` are always and never.
+    #[builder(default)]
+    pub encrypted_reasoning: EncryptedReasoning,
 }
 
 impl OpenAiConfig {
@@ -91,6 +92,44 @@ pub enum ReasoningBack {
     Never,
 }
 
+/// For which models the Responses dialect asks for encrypted thoughts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EncryptedReasoning {
+    /// For those that are known to think: OpenAI's o series, GPT-5 and later ones but for their chat variants, and whichever
+    /// model a request asks to think with a `reasoning` of its own.
+    #[default]
+    ForThinkers,
+    /// For all.
+    Always,
+    /// For none.
+    Never,
+}
+
+impl From<bool> for EncryptedReasoning {
+    fn from(always: bool) -> Self {
+        if always { Self::Always } else { Self::Never }
+    }
+}
+
+impl EncryptedReasoning {
+    /// Says whether a request asks for them.
+    pub(super) fn is_asked(self, model: &str, settings: &Settings) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::ForThinkers => thinks(model) || settings.extra.contains_key("reasoning"),
+        }
+    }
+}
+
+/// Says whether a model's name is one of OpenAI's that think. Gateways put the maker's name before it.
+fn thinks(model: &str) -> bool {
+    let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
+    let version = |prefix: &str| name.strip_prefix(prefix)?.split(['-', '.', '_']).next()?.parse::<u32>().ok();
+    let is_o_series = version("o").is_some();
+    is_o_series || (version("gpt-").is_some_and(|version| version >= 5) && !name.contains("chat"))
+}
+
 /// How long a request may take. A request that outlasts one of them fails with
 /// [`Timeout`](crate::record::ModelErrorKind::Timeout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
@@ -112,5 +151,20 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self::builder().build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encrypted_thoughts_are_asked_of_models_that_think() {
+        for name in ["o3", "o4-mini", "gpt-5", "gpt-5.1-codex", "openai/gpt-5-mini", "gpt-6"] {
+            assert!(thinks(name), "{name}");
+        }
+        for name in ["gpt-4o", "gpt-4.1-mini", "gpt-5-chat-latest", "qwen3-8b", "olmo", "claude-sonnet-4-5"] {
+            assert!(!thinks(name), "{name}");
+        }
     }
 }

@@ -38,7 +38,7 @@ mod wrapper;
 
 pub use chat::OpenAiChat;
 pub use chat_assembler::ChatAssembler;
-pub use config::{OpenAiConfig, ReasoningBack, Timeouts};
+pub use config::{EncryptedReasoning, OpenAiConfig, ReasoningBack, Timeouts};
 pub use responses::OpenAiResponses;
 pub use responses_assembler::ResponsesAssembler;
 pub use sse::{SseDecoder, SseError};

@@ -113,8 +113,11 @@ impl ResponsesAssembler {
                     pieces.extend(self.rest(place));
                 }
             }
-            "response.output_text.delta" | "response.refusal.delta" => {
+            kind @ ("response.output_text.delta" | "response.refusal.delta") => {
                 pieces.extend(self.add(place, "message", delta, count(event, "content_index")));
+                if let Some(item) = self.items.get_mut(&place).filter(|_| kind == "response.refusal.delta") {
+                    item.refuses = true;
+                }
             }
             "response.reasoning_summary_text.delta" => {
                 pieces.extend(self.add(place, "reasoning", delta, count(event, "summary_index")));

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::record::{Part, ProposedCall};
 
-/// The field of the opaque part that stands before a text and keeps the phase of its message, which newer models want
-/// back.
+/// The field of the opaque part that stands before a text and keeps what else its message had: its id, status and phase,
+/// and whether it refuses. A message goes back as it came.
+pub(super) const MESSAGE_MARK: &str = "message";
+
+/// The field in which older logs keep the phase of a message alone.
 pub(super) const PHASE_MARK: &str = "phase";
 
 /// An item while it streams: what the server said of it, and what came in pieces.
@@ -21,6 +24,8 @@ pub(super) struct Item {
     pub(super) text: String,
     /// Which part of its text or thoughts the last piece belonged to.
     pub(super) section: Option<u64>,
+    /// Whether its pieces are those of a refusal.
+    pub(super) refuses: bool,
     /// Whether a piece has named the call's tool.
     pub(super) announced: bool,
 }
@@ -57,23 +62,28 @@ impl Item {
     /// Returns how many parts the item becomes as far as it is known.
     pub(super) fn parts(&self) -> u32 {
         match self.kind() {
-            Kind::Message => u32::from(!self.message_text().is_empty()) + u32::from(self.phase().is_some()),
+            Kind::Message => {
+                let (text, refusal) = self.message_texts();
+                u32::from(!text.is_empty()) + u32::from(!refusal.is_empty()) + u32::from(self.mark().is_some())
+            }
             Kind::Thought | Kind::Call | Kind::Other => 1,
         }
     }
 
     /// Returns how many parts stand before the one that streams.
     pub(super) fn parts_before_stream(&self) -> u32 {
-        u32::from(self.kind() == Kind::Message && self.phase().is_some())
+        u32::from(self.kind() == Kind::Message && self.mark().is_some())
     }
 
     /// Turns the item into its parts, and adds its call to `calls`.
     pub(super) fn into_parts(self, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
         match self.kind() {
             Kind::Message => {
-                let mark = self.phase().map(|phase| Part::Opaque { data: json!({ PHASE_MARK: phase }) });
-                let text = Some(self.message_text()).filter(|text| !text.is_empty()).map(|text| Part::Text { text });
-                mark.into_iter().chain(text).collect()
+                let (text, refusal) = self.message_texts();
+                let mark = self.mark().map(|mark| Part::Opaque { data: json!({ MESSAGE_MARK: mark }) });
+                let text = Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text { text });
+                let refusal = Some(refusal).filter(|text| !text.is_empty()).map(|text| Part::Refusal { text });
+                mark.into_iter().chain(text).chain(refusal).collect()
             }
             Kind::Thought => {
                 let text = self.thought_text();
@@ -91,22 +101,39 @@ impl Item {
     /// Returns the text that its pieces add up to.
     pub(super) fn whole_text(&self) -> Option<String> {
         match self.kind() {
-            Kind::Message => Some(self.message_text()),
+            Kind::Message => {
+                let (text, refusal) = self.message_texts();
+                Some(text + &refusal)
+            }
             Kind::Thought => Some(self.thought_text()),
             Kind::Call => self.value.get("arguments").and_then(Value::as_str).map(str::to_owned),
             Kind::Other => None,
         }
     }
 
-    fn phase(&self) -> Option<&Value> {
-        self.value.get("phase").filter(|phase| phase.is_string())
+    /// Returns what a message has beside its text.
+    fn mark(&self) -> Option<Map<String, Value>> {
+        let known = ["id", "status", "phase"].into_iter();
+        let mut mark: Map<String, Value> = known
+            .filter_map(|name| Some((name.to_owned(), self.value.get(name).filter(|value| value.is_string())?.clone())))
+            .collect();
+        let (text, refusal) = self.message_texts();
+        if !mark.is_empty() && text.is_empty() && !refusal.is_empty() {
+            mark.insert("refuses".to_owned(), true.into());
+        }
+        // A status alone is nothing that could go back.
+        (mark.contains_key("id") || mark.contains_key("phase")).then_some(mark)
     }
 
-    fn message_text(&self) -> String {
-        let texts = self.value.get("content").and_then(Value::as_array).into_iter().flatten();
-        let text: String =
-            texts.filter_map(|part| part.get("text").or_else(|| part.get("refusal"))?.as_str()).collect();
-        if text.is_empty() { self.text.clone() } else { text }
+    /// Returns what a message says, and with what it refuses.
+    fn message_texts(&self) -> (String, String) {
+        let contents = || self.value.get("content").and_then(Value::as_array).into_iter().flatten();
+        let all = |name: &str| contents().filter_map(|part| part.get(name)?.as_str()).collect::<String>();
+        match (all("text"), all("refusal")) {
+            (text, refusal) if text.is_empty() && refusal.is_empty() && self.refuses => (text, self.text.clone()),
+            (text, refusal) if text.is_empty() && refusal.is_empty() => (self.text.clone(), refusal),
+            both => both,
+        }
     }
 
     fn thought_text(&self) -> String {
@@ -127,7 +154,7 @@ impl Item {
             provider_id: text("call_id").or_else(|| text("id")),
             name: text("name").unwrap_or_default(),
             arguments: if arguments.trim().is_empty() { "{}".to_owned() } else { arguments },
-            data: None,
+            data: call_data(&self.value),
         }
     }
 }
@@ -154,6 +181,15 @@ pub(super) fn unanswerable(items: &BTreeMap<u64, Item>) -> Option<String> {
     };
     let open = items.values().filter(is_asking).find(is_open)?;
     text(open, "type").map(str::to_owned)
+}
+
+/// The fields of a call, beside those that every dialect has, which go back as they came.
+pub(super) const CALL_FIELDS: [&str; 4] = ["id", "status", "namespace", "caller"];
+
+fn call_data(item: &Value) -> Option<Value> {
+    let field = |name: &str| Some((name.to_owned(), item.get(name).filter(|value| !value.is_null())?.clone()));
+    let kept: Map<String, Value> = CALL_FIELDS.into_iter().filter_map(field).collect();
+    (!kept.is_empty()).then_some(kept.into())
 }
 
 /// Keeps of a thought what goes back. A thought that is neither encrypted nor in plain text is only known to a server

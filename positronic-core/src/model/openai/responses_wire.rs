@@ -1,9 +1,10 @@
 //! Encodes requests in the Responses dialect.
 //!
-//! The system prompt, joined with the context items, goes into `instructions`. Messages become items without ids,
-//! since nothing is stored on the server; thoughts go back as the items they came as.
+//! The system prompt, joined with the context items, goes into `instructions`. An answer goes back as the items it came as,
+//! ids and all; where a thought of it stays behind, or it is of another dialect, as messages and calls without ids.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::body::{Body, is_strict, sendable_arguments, system_prompt, text_format};
 use super::config::OpenAiConfig;
-use super::responses_item::{PHASE_MARK, is_sendable_thought};
+use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, PHASE_MARK, is_sendable_thought};
 use crate::record::{Assistant, Message, ModelRequest, OutputFormat, ToolChoice, ToolDecl};
 
 const DIALECT: &str = "openai-responses";
@@ -54,7 +55,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     body.some("temperature", settings.temperature);
     body.some("max_output_tokens", config.most_tokens(settings.max_output_tokens));
     body.some("reasoning", config.reasoning_effort.as_ref().map(|effort| json!({ "effort": effort })));
-    if config.encrypted_reasoning {
+    if config.encrypted_reasoning.is_asked(settings.model.as_deref().unwrap_or(&config.model), settings) {
         body.field("include", &["reasoning.encrypted_content"]);
     }
     body.field("store", &false);
@@ -83,9 +84,20 @@ struct WirePrompt<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum WireItem<'a> {
+    /// What a model said, in the form of an input: of another dialect, or of an answer that lacks its thoughts.
     Message {
         role: &'static str,
-        content: [WireText<'a>; 1],
+        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a Value>,
+    },
+    /// What a model said, as it came.
+    #[serde(rename = "message")]
+    Output {
+        id: &'a Value,
+        role: &'static str,
+        status: &'a str,
+        content: [WireContent<'a>; 1],
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a Value>,
     },
@@ -93,6 +105,8 @@ enum WireItem<'a> {
         call_id: &'a str,
         name: &'a str,
         arguments: Cow<'a, str>,
+        #[serde(flatten)]
+        more: BTreeMap<&'static str, &'a Value>,
     },
     FunctionCallOutput {
         call_id: &'a str,
@@ -103,33 +117,56 @@ enum WireItem<'a> {
 }
 
 #[derive(Serialize)]
-struct WireText<'a> {
-    r#type: &'static str,
-    text: &'a str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireContent<'a> {
+    OutputText { text: &'a str, annotations: [(); 0], logprobs: [(); 0] },
+    Refusal { refusal: &'a str },
 }
 
+/// Makes the items of an answer. They keep their ids where all of them go back. A server that finds the id of a message or a
+/// call misses the thought that stood before it, so an answer whose thoughts stay behind goes back without any.
 fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
+    let is_left = |part: &Assistant| match part {
+        Assistant::Reasoning { data, .. } => !data.as_ref().is_some_and(is_sendable_thought),
+        Assistant::Text { .. } | Assistant::Call { .. } | Assistant::Opaque { .. } => false,
+    };
+    let is_whole = !parts.iter().any(is_left);
     let mut items = Vec::with_capacity(parts.len());
-    let mut phase = None;
+    let (mut mark, mut phase) = (None, None);
     for part in parts {
         match part {
-            Assistant::Text { text } => {
-                let content = [WireText { r#type: "output_text", text }];
-                items.push(WireItem::Message { role: "assistant", content, phase: phase.take() });
-            }
-            Assistant::Reasoning { data: Some(data), .. } if is_sendable_thought(data) => {
-                items.push(WireItem::AsItCame(data));
-            }
+            Assistant::Text { text } => items.push(message(text, mark.take().filter(|_| is_whole), phase.take())),
+            Assistant::Reasoning { data: Some(data), .. } if is_whole => items.push(WireItem::AsItCame(data)),
             Assistant::Reasoning { .. } => {}
-            Assistant::Call { call, name, arguments, .. } => {
-                items.push(WireItem::FunctionCall { call_id: call, name, arguments: sendable_arguments(arguments) });
+            Assistant::Call { call, name, arguments, data } => {
+                let goes_back = |name: &&str| is_whole || !matches!(*name, "id" | "status");
+                let field = |name| Some((name, data.as_ref()?.get(name)?));
+                let more = CALL_FIELDS.into_iter().filter(goes_back).filter_map(field).collect();
+                let arguments = sendable_arguments(arguments);
+                items.push(WireItem::FunctionCall { call_id: call, name, arguments, more });
             }
             Assistant::Opaque { data } if data.get("type").is_some() => items.push(WireItem::AsItCame(data)),
-            // What has no type is the mark of a phase, or comes from another dialect.
-            Assistant::Opaque { data } => phase = data.get(PHASE_MARK),
+            // What has no type is the mark of a message, or comes from another dialect.
+            Assistant::Opaque { data } => {
+                mark = data.get(MESSAGE_MARK);
+                phase = mark.unwrap_or(data).get(PHASE_MARK);
+            }
         }
     }
     items
+}
+
+fn message<'a>(text: &'a str, mark: Option<&'a Value>, phase: Option<&'a Value>) -> WireItem<'a> {
+    let role = "assistant";
+    let Some((mark, id)) = mark.and_then(|mark| Some((mark, mark.get("id")?))) else {
+        return WireItem::Message { role, content: text, phase };
+    };
+    let content = match mark.get("refuses") {
+        Some(Value::Bool(true)) => WireContent::Refusal { refusal: text },
+        _ => WireContent::OutputText { text, annotations: [], logprobs: [] },
+    };
+    let status = mark.get("status").and_then(Value::as_str).unwrap_or("completed");
+    WireItem::Output { id, role, status, content: [content], phase }
 }
 
 fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {

@@ -30,7 +30,7 @@ pub(super) fn mark(response: &mut ModelResponse, whose: For<'_>) {
     for part in &mut response.parts {
         match part {
             Part::Reasoning { data: Some(data), .. } | Part::Opaque { data } => seal(data),
-            Part::Text { .. } | Part::Reasoning { data: None, .. } | Part::Call { .. } => {}
+            Part::Text { .. } | Part::Refusal { .. } | Part::Reasoning { data: None, .. } | Part::Call { .. } => {}
         }
     }
     response.calls.iter_mut().filter_map(|call| call.data.as_mut()).for_each(seal);
@@ -119,7 +119,7 @@ mod tests {
     /// The message that an answer goes back as.
     fn message(response: &ModelResponse) -> Message {
         let parts = response.parts.iter().map(|part| match part.clone() {
-            Part::Text { text } => Assistant::Text { text },
+            Part::Text { text } | Part::Refusal { text } => Assistant::Text { text },
             Part::Reasoning { text, data } => Assistant::Reasoning { text, data },
             Part::Opaque { data } => Assistant::Opaque { data },
             Part::Call { .. } => {

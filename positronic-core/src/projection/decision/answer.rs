@@ -74,7 +74,7 @@ pub(crate) fn decided(
             Part::Text { .. } => {
                 parts.extend(said.take().map(|text| Part::Reasoning { text, data: None }));
             }
-            Part::Call { .. } => {}
+            Part::Call { .. } | Part::Refusal { .. } => {}
             Part::Reasoning { .. } | Part::Opaque { .. } => parts.push(part.clone()),
         }
     }

@@ -190,7 +190,7 @@ fn words(part: &Assistant) -> Option<&str> {
 
 fn as_it_came(part: &Part) -> Option<Assistant> {
     match part {
-        Part::Text { text } => Some(Assistant::Text { text: text.clone() }),
+        Part::Text { text } | Part::Refusal { text } => Some(Assistant::Text { text: text.clone() }),
         Part::Reasoning { text, data } => Some(Assistant::Reasoning { text: text.clone(), data: data.clone() }),
         Part::Opaque { data } => Some(Assistant::Opaque { data: data.clone() }),
         Part::Call { .. } => None,

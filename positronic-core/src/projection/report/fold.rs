@@ -316,6 +316,7 @@ impl Fold<'_> {
             Body::LoopPluginFailed { plugin, message } => {
                 self.note(path, format!("the plugin {plugin} failed: {message}"));
             }
+            Body::LoopStopped { message, .. } => self.note(path, message.clone()),
             Body::LoopCompacted { summary, .. } => self.note(
                 path,
                 match summary {
@@ -382,7 +383,7 @@ fn awaited(wait: &WaitSpec) -> String {
 /// Returns what an answer says.
 fn said(parts: &[Part]) -> String {
     texts(parts, |part| match part {
-        Part::Text { text } => Some(text),
+        Part::Text { text } | Part::Refusal { text } => Some(text),
         Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
     })
 }
@@ -391,7 +392,7 @@ fn said(parts: &[Part]) -> String {
 fn thought(parts: &[Part]) -> String {
     texts(parts, |part| match part {
         Part::Reasoning { text, .. } => Some(text),
-        Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+        Part::Text { .. } | Part::Refusal { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
     })
 }
 

@@ -1,5 +1,6 @@
 //! What the adapters send, and what they make of what real servers sent.
 
+mod echo;
 mod ends;
 mod headers;
 mod http;
@@ -12,8 +13,10 @@ mod wire;
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::model::Model as _;
+use crate::model::openai::{OpenAiConfig, OpenAiResponses};
 use crate::record::{
     CallFlags, ContextItem, Message, ModelRequest, Path, Settings, ToolDecl, ToolId, ToolSet, Transcript,
 };
@@ -36,6 +39,14 @@ fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> M
         messages: Transcript::new(messages),
         settings: Arc::new(settings),
     }
+}
+
+/// Returns the items that a message is in a Responses request.
+fn wire_items(message: Message) -> Vec<Value> {
+    let config = OpenAiConfig::builder().base_url("http://127.0.0.1:9/v1").model("m").build();
+    let body = OpenAiResponses::new(config).unwrap().wire(&request([message], Settings::default()));
+    let body: Value = serde_json::from_str(&body).unwrap();
+    body["input"].as_array().unwrap().clone()
 }
 
 fn user(text: &str) -> Message {

@@ -99,7 +99,7 @@ fn pieces_add_up(pieces: &[Piece], response: &ModelResponse) {
     let wrapped = pieces.iter().any(|piece| piece.tool.as_deref() == Some("parallel"));
     for (number, part) in (0..).zip(&response.parts) {
         let (kind, text) = match part {
-            Part::Text { text } => (DeltaKind::Text, text),
+            Part::Text { text } | Part::Refusal { text } => (DeltaKind::Text, text),
             Part::Reasoning { text, .. } => (DeltaKind::Reasoning, text),
             Part::Call { index } if !wrapped => {
                 let call = &response.calls[*index as usize];

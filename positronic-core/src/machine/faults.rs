@@ -1,0 +1,59 @@
+//! Answers of no use: which are asked for again, and when they end their loop.
+//!
+//! A refusal, a filtered answer and one that was cut off would come again as they are, so each ends the loop. An empty one,
+//! and calls that were cut off, may be better the next time: `answer_retries` of the limits says how often in a row.
+
+use crate::record::{AnswerFault, Body, CODE, Draft, ModelFacts, Part};
+
+use super::loop_frame::{LoopFrame, LoopPhase};
+
+impl LoopFrame {
+    /// Takes note of an answer.
+    pub(super) fn judge(&mut self, parts: &[Part], facts: &ModelFacts) {
+        let limit = self.prepared.settings.max_output_tokens;
+        self.fault = match facts.provider == CODE {
+            // Code that decides nothing has no fault of a model.
+            true => None,
+            false => AnswerFault::of(parts, &facts.finish, limit),
+        };
+        self.faults = if self.fault.is_some() { self.faults.saturating_add(1) } else { 0 };
+    }
+
+    /// Takes note of a call that did its work: what was cut off was whole enough.
+    pub(super) fn progressed(&mut self) {
+        if matches!(self.fault, Some(AnswerFault::Length { .. })) {
+            (self.fault, self.faults) = (None, 0);
+        }
+    }
+
+    /// Says whether the model is asked for its empty answer again.
+    pub(super) fn asks_again(&self) -> bool {
+        matches!((&self.phase, &self.fault), (LoopPhase::Answered, Some(AnswerFault::Empty { .. })))
+            && !self.is_stopped()
+    }
+
+    fn is_stopped(&self) -> bool {
+        let again = self.faults <= self.limits.answer_retries;
+        match (&self.phase, &self.fault) {
+            (LoopPhase::Answered | LoopPhase::Prepare, Some(AnswerFault::Refused | AnswerFault::Filtered)) => true,
+            (LoopPhase::Answered, Some(AnswerFault::Length { .. })) => true,
+            (LoopPhase::Answered, Some(AnswerFault::Empty { .. })) => !again,
+            (LoopPhase::Prepare, Some(AnswerFault::Length { .. })) => !again,
+            _ => false,
+        }
+    }
+
+    /// Returns the event that ends the loop by its last answer, where that does.
+    pub(super) fn stopped(&self) -> Option<Draft> {
+        let cause = self.fault.clone().filter(|_| self.is_stopped())?;
+        let mut message = cause.sentence(&format!("the model of the loop `{}`", self.path));
+        if matches!(self.phase, LoopPhase::Prepare) || matches!(cause, AnswerFault::Empty { .. }) {
+            let times = self.faults;
+            message = if times > 1 { format!("{message}, {times} times in a row") } else { message };
+        }
+        Some(Draft::new(self.path.clone(), Body::LoopStopped { cause, message }))
+    }
+}
+
+/// What the model is told whose answer was empty.
+pub(super) const EMPTY: &str = "Your last answer was empty. Answer, or call a tool.";

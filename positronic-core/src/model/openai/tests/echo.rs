@@ -1,0 +1,106 @@
+//! An answer of the Responses API goes back as it came, or without any id.
+
+use serde_json::{Value, json};
+
+use super::wire_items;
+use crate::model::openai::ResponsesAssembler;
+use crate::record::{Assistant, Message, ModelResponse, Part};
+
+/// An answer as the server gives it.
+fn answer(output: &Value) -> ModelResponse {
+    let whole = json!({"id": "resp_1", "status": "completed", "output": output});
+    let mut assembler = ResponsesAssembler::default();
+    assembler.feed_whole(&whole.to_string()).unwrap();
+    assembler.finish().unwrap()
+}
+
+/// The message that the record makes of an answer.
+fn message(response: &ModelResponse) -> Message {
+    let parts = response.parts.iter().map(|part| match part.clone() {
+        Part::Text { text } | Part::Refusal { text } => Assistant::Text { text },
+        Part::Reasoning { text, data } => Assistant::Reasoning { text, data },
+        Part::Opaque { data } => Assistant::Opaque { data },
+        Part::Call { index } => {
+            let call = response.calls[index as usize].clone();
+            let id = call.provider_id.unwrap();
+            Assistant::Call { call: id, name: call.name, arguments: call.arguments, data: call.data }
+        }
+    });
+    Message::Assistant { parts: parts.collect() }
+}
+
+fn output(thought: &Value) -> Value {
+    json!([
+        thought,
+        {
+            "type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "commentary",
+            "content": [{"type": "output_text", "text": "I look.", "annotations": [], "logprobs": []}]
+        },
+        {
+            "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "{}",
+            "status": "completed", "namespace": "garden", "caller": {"type": "direct"}
+        },
+    ])
+}
+
+#[test]
+fn an_answer_whose_thoughts_go_back_goes_back_as_it_came() {
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"});
+    let output = output(&thought);
+
+    assert_eq!(Value::from(wire_items(message(&answer(&output)))), output);
+}
+
+#[test]
+fn an_answer_whose_thoughts_stay_behind_goes_back_without_ids() {
+    let hidden = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+
+    let items = wire_items(message(&answer(&output(&hidden))));
+
+    assert_eq!(
+        Value::from(items),
+        json!([
+            {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"},
+            {
+                "type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}", "namespace": "garden",
+                "caller": {"type": "direct"}
+            },
+        ])
+    );
+}
+
+#[test]
+fn a_refusal_is_one_in_the_record_and_goes_back_as_one() {
+    let output = json!([{
+        "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "refusal", "refusal": "I cannot help."}]
+    }]);
+    let response = answer(&output);
+
+    assert_eq!(response.refusal().as_deref(), Some("I cannot help."));
+    assert_eq!(Value::from(wire_items(message(&response))), output);
+}
+
+#[test]
+fn an_answer_of_another_dialect_goes_back_in_the_form_of_an_input() {
+    let text = Assistant::Text { text: "I look.".to_owned() };
+
+    assert_eq!(
+        wire_items(Message::Assistant { parts: vec![text] }),
+        [json!({"type": "message", "role": "assistant", "content": "I look."})]
+    );
+}
+
+#[test]
+fn a_refusal_that_streams_is_one() {
+    let mut assembler = ResponsesAssembler::default();
+    let added = json!({"type": "response.output_item.added", "output_index": 0,
+        "item": {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []}});
+    let delta = json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "No."});
+    let end = json!({"type": "response.completed", "response": {"status": "completed", "output": []}});
+    for event in [added, delta, end] {
+        assembler.feed(&event.to_string()).unwrap();
+    }
+
+    assert_eq!(assembler.finish().unwrap().refusal().as_deref(), Some("No."));
+}
