@@ -31,6 +31,7 @@ impl Mark {
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::BTreeSet;
+    use std::os::fd::OwnedFd;
     use std::path::PathBuf;
     use std::time::Duration;
 
@@ -58,8 +59,11 @@ mod linux {
                 if found.is_empty() {
                     return;
                 }
-                for seen in found {
-                    self.kill(seen);
+                // Held before the first is killed, since a child whose parent has gone is nobody's child any more.
+                let held: Vec<_> = found.into_iter().filter_map(|seen| self.hold(seen)).collect();
+                for process in held {
+                    // One that has ended in the meantime is as it should be.
+                    _ = pidfd_send_signal(&process, Signal::KILL);
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -101,15 +105,10 @@ mod linux {
             Some(Seen { id, parent, is_marked })
         }
 
-        /// Kills a process, and no other one that has its number by now.
-        fn kill(&self, seen: Seen) {
-            let Some(process) = Pid::from_raw(seen.id).and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok()) else {
-                return;
-            };
-            if self.look(seen.id) == Some(seen) {
-                // One that has ended in the meantime is as it should be.
-                _ = pidfd_send_signal(&process, Signal::KILL);
-            }
+        /// Takes hold of a process, and of no other one that has its number by now.
+        fn hold(&self, seen: Seen) -> Option<OwnedFd> {
+            let process = pidfd_open(Pid::from_raw(seen.id)?, PidfdFlags::empty()).ok()?;
+            (self.look(seen.id) == Some(seen)).then_some(process)
         }
     }
 }
