@@ -71,7 +71,6 @@ impl Feeds {
     /// Feeds the sink with a run's events: from where it says that it is, else from where it was fed last, else from
     /// `from` on. `over` says whether the run was over when `from` was read.
     pub(super) fn feed(self: &Arc<Self>, store: &Arc<dyn EventStore>, run: &RunId, from: Seq, over: bool) -> Feed {
-        let position = self.sink.position(run);
         let mut runs = self.runs();
         let (next, over) = match runs.known.get(run) {
             Some(Known::Fed(line)) => {
@@ -83,9 +82,9 @@ impl Feeds {
             Some(Known::Until { next, over }) => (*next, *over),
             None => (from, over),
         };
-        let (next, anew) = (position.unwrap_or(next), position.is_none().then_some(from));
         let (deltas, receiver) = mpsc::channel(DELTAS);
-        let (sender, position) = watch::channel(next);
+        // Nothing counts as taken before the sink has said where it is.
+        let (sender, position) = watch::channel(Seq(0));
         let bell = Arc::new(Bell(Notify::new()));
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
         store.watch(Some(run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
@@ -101,7 +100,7 @@ impl Feeds {
             deltas: receiver,
             early: None,
             next,
-            anew: anew.filter(|from| *from < next),
+            from,
             over,
         };
         tokio::spawn(task.work());
@@ -158,7 +157,7 @@ struct Task {
     next: Seq,
     /// Where it begins if the log does not go as far as `next`: then the run was removed and taken in anew. Else whoever
     /// began this feed has read the log before the last events that were shown.
-    anew: Option<Seq>,
+    from: Seq,
     over: bool,
 }
 
@@ -168,12 +167,7 @@ struct GivenUp;
 impl Task {
     async fn work(mut self) {
         let line = Arc::clone(&self.line);
-        if let Some(from) = self.anew
-            && self.store.run(&self.run).await.is_ok_and(|row| row.next < self.next)
-        {
-            self.next = from;
-            _ = self.position.send_replace(from);
-        }
+        self.begin().await;
         while self.deliver().await.is_ok() && !self.leaves() {
             tokio::select! {
                 biased;
@@ -181,6 +175,16 @@ impl Task {
                 () = line.bell.0.notified() => {}
             }
         }
+    }
+
+    /// Asks the sink where it is. That is author's code, so it runs here and not in the task of whoever starts the run.
+    async fn begin(&mut self) {
+        if let Some(position) = self.feeds.sink.position(&self.run) {
+            self.next = position;
+        } else if self.from < self.next && self.store.run(&self.run).await.is_ok_and(|row| row.next < self.next) {
+            self.next = self.from;
+        }
+        _ = self.position.send_replace(self.next);
     }
 
     /// Ends the feed where nobody holds it: from then on, whoever does begins a new one.
@@ -276,6 +280,9 @@ impl Patience {
 impl Drop for Task {
     /// Remembers how far the sink came, also where it was given up or panicked: whoever holds the run next tries again.
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::warn!(run = %self.run, seq = %self.next, "the sink panicked and is given up; the run goes on");
+        }
         let feeds = Arc::clone(&self.feeds);
         self.settle(&mut feeds.runs());
     }

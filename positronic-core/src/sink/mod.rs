@@ -4,6 +4,10 @@
 //! that reads the store from the sink's position, so a slow one delays nobody and needs no queue; one that fails is
 //! tried again at the same event, and given up after a while without harm to the run, until somebody takes the run up
 //! again. Deltas are shown live and may be lost.
+//!
+//! A sink that fails, panics or never answers stops no run, in any of its methods. One that blocks its thread delays what
+//! shares that thread: a part of the work on a runtime of several threads, and everything on a runtime of one. Blocking work
+//! belongs into `spawn_blocking` there, as [`JsonLines`] does it.
 
 mod channel;
 mod json_lines;
@@ -26,7 +30,7 @@ pub trait EventSink: Send + Sync + 'static {
 
     /// Returns the number of the event that the sink wants next of a run that exists already, as after a restart. Where it
     /// says nothing, it gets what comes after the last event that the runner or a clone of it has shown it, and of a run
-    /// that is new to them what happens from then on.
+    /// that is new to them what happens from then on. Nothing is shown before it returns; one that panics is given up.
     fn position(&self, _run: &RunId) -> Option<Seq> {
         None
     }

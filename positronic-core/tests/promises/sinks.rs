@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use positronic_core::model::scripted::Reply;
-use positronic_core::record::{Event, RunId, Seq};
-use positronic_core::runner::{ResumeError, Settled};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Delta, Event, RunId, Seq};
+use positronic_core::runner::{ResumeError, Runner, Settled};
 use positronic_core::sink::{EventSink, Recorder, SinkError};
 use positronic_core::store::{MemoryStore, StoreError};
 use positronic_core::testing::FaultyStore;
@@ -161,6 +162,75 @@ async fn promise_17_a_sink_sees_what_happened_while_nobody_held_the_run() {
     assert_eq!(sink.events(), bench.checked().await);
     assert_eq!(named(&sink.events(), "BRAIN_COMPLETE").len(), 1);
     drop(service);
+}
+
+/// Panics in one of its methods.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Panics {
+    Position,
+    Event,
+    Delta,
+    Name,
+}
+
+impl EventSink for Panics {
+    fn name(&self) -> &str {
+        assert_ne!(*self, Self::Name, "it has no name");
+        "panics"
+    }
+
+    fn position(&self, _: &RunId) -> Option<Seq> {
+        assert_ne!(*self, Self::Position, "it does not know where it is");
+        None
+    }
+
+    fn event<'a>(&'a self, _: &'a RunId, _: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
+        assert_ne!(*self, Self::Event, "it takes nothing");
+        let name = *self == Self::Name;
+        Box::pin(async move { if name { Err(SinkError("then its name is asked".to_owned())) } else { Ok(()) } })
+    }
+
+    fn delta(&self, _: &RunId, _: &Delta) {
+        assert_ne!(*self, Self::Delta, "it shows nothing");
+    }
+}
+
+/// Blocks in no method, and is never done.
+struct Endless;
+
+impl EventSink for Endless {
+    fn name(&self) -> &str {
+        "endless"
+    }
+
+    fn event<'a>(&'a self, _: &'a RunId, _: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[test]
+fn promise_17_no_sink_stops_a_run_by_panicking_anywhere_on_one_thread_or_several() {
+    let one = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let several = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for runtime in [one(), several()] {
+        runtime.block_on(async {
+            let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
+            for panics in [Panics::Position, Panics::Event, Panics::Delta, Panics::Name] {
+                let recorder = Recorder::new();
+                let runner = Runner::builder().model(ScriptedModel::new([Reply::text("Hi")])).build();
+                let runner = runner.sink(panics).sink(Endless).sink(recorder.clone());
+
+                let run = runner.start(&greeter, ()).await.unwrap();
+
+                assert_eq!(run.result().await, Ok(()), "{panics:?}");
+                let log = run.events(Seq(0)).await.unwrap();
+                while recorder.events().len() < log.len() {
+                    tokio::task::yield_now().await;
+                }
+                assert_eq!(recorder.events(), log, "the sinks beside it miss nothing");
+            }
+        });
+    }
 }
 
 #[tokio::test(start_paused = true)]
