@@ -1,7 +1,7 @@
 //! What a run costs that outlives its process: SQLite on the disk of the machine.
 //!
-//! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- rounds`, `-- disk` or `-- resume` for one of
-//! the tables; `-- profile` plays runs for a profiler, `BENCH_RUNS` of them (1) with `BENCH_ROUNDS` rounds each (300).
+//! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- rounds`, `-- disk`, `-- resume` or `-- batch` for
+//! one of the tables; `-- profile` plays runs for a profiler, `BENCH_RUNS` of them (1) with `BENCH_ROUNDS` rounds each (300).
 //!
 //! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each writes what
 //! one append of the run wrote. They are measured against the run that was played right before, since what the machine
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
-use positronic_core::record::{Event, ModelRequest, Path, RunId, Seq, Status};
-use positronic_core::runner::{Control, Runner};
+use positronic_core::record::{Actor, Event, ModelRequest, Path, RunId, Seq, Status};
+use positronic_core::runner::{Control, Runner, Settled};
 use positronic_core::store::{
     Durability, EventStore, MemoryStore, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
 };
@@ -96,6 +96,9 @@ fn main() {
         if wanted("resume") {
             resume().await;
         }
+        if wanted("batch") {
+            batch().await;
+        }
         if only.iter().any(|only| only == "profile") {
             let folder = folder();
             let store = store(&folder.path().join("one.db"), Durability::ProcessCrash);
@@ -104,6 +107,40 @@ fn main() {
             }
         }
     });
+}
+
+/// Approves calls of one batch one by one, as people do from another process: each approval loads the run's state.
+async fn batch() {
+    const APPROVED: u32 = 100;
+    println!("calls | ms an approval | ms an approval with its call");
+    for calls in [10, 100, 1_000, 2_000] {
+        let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() {
+            1 => Reply::calls((0..calls).map(|_| ("ask", json!({})))),
+            _ => Reply::text("Done."),
+        });
+        let folder = folder();
+        let store = store(&folder.path().join("one.db"), Durability::ProcessCrash);
+        let runner = Runner::builder().model(model).store(store.clone()).linger(Duration::from_secs(60)).build();
+        let run = runner.start(asking(), ()).await.unwrap();
+        assert!(matches!(run.settled().await, Settled::Waiting(pending) if pending.len() == calls));
+        let (approved, mut alone) = (APPROVED.min(u32::try_from(calls).unwrap() - 1), Duration::ZERO);
+        let began = Instant::now();
+        for call in 0..approved {
+            let each = Instant::now();
+            runner
+                .control()
+                .approve(run.id(), &Path::root().stage("Ask").call(0, call), Actor::default())
+                .await
+                .unwrap();
+            alone += each.elapsed();
+            while run.pending().len() > calls - call as usize - 1 {
+                tokio::task::yield_now().await;
+            }
+            run.settled().await;
+        }
+        let ms = |time: Duration| time.as_secs_f64() * 1_000.0 / f64::from(approved);
+        println!("{calls} | {:.2} | {:.2}", ms(alone), ms(began.elapsed()));
+    }
 }
 
 /// A number from the environment.

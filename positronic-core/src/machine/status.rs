@@ -27,7 +27,7 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
         None if state.paused.is_some() => over(Status::Paused),
         None => {
             let next = next(state, state.at);
-            let idle = next.effects.is_empty() && !is_in_flight(root) && !pending(state).is_empty();
+            let idle = next.effects.is_empty() && !is_in_flight(root) && has_pending(root);
             (if idle { Status::Waiting } else { Status::Running }, next)
         }
     }
@@ -127,6 +127,26 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
         collect(root, &mut out);
     }
     out
+}
+
+/// Says whether anything in a brain waits for somebody.
+fn has_pending(brain: &BrainFrame) -> bool {
+    let asks = |bound: Bound<'_>| bound.allowance().asked.is_some();
+    Bound::all_of(brain).any(asks)
+        || match &brain.stage {
+            Stage::Brain(inner) => has_pending(inner),
+            Stage::Loop(frame) => asks(Bound::Loop(frame)) || frame.batch.iter().any(|call| call_has_pending(call)),
+            Stage::Ready | Stage::Step(_) | Stage::Failed(_) => false,
+        }
+}
+
+fn call_has_pending(call: &Call) -> bool {
+    match &call.phase {
+        CallPhase::Pending { .. } => call.gate.is_some(),
+        CallPhase::Waiting { .. } => true,
+        CallPhase::Brain(inner) => has_pending(inner),
+        CallPhase::Gated | CallPhase::Open(_) | CallPhase::Resumed { .. } | CallPhase::Done(_) => false,
+    }
 }
 
 fn asked(bound: Bound<'_>, out: &mut Vec<Pending>) {

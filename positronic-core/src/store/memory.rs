@@ -1,6 +1,6 @@
 //! A store in memory: for tests, and for runs that need not outlive their process.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
@@ -202,10 +202,8 @@ impl Kept {
         if let Some(pending) = append.index.pending {
             let at = append.index.summary.at;
             let before = std::mem::take(&mut self.pending);
-            let since = |new: &Pending| {
-                let same = before.iter().find(|(_, old)| (&old.call, old.since) == (&new.call, new.since));
-                same.map_or(at, |(since, _)| *since)
-            };
+            let known: HashMap<_, _> = before.iter().map(|(since, old)| ((&old.call, old.since), *since)).collect();
+            let since = |new: &Pending| known.get(&(&new.call, new.since)).copied().unwrap_or(at);
             self.pending = pending.into_iter().map(|new| (since(&new), new)).collect();
         }
         if append.snapshot.is_some() {

@@ -1,6 +1,7 @@
 //! What waits: an index of it, which the lists are read from.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
@@ -65,14 +66,18 @@ struct Row {
 /// Replaces what waits in a run. What waited before goes on to wait since the same moment.
 pub(super) fn replace(db: &Connection, key: i64, about: &RunSummary, entries: &[Entry]) -> Result<(), Trouble> {
     let before = rows_of(db, key)?;
-    for old in before.iter().filter(|old| !entries.iter().any(|entry| entry.is(old))) {
+    // By what tells one from another, since a batch may have thousands of calls, and each of them is decided alone.
+    let known: HashMap<_, _> = before.iter().map(|old| ((old.call.as_str(), old.since), old)).collect();
+    let waits: HashMap<_, _> = entries.iter().map(|entry| ((entry.call.as_str(), entry.since), entry)).collect();
+    let stays = |old: &Row| waits.get(&(old.call.as_str(), old.since)).is_some_and(|entry| entry.is(old));
+    for old in before.iter().filter(|old| !stays(old)) {
         remove(db, old)?;
     }
     let first = before.last().map_or(event_id(key, 0), |old| old.id + 1);
-    let new = entries.iter().filter(|entry| !before.iter().any(|old| entry.is(old)));
+    let same = |entry: &Entry| known.get(&(entry.call.as_str(), entry.since)).copied();
+    let new = entries.iter().filter(|entry| !same(entry).is_some_and(|old| entry.is(old)));
     for (id, entry) in (first..).zip(new) {
-        let same = before.iter().find(|old| (&old.call, old.since) == (&entry.call, entry.since));
-        let at = same.map_or(about.at.0, |old| old.at);
+        let at = same(entry).map_or(about.at.0, |old| old.at);
         let sql = "INSERT INTO pending (id, at, run, brain, since, person, call, tool, arguments, kind)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
         let (run, brain) = (about.run.as_str(), &about.brain);
