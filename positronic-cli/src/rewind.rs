@@ -19,10 +19,23 @@ use crate::kept::Kept;
 /// How much is said of the option that a cassette answers for.
 const RECORDED: usize = 200;
 
-/// Winds a cassette on over the log of a run, if there is one. A run that another model has answered is refused: what a
-/// cassette says would stand in it as what that model says.
+/// Winds a cassette on over the log of a run, if there is one, and before that over the runs that stand before it in its
+/// conversation: it was recorded over all of them. A run that another model has answered is refused: what a cassette says would
+/// stand in it as what that model says.
 pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Result<(), Failure> {
-    wind(cassette, kept, run, Seq(0), None).await.map(drop)
+    let (mut chain, mut next) = (Vec::new(), Some(run.clone()));
+    while let Some(run) = next {
+        next = match kept.control().store().run(&run).await {
+            Ok(row) => row.after,
+            Err(StoreError::NoSuchRun { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        chain.push(run);
+    }
+    for run in chain.iter().rev() {
+        wind(cassette, kept, run, Seq(0), None).await?;
+    }
+    Ok(())
 }
 
 /// Keeps a cassette where a conversation is, in which other processes play, too.
@@ -36,6 +49,11 @@ pub(crate) struct Follower {
 impl Follower {
     pub(crate) fn new(cassette: &Arc<Cassette>) -> Self {
         Self { cassette: Arc::clone(cassette), wound: Mutex::default() }
+    }
+
+    /// Says whether the cassette has an answer left, for a prompt that nobody has written.
+    pub(crate) fn goes_on(&self) -> bool {
+        goes_on(&self.cassette)
     }
 
     /// Begins another conversation, which hears the cassette from its beginning.
@@ -107,6 +125,11 @@ async fn wind(cassette: &Cassette, kept: &Kept, run: &RunId, from: Seq, own: Opt
         }
     }
     Ok(log.last().map_or(from, |last| last.seq.next()))
+}
+
+/// Says whether a cassette has an answer left.
+pub(crate) fn goes_on(cassette: &Cassette) -> bool {
+    !cassette.unused_exchanges().is_empty()
 }
 
 /// Refuses options for which a cassette does not answer.

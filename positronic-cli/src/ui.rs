@@ -38,6 +38,20 @@ pub(crate) struct Ui {
     pub(crate) prices: Option<PriceTable>,
 }
 
+/// Checks in every test that a command which is shown is one: its words parse, perhaps with the value that its caller adds.
+#[cfg(test)]
+#[track_caller]
+fn assert_works(words: &[&str]) {
+    use clap::Parser as _;
+    let parses = |added: &[&str]| {
+        let line = ["positronic"].iter().chain(words).chain(added);
+        crate::cli::Cli::try_parse_from(line).map(drop)
+    };
+    if let Err(error) = parses(&[]).or_else(|error| parses(&["1"]).map_err(|_| error)) {
+        panic!("a command is shown that does not work: {words:?}: {error}");
+    }
+}
+
 impl Ui {
     /// Writes to the process's own streams.
     pub(crate) fn standard(settings: Settings) -> Self {
@@ -120,6 +134,8 @@ impl Ui {
     pub(crate) fn command(&self, words: &[&str]) -> String {
         let store = self.place.store.as_ref().map(|store| store.to_string_lossy().into_owned());
         let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
+        #[cfg(test)]
+        assert_works(words);
         let words = words.iter().copied().chain(store).map(shell_word);
         std::iter::once(self.program.clone()).chain(words).collect::<Vec<_>>().join(" ")
     }

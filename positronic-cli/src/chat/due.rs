@@ -28,9 +28,13 @@ impl Desk {
         timer: &Timer,
     ) -> Result<Option<Run<Value>>, String> {
         let trigger = &timer.trigger.id;
-        if self.follower.is_some() {
-            firing.refuse(timer);
-            return Err(format!("the trigger {trigger} does not fire here: {PLAYED}"));
+        if let Some(follower) = &self.follower {
+            // Another process may have answered the last prompt.
+            self.wind(runner).await.map_err(|failure| failure.to_string())?;
+            if !follower.goes_on() {
+                firing.refuse(timer);
+                return Err(format!("the trigger {trigger} does not fire here: {PLAYED}"));
+            }
         }
         firing.fire(runner, timer).await.map_err(|error| error.to_string())
     }
