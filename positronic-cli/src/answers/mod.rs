@@ -5,6 +5,7 @@
 
 mod field;
 mod person;
+mod recall;
 mod terminal;
 
 use positronic_core::model::cassette::{Cassette, Pending as Asked};
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 use crate::amounts;
 
 pub(crate) use person::{Answer, ask};
-pub(crate) use terminal::{Raw, Recall, typed};
+pub(crate) use recall::Recall;
+pub(crate) use terminal::Raw;
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
 pub(crate) const REPLY: &str = "reply";

@@ -7,7 +7,8 @@ use positronic_core::record::{Pending, PendingKind};
 use serde_json::{Map, Value};
 
 use super::delivery;
-use super::terminal::{Asked, Recall, Terminal, Unanswered, columns, page};
+use super::recall::Recall;
+use super::terminal::{Asked, Terminal, Unanswered, columns, page};
 use crate::amounts;
 use crate::display::given::{Room, extent};
 use crate::display::text::one_line;

@@ -1,37 +1,17 @@
 //! Puts questions to whoever sits at the terminal. A question can be taken back at any time, from another thread.
 
-use std::io::{self, IsTerminal as _, Stderr, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::io::{self, Stderr, Write as _};
 
 use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind, poll, read};
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind, read};
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode};
 
 use super::field::{Choice, Drawn, Field, Step, Text};
+use super::recall::Recall;
 use crate::display::Style;
 use crate::display::text::{sanitise, shorten, width, wrap};
 use crate::screen::size;
-
-/// How often it is looked whether the question was taken back.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// Takes a question back that is on the screen, and every one after it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Recall(Arc<AtomicBool>);
-
-impl Recall {
-    /// Takes the question back.
-    pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
 
 /// Why a question has no answer.
 #[derive(Debug)]
@@ -119,10 +99,8 @@ impl Terminal {
     fn answer<F: Field>(&mut self, field: &mut F) -> Asked<F::Answer> {
         loop {
             self.paint(&field.drawn(columns(), size().1.saturating_sub(1)))?;
-            while !typed(LOOK)? {
-                if self.recall.is_set() {
-                    return Err(Unanswered::Recalled);
-                }
+            if !self.recall.typed()? {
+                return Err(Unanswered::Recalled);
             }
             let event = read()?;
             if self.recall.is_set() {
@@ -172,21 +150,6 @@ impl Terminal {
         }
         queue!(self.err, Clear(ClearType::FromCursorDown), Show)
     }
-}
-
-/// Waits a little for something to be typed.
-///
-/// It never waits within the library that reads, which reads on without a pause where the terminal goes away meanwhile.
-pub(crate) fn typed(wait: Duration) -> io::Result<bool> {
-    let now = || match io::stdin().is_terminal() {
-        true => poll(Duration::ZERO),
-        false => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone")),
-    };
-    if now()? {
-        return Ok(true);
-    }
-    std::thread::sleep(wait);
-    now()
 }
 
 /// The last column stays free: some terminals wrap a line that fills it.

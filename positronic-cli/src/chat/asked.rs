@@ -1,7 +1,6 @@
 //! Questions in the middle of a chat: an approval takes the terminal for itself, and gives it back.
 
 use positronic_core::record::{Pending, PendingKind};
-use tokio::time::MissedTickBehavior;
 
 use super::keys::Keys;
 use super::table::Table;
@@ -12,8 +11,6 @@ use crate::interrupts::Interrupt;
 use crate::lists::named;
 use crate::session::settled;
 
-/// How often it is looked whether a question is still one.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(80);
 /// How long a terminal may take to take a question back.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -58,18 +55,20 @@ where
         let (taken_back, currency) = (recall.clone(), self.live.view().currency.clone());
         let asking = move || ask(&question, &place, currency.as_deref(), true, colour, taken_back);
         let mut answer = tokio::task::spawn_blocking(asking);
-        let mut ticks = tokio::time::interval(LOOK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let is_open = || run.pending().iter().any(|open| open.call == pending.call && open.since == pending.since);
         let mut told = None;
         let answered = loop {
+            let changed = run.changed();
+            if !is_open() {
+                break None;
+            }
             tokio::select! {
                 biased;
                 Some(interrupt) = self.interrupts.recv() => {
                     told = (interrupt == Interrupt::System).then_some(interrupt);
                     break None;
                 }
-                _ = ticks.tick() => if !is_open() { break None },
+                () = changed => {}
                 answer = &mut answer => {
                     break Some(answer.map_err(|error| Failure::Run { message: error.to_string() })?);
                 }

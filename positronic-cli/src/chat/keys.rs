@@ -1,25 +1,20 @@
 //! What is typed, read on a thread of its own, which can be stopped so that a question has the keys for itself.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossterm::event::{Event, read};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::answers::{Raw, typed as key_waits};
-
-/// How often it is looked whether to stop.
-const LOOK: Duration = Duration::from_millis(20);
+use crate::answers::{Raw, Recall};
 
 /// How many milliseconds it may take to stop.
 const PATIENCE: u32 = 1_000;
 
 /// The keyboard, for as long as this is held.
 pub(super) struct Keys {
-    stop: Arc<AtomicBool>,
+    stop: Recall,
     thread: Option<JoinHandle<()>>,
     _raw: Raw,
 }
@@ -28,12 +23,12 @@ impl Keys {
     /// Begins to read; what was read goes to `typed`. A terminal that is gone is the last thing that is read.
     pub(super) fn read(typed: UnboundedSender<io::Result<Event>>) -> io::Result<Self> {
         let raw = Raw::enter()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let stop = Recall::default();
+        let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
-            while !stopped.load(Ordering::Acquire) {
-                let event = match key_waits(LOOK) {
-                    Ok(false) => continue,
+            loop {
+                let event = match stopped.typed() {
+                    Ok(false) => return,
                     Ok(true) => read(),
                     Err(error) => Err(error),
                 };
@@ -49,7 +44,7 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
+        self.stop.set();
         // Whoever reads next must be alone. A thread that is stuck in a terminal that is gone must not hold the process.
         let Some(thread) = self.thread.take() else { return };
         for _ in 0..PATIENCE {
