@@ -33,7 +33,8 @@ pub(crate) enum Ending {
 }
 
 /// What is said where a worker is told to let go while something is in flight.
-pub(crate) const AT_ONCE: &str = "letting go once what is in flight has ended; Ctrl-C again ends at once";
+pub(crate) const AT_ONCE: &str =
+    "releasing the run; what is in flight has eight seconds to end, and Ctrl-C again ends at once";
 /// How often the screen is repainted.
 const TICK: Duration = Duration::from_millis(80);
 /// How often it is looked whether somebody has a run in hand that is only watched. A run that is let go of is taken up again
@@ -64,7 +65,7 @@ pub(crate) struct Sitting<'a> {
 pub(crate) enum Role {
     /// To run it: Ctrl-C cancels it, and the system's request to end lets go of it.
     Runs,
-    /// To go on with it: Ctrl-C lets go of it, once what is in flight has ended.
+    /// To go on with it: Ctrl-C lets go of it, once what is in flight has ended or its grace is over.
     Works,
     /// To look: nobody is asked, and Ctrl-C looks away.
     Watches {
@@ -413,13 +414,15 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         let (taken_back, currency) = (recall.clone(), self.screen.currency().map(str::to_owned));
         let asking = move || ask(&question, &place, currency.as_deref(), lasts, colour, taken_back);
         let mut answer = tokio::task::spawn_blocking(asking);
-        let mut ticks = tokio::time::interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let told = loop {
+            let changed = self.run.changed();
+            if !self.waits_for(first) {
+                break None;
+            }
             tokio::select! {
                 biased;
                 Some(told) = self.interrupts.recv() => break Some(told),
-                _ = ticks.tick() => if !self.waits_for(first) { break None },
+                () = changed => {}
                 answer = &mut answer => {
                     let answer = answer.map_err(|error| Failure::Run { message: error.to_string() })?;
                     return Ok(Asked::Answered(answer?));

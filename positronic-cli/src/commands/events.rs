@@ -66,6 +66,7 @@ fn named(event: &Event, unicode: bool) -> Option<String> {
             Body::ValueRecorded { name, .. } => name,
             Body::RunClaimed { holder, .. } => holder,
             Body::RunReleased { reason } => reason,
+            Body::RunNotClaimed { message, .. } => message,
             Body::LoopTrigger { change: TriggerChange::Set(trigger) } => &trigger.what,
             Body::LoopTrigger { change: TriggerChange::Deleted(id) } => id.as_str(),
             _ => return None,

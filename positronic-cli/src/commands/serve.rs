@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{Stream, StreamExt as _};
-use positronic_core::record::{Event, RunId, RunSummary, Seq, Timer};
+use positronic_core::record::{ClaimRefusal, Event, RunId, RunSummary, Seq, Timer};
 use positronic_core::runner::{Due, Firing, ResumeError, Run, Runner, Settled};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::{Value, json};
@@ -22,15 +22,17 @@ use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::interrupts::{Interrupt, interrupts};
 use crate::kept::Kept;
-use crate::models::Tape;
+use crate::models::{Models, Tape};
 use crate::project::Project;
+use crate::rewind::{goes_on, rewind};
 use crate::session::AT_ONCE;
 use crate::ui::Ui;
 
 /// How long a run that has settled may take to show its last events.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Why no trigger fires where a cassette is played.
-pub(crate) const PLAYED: &str = "no model is configured, and a recording does not know what a trigger starts";
+pub(crate) const PLAYED: &str =
+    "no model is configured, and the recording has no answer left for what the trigger starts";
 /// How many events may be on their way to the screen.
 const ROOM: usize = 4096;
 
@@ -179,6 +181,8 @@ impl<'a> Server<'a> {
         let runners: Vec<Runner> = self.held.values().chain(self.busy.values()).cloned().collect();
         let mut released = pin!(join_all(runners.iter().map(Runner::release)));
         let mut all_released = false;
+        // Code that blocks its thread never says that it has left its run.
+        let mut last_words = pin!(futures::future::OptionFuture::from(None));
         while !all_released || !self.busy.is_empty() {
             tokio::select! {
                 biased;
@@ -187,7 +191,9 @@ impl<'a> Server<'a> {
                 Some(done) = ended.recv() => self.done(&done),
                 _ = &mut released, if !all_released => {
                     all_released = true;
+                    last_words.set(Some(tokio::time::sleep(2 * PATIENCE)).into());
                 }
+                Some(()) = &mut last_words => break,
             }
         }
         while let Some(Some(live)) = futures::FutureExt::now_or_never(stream.next()) {
@@ -202,7 +208,7 @@ impl<'a> Server<'a> {
     async fn take(&mut self, row: RunSummary, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
         let runner = match self.runner(&row, ui).await {
             Ok(runner) => runner,
-            Err((failure, passes)) => return self.left_out(&row, &failure, passes, due, ui).await,
+            Err((failure, refusal)) => return self.left_out(&row, &failure, refusal, due, ui).await,
         };
         self.busy.insert(row.run.clone(), runner.clone());
         let done = self.done.clone();
@@ -218,28 +224,25 @@ impl<'a> Server<'a> {
 
     /// Says why a run is not gone on with, where that is news, and when it is tried again.
     async fn refused(&self, row: &RunSummary, error: &ResumeError, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
-        let passes = match error {
-            ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves => return Ok(()),
-            ResumeError::NoBrain { .. } | ResumeError::Changed { .. } | ResumeError::Prices { .. } => false,
-            _ => true,
-        };
-        self.left_out(row, &refused(error, ""), passes, due, ui).await
+        if matches!(error, ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves) {
+            return Ok(());
+        }
+        self.left_out(row, &refused(error, ""), error.refusal(), due, ui).await
     }
 
     async fn left_out(
         &self,
         row: &RunSummary,
         failure: &Failure,
-        passes: bool,
+        refusal: Option<ClaimRefusal>,
         due: &mut Due,
         ui: &mut Ui,
     ) -> Result<(), Failure> {
         let name = self.name(&row.run).await.unwrap_or_else(|_| row.run.to_string());
         ui.notice(&format!("{name} is not gone on with: {failure}"))?;
-        if passes {
-            due.postpone(row);
-        } else {
-            due.refuse(row);
+        match refusal {
+            Some(reason) => due.refuse(row, reason, &failure.to_string()),
+            None => due.postpone(row),
         }
         Ok(())
     }
@@ -250,10 +253,12 @@ impl<'a> Server<'a> {
         let runner = match self.runners.get(&*timer.brain) {
             Some(runner) => runner.clone(),
             None => match models(self.project, &self.args.model, &timer.brain, ui) {
-                // It plays what a run has recorded, and this one was never run.
                 Ok(models) if matches!(models.tape, Tape::Plays(_)) => {
-                    firing.refuse(timer);
-                    return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {PLAYED}"))?);
+                    if !self.has_answers(&models, timer).await? {
+                        firing.refuse(timer);
+                        return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {PLAYED}"))?);
+                    }
+                    models.runner(self.project, self.kept).sink(self.sink.clone())
                 }
                 Ok(models) => {
                     let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
@@ -286,15 +291,27 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Finds what works on a run, or says why nothing does, and whether another try may go well.
-    async fn runner(&mut self, row: &RunSummary, ui: &Ui) -> Result<Runner, (Failure, bool)> {
+    /// Winds a cassette on to where the conversation of a trigger is, and says whether it goes on there. Outside of a
+    /// conversation, a trigger's run begins anew, and no recording begins with it.
+    async fn has_answers(&self, models: &Models, timer: &Timer) -> Result<bool, Failure> {
+        let (Tape::Plays(cassette), Some(conversation)) = (&models.tape, &timer.conversation) else { return Ok(false) };
+        let rows = self.kept.control().conversation(conversation).await?;
+        let Some(last) = rows.first() else { return Ok(false) };
+        rewind(cassette, self.kept, &last.run).await?;
+        Ok(goes_on(cassette))
+    }
+
+    /// Finds what works on a run, or says why nothing does, and why no other try can go well where that is so.
+    async fn runner(&mut self, row: &RunSummary, ui: &Ui) -> Result<Runner, (Failure, Option<ClaimRefusal>)> {
         if let Some(runner) = self.runners.get(&*row.brain) {
             return Ok(runner.clone());
         }
-        let models = models(self.project, &self.args.model, &row.brain, ui).map_err(|failure| (failure, false))?;
+        self.project.titled(&row.brain).map_err(|failure| (failure, Some(ClaimRefusal::NoBrain)))?;
+        let no_model = |failure| (failure, Some(ClaimRefusal::NoModel));
+        let models = models(self.project, &self.args.model, &row.brain, ui).map_err(no_model)?;
         wind(&models, self.kept, row).await.map_err(|failure| {
-            let passes = !matches!(failure, Failure::OtherModel { .. });
-            (failure, passes)
+            let refusal = matches!(failure, Failure::OtherModel { .. }).then_some(ClaimRefusal::NoModel);
+            (failure, refusal)
         })?;
         let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
         if matches!(models.tape, Tape::None) {

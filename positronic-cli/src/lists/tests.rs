@@ -32,6 +32,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         next: Seq(12),
         usage: Usage { input: 12_345, output: 678, ..Usage::default() },
         claim: None,
+        refused: None,
         wake: None,
         mail: false,
     }

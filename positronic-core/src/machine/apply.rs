@@ -13,7 +13,7 @@ use super::crashes::doubt;
 use super::limits::{Allowance, Bound, Spending};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::shared_budget::{budget_of, shared_of};
-use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, RunState, Stage, owner_of};
+use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, owner_of};
 
 /// Says why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,6 +99,7 @@ impl RunState {
                 if self.claim.as_ref().is_some_and(|claim| claim.epoch >= epoch) {
                     return Err("its epoch is not newer than the last".to_owned());
                 }
+                self.refused = None;
                 self.claim = Some(Claim { epoch, holder: holder.as_str().into(), released: false });
                 if let Some(root) = &mut self.root {
                     doubt(Arc::make_mut(root), was_claimed);
@@ -108,6 +109,11 @@ impl RunState {
             Body::RunReleased { .. } => {
                 let claim = self.claim.as_mut().ok_or("nobody holds the run")?;
                 claim.released = true;
+                Ok(())
+            }
+            Body::RunNotClaimed { reason, message, .. } => {
+                let (since, reason, message) = (event.seq, *reason, message.clone());
+                self.refused = Some(Arc::new(NotClaimed { since, reason, message }));
                 Ok(())
             }
             Body::BrainStart(start) => {

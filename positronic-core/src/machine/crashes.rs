@@ -24,6 +24,7 @@ impl RunState {
         match &event.body {
             Body::RunClaimed { .. } if was_claimed => self.crashes = self.crashes.saturating_add(1),
             Body::RunClaimed { .. }
+            | Body::RunNotClaimed { .. }
             | Body::BrainMigrated { .. }
             | Body::StepStart { .. }
             | Body::LoopToolStart { .. }

@@ -42,7 +42,7 @@ pub use limits::{Allowance, AskedMore, Spending};
 pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
 pub use next::{Effect, Next, next};
 pub use shared_budget::SharedLimits;
-pub use state::{Asked, BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, RunState, Stage, StepFrame, Values};
+pub use state::{Asked, BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, StepFrame, Values};
 pub use status::{awaits, pending, status};
 pub(crate) use summary::hears_mail;
 pub use summary::summary;

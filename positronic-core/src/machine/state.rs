@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::{
-    Budget, Claim, ContentHash, Failure, Finish, ModelFacts, Part, Path, PluginStates, Segment, Seq, Shape, SignalId,
+    Budget, Claim, ClaimRefusal, ContentHash, Failure, Finish, ModelFacts, Part, Path, PluginStates, Segment, Seq, Shape, SignalId,
     StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
 };
 
@@ -47,10 +47,24 @@ pub struct RunState {
     /// How often in a row the worker's process ended before it recorded any outcome.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
+    /// Why no worker claims the run, since the event that says so; none once one has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Arc<NotClaimed>>,
     /// The currency of the run's first known cost, or that of its conversation's limit of money; a cost in another one counts as
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<Arc<str>>,
+}
+
+/// A run with work that no worker could claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotClaimed {
+    /// The event that says so.
+    pub since: Seq,
+    /// Why.
+    pub reason: ClaimRefusal,
+    /// The reason for people.
+    pub message: String,
 }
 
 /// A brain that has begun.

@@ -26,7 +26,9 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         why: root.and_then(|root| match &root.end {
             Some(BrainEnd::Failed(failure)) => Some(failure.message.clone()),
             Some(BrainEnd::Completed(_) | BrainEnd::Cancelled) => None,
-            None if matches!(status, Status::Waiting | Status::Paused) => why(state).map(|why| why.sentence),
+            None if state.refused.is_some() || matches!(status, Status::Waiting | Status::Paused) => {
+                why(state).map(|why| why.sentence)
+            }
             None => None,
         }),
         since: same.map_or(state.at, |before| before.since),
@@ -35,6 +37,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         next: state.next,
         usage: root.map(|root| root.usage).unwrap_or_default(),
         claim: state.claim.clone(),
+        refused: state.refused.as_ref().map(|refused| refused.reason),
         wake: next.wake,
         mail: status == Status::Waiting
             && state.claim.as_ref().is_some_and(|claim| !claim.released)

@@ -37,6 +37,8 @@ pub enum Whom {
     Person,
     /// A machine, which delivers a webhook.
     Machine,
+    /// A worker that has the brain's code, which none has that looked for the run.
+    Worker,
     /// Nobody: time has to pass before something is tried again.
     Time,
 }
@@ -49,6 +51,10 @@ pub fn why(state: &RunState) -> Option<Why> {
         let sentence = format!("The run is paused since event {since}, until a person lets it go on.");
         return Some(Why { sentence, since: Some(since), until: None, whom: vec![Whom::Person], calls: Vec::new() });
     }
+    if let Some(refused) = &state.refused {
+        let (sentence, since) = (refused.message.clone(), Some(refused.since));
+        return Some(Why { sentence, since, until: None, whom: vec![Whom::Worker], calls: Vec::new() });
+    }
     let next = next(state, state.at);
     let mut idle = Idle::default();
     idle.brain(root);
@@ -56,37 +62,44 @@ pub fn why(state: &RunState) -> Option<Why> {
         return None;
     }
     let pending = pending(state);
-    let reasons: Vec<_> =
-        pending.iter().map(|pending| question(pending, state.currency.as_deref())).chain(idle.tries).collect();
-    if reasons.is_empty() {
+    if pending.is_empty() && idle.tries.is_empty() {
         return None;
     }
     let mut whom: Vec<Whom> = Vec::new();
-    for one in reasons.iter().flat_map(|reason| &reason.whom) {
-        if !whom.contains(one) {
-            whom.push(*one);
+    let tries = idle.tries.first().map(|_| Whom::Time);
+    for one in pending.iter().flat_map(asks).chain(tries) {
+        if !whom.contains(&one) {
+            whom.push(one);
         }
     }
+    // No more are written than are named: a batch may have thousands of calls.
+    let count = pending.len() + idle.tries.len();
+    let questions = pending.iter().take(NAMED).map(|pending| question(pending, state.currency.as_deref()));
+    let named = questions.chain(idle.tries).take(NAMED).collect();
     let since = pending.iter().map(|pending| pending.since).min();
     let begin = since.map_or_else(String::new, |since| format!(" since event {since}"));
-    let sentence = format!("The run waits{begin} for {}.", list(reasons.into_iter().map(|reason| reason.clause)));
+    let sentence = format!("The run waits{begin} for {}.", list(named, count));
     let calls = pending.into_iter().map(|pending| pending.call).collect();
     Some(Why { sentence, since, until: next.wake, whom, calls })
 }
 
-/// One thing a run waits for.
-struct Reason {
-    clause: String,
-    whom: Vec<Whom>,
+/// Says who can answer a question.
+fn asks(pending: &Pending) -> Vec<Whom> {
+    match &pending.kind {
+        PendingKind::Approval { .. } | PendingKind::More { .. } => vec![Whom::Person],
+        PendingKind::Answer { waits } => {
+            waits.iter().map(|wait| if wait.person { Whom::Person } else { Whom::Machine }).collect()
+        }
+    }
 }
 
-fn question(pending: &Pending, currency: Option<&str>) -> Reason {
+/// Names a question in a clause.
+fn question(pending: &Pending, currency: Option<&str>) -> String {
     let (tool, call) = (&pending.tool, &pending.call);
     match &pending.kind {
-        PendingKind::Approval { gate, .. } => Reason {
-            clause: format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason),
-            whom: vec![Whom::Person],
-        },
+        PendingKind::Approval { gate, .. } => {
+            format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason)
+        }
         PendingKind::More { kind, limit, used, shared, .. } => {
             let place = match call.is_root() {
                 _ if *shared => "the conversation".to_owned(),
@@ -95,15 +108,11 @@ fn question(pending: &Pending, currency: Option<&str>) -> Reason {
             };
             let [used, limit] = [used, limit].map(|amount| kind.amount(*amount, currency));
             let used = format!("{used} used, {limit} allowed");
-            let clause = format!("a person's decision about more {} for {place} ({used})", kind.noun());
-            Reason { clause, whom: vec![Whom::Person] }
+            format!("a person's decision about more {} for {place} ({used})", kind.noun())
         }
         PendingKind::Answer { waits } => {
             let answers: Vec<_> = waits.iter().map(answer).collect();
-            Reason {
-                clause: format!("{} to `{tool}` at `{call}`", answers.join(" or ")),
-                whom: waits.iter().map(|wait| if wait.person { Whom::Person } else { Whom::Machine }).collect(),
-            }
+            format!("{} to `{tool}` at `{call}`", answers.join(" or "))
         }
     }
 }
@@ -120,9 +129,8 @@ fn answer(wait: &WaitSpec) -> String {
 /// How many things are named in a sentence before the rest is counted.
 const NAMED: usize = 3;
 
-fn list(clauses: impl ExactSizeIterator<Item = String>) -> String {
-    let rest = clauses.len().saturating_sub(NAMED);
-    let mut named: Vec<_> = clauses.take(NAMED).collect();
+fn list(mut named: Vec<String>, count: usize) -> String {
+    let rest = count.saturating_sub(named.len());
     if rest > 0 {
         named.push(format!("{rest} more"));
     }
@@ -134,7 +142,7 @@ fn list(clauses: impl ExactSizeIterator<Item = String>) -> String {
 #[derive(Default)]
 struct Idle {
     runs: bool,
-    tries: Vec<Reason>,
+    tries: Vec<String>,
 }
 
 impl Idle {
@@ -172,7 +180,7 @@ impl Idle {
         match intent {
             Intent::Running => self.runs = true,
             Intent::Backoff(_) => {
-                self.tries.push(Reason { clause: format!("another try of {}", what()), whom: vec![Whom::Time] });
+                self.tries.push(format!("another try of {}", what()));
             }
             Intent::Ready | Intent::Doubtful => {}
         }

@@ -92,7 +92,9 @@ fn replayed(log: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
 
 /// Returns what a log says, without what differs from run to run anyway.
 fn said(log: &[Arc<Event>]) -> Vec<Parted> {
-    let attachment = |event: &&Arc<Event>| !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. });
+    let attachment = |event: &&Arc<Event>| {
+        !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. } | Body::RunNotClaimed { .. })
+    };
     log.iter()
         .filter(attachment)
         .map(|event| {

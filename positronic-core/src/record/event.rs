@@ -258,6 +258,7 @@ impl Body {
             | Self::BudgetDecided { signal, .. } => Some(signal),
             Self::RunClaimed { .. }
             | Self::RunReleased { .. }
+            | Self::RunNotClaimed { .. }
             | Self::BrainMigrated { .. }
             | Self::BrainComplete { .. }
             | Self::BrainError(_)
@@ -303,6 +304,7 @@ impl Body {
         match self {
             Self::RunClaimed { .. } => "RUN_CLAIMED",
             Self::RunReleased { .. } => "RUN_RELEASED",
+            Self::RunNotClaimed { .. } => "RUN_NOT_CLAIMED",
             Self::BrainStart(_) => "BRAIN_START",
             Self::BrainMigrated { .. } => "BRAIN_MIGRATED",
             Self::BrainComplete { .. } => "BRAIN_COMPLETE",

@@ -18,6 +18,7 @@ use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
 use super::shape::Shape;
 use super::signal::{Actor, Start, is_unknown};
+use super::summary::ClaimRefusal;
 use super::trigger::TriggerChange;
 use super::usage::{ModelError, ModelFacts, Part, Usage};
 
@@ -27,6 +28,7 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 /// |---|---|---|---|
 /// | `RUN_CLAIMED` | root | a worker attaches to the run | `holder`, `trace` |
 /// | `RUN_RELEASED` | root | it lets go | `reason` |
+/// | `RUN_NOT_CLAIMED` | root | a worker found work that no worker could do for a while | `holder, reason, message` |
 /// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, budget, start` |
 /// | `BRAIN_MIGRATED` | root | the run goes on with another version of its brain | `version, fingerprint, stages, change` |
 /// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
@@ -99,6 +101,15 @@ pub enum Body {
     RunReleased {
         /// Why.
         reason: String,
+    },
+    /// A worker found work in the run and could not claim it, and no other worker did for a while. It comes once a claim.
+    RunNotClaimed {
+        /// The worker.
+        holder: String,
+        /// Why.
+        reason: ClaimRefusal,
+        /// The reason for people.
+        message: String,
     },
     /// A brain begins.
     BrainStart(Box<BrainStart>),

@@ -58,6 +58,21 @@ impl Status {
     }
 }
 
+/// Why a worker that found work in a run could not claim it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ClaimRefusal {
+    /// It does not know the run's brain.
+    NoBrain,
+    /// The code of the run's brain has changed.
+    Changed,
+    /// Its prices cannot keep the run's limit of money.
+    Prices,
+    /// It has no model that may answer for the run.
+    NoModel,
+}
+
 /// A worker's attachment to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
@@ -107,6 +122,9 @@ pub struct RunSummary {
     /// The last attachment of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// Why no worker claims it although it has work; none where one has claimed it, or none has looked for it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<ClaimRefusal>,
     /// When something is due although nobody sends anything: an expiry, or a try that was put off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Timestamp>,

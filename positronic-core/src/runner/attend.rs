@@ -8,8 +8,8 @@
 //!         another worker has the run, or the store failed
 //! ```
 //!
-//! While it follows, the task holds the run only weakly: a run that waits costs no memory once nobody holds it, and
-//! whoever finds work in it later ([`Runner::serve`](super::Runner::serve)) loads it from its log.
+//! While it follows, the task holds the run only weakly: a run that waits is not kept in memory once its handle is dropped.
+//! `unattended` keeps its id then, and loads it from its log when there is work.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use super::claim::{NoClaim, claim};
 use super::clock::NAP;
 use super::flight::panicked;
 use super::shared::{Phase, Shared, Stop};
+use super::unattended::Unheld;
 use super::worker::{Left, Worker, sleep};
 use crate::machine::next;
 use crate::plan::with_document_limit;
@@ -37,9 +38,13 @@ pub(super) async fn attend(shared: Arc<Shared>, begun: Option<Box<Worker>>) {
 
 async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(&shared));
+    let left = Unheld::of(&shared);
     let mut held = Some(shared);
     loop {
-        let Some(shared) = held.take().or_else(|| weak.upgrade()) else { return };
+        let Some(shared) = held.take().or_else(|| weak.upgrade()) else {
+            // Its handle was dropped, and the run is not over.
+            return left.into_iter().for_each(Unheld::keep);
+        };
         let setbacks = &shared.runner.setbacks;
         let rest = || setbacks.rest(&shared.run).map(|rest| rest.left);
         let mut look = None;

@@ -8,14 +8,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::claim::worker_of;
-use super::commit::{Extras, append_of, follow};
+use super::commit::{Extras, append_of, follow, stamp};
 use super::signals::{SignalError, recordable, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState, hears_mail};
 use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
-    Actor, Event, MAX_DOCUMENT_BYTES, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, Status,
-    Timestamp, check_document,
+    Actor, Body, Draft, Event, MAX_DOCUMENT_BYTES, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind,
+    Status, Timestamp, check_document,
 };
 use crate::store::{EventStore, Lies, Mail, PendingFilter, Posted, StoreError, Waiter, swept_before};
 
@@ -239,6 +239,22 @@ impl Control {
         let takes = std::slice::from_ref(&mail.id);
         let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], takes).await?;
         Ok(sent.accepted.first().copied().unwrap_or_default())
+    }
+
+    /// Appends a note about a run to its log, unless something was appended since its row was read.
+    pub(super) async fn note(&self, row: &RunSummary, body: Body) -> Result<(), StoreError> {
+        let before = load::state(&*self.store, &row.run).await?;
+        if before.next != row.next {
+            return Ok(());
+        }
+        let at = self.clock.now().max(before.at);
+        let events = stamp(vec![Draft::new(Path::root(), body)], before.next, at, None);
+        let after = follow(&before, &events).map_err(|error| load::broken(&row.run, &error))?;
+        let append = append_of(&row.run, &before, &after, Some(row), &events, Extras::default());
+        match self.store.append(&row.run, append).await {
+            Err(StoreError::Conflict { .. }) => Ok(()),
+            appended => appended,
+        }
     }
 
     async fn kept(&self, id: &SignalId) -> Result<Option<Mail>, StoreError> {

@@ -10,11 +10,13 @@ use tokio::time::Instant;
 
 use super::setbacks::Setbacks;
 use super::{Control, Runner};
-use crate::record::{RunId, RunSummary, Seq};
+use crate::record::{Body, Claim, ClaimRefusal, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError, Watcher};
 
 /// How often it is looked whether something is due, or a worker of another process has died.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long other workers have to claim a run that cannot be claimed here, before its log says that none has.
+const NOTED_AFTER: Duration = Duration::from_secs(10);
 
 /// Finds the runs in which there is work: those that somebody appends to at once, and all others once a second.
 ///
@@ -38,8 +40,18 @@ pub struct Due {
     rung: Arc<Rung>,
     /// When all runs are listed again.
     list: Instant,
-    /// Where a run was refused, as of which event.
-    refused: HashMap<RunId, Seq>,
+    /// The runs that cannot be claimed here.
+    refused: HashMap<RunId, Refused>,
+}
+
+/// A run that cannot be claimed here.
+#[derive(Debug)]
+struct Refused {
+    /// The number of its next event when that was found.
+    next: Seq,
+    since: Instant,
+    reason: ClaimRefusal,
+    message: String,
 }
 
 /// The runs that somebody has appended to.
@@ -93,9 +105,8 @@ impl Due {
         }
     }
 
-    /// Returns the runs in which there may be work, without those that are `busy`, those that were refused and have not
-    /// changed since, and those that rest. Another worker may have them in hand, but not those that only wait: where a
-    /// worker has died right after the wait began, it may not have looked for mail that came early.
+    /// Returns the runs with work that no live worker has claimed, without those that are `busy`, those that were refused and
+    /// have not changed since, and those that rest. Their rows are enough to know that: no log is loaded.
     ///
     /// # Errors
     ///
@@ -109,6 +120,7 @@ impl Due {
             rows = store.runs(&filter).await?;
             let listed: HashSet<_> = rows.iter().map(|row| &row.run).collect();
             self.refused.retain(|run, _| listed.contains(run));
+            self.note_refusals(&rows).await;
         } else {
             for run in rung.iter().filter(|run| !busy(run)) {
                 match store.run(run).await {
@@ -118,11 +130,12 @@ impl Due {
                 }
             }
         }
-        rows.retain(|row| !busy(&row.run) && self.refused.get(&row.run) != Some(&row.next));
+        rows.retain(|row| !busy(&row.run) && self.refused.get(&row.run).is_none_or(|refused| refused.next != row.next));
         let mut due = Vec::with_capacity(rows.len());
+        // Asked once a list of each worker: the runs of one are many.
+        let mut alive = HashMap::new();
         for row in rows {
-            // A worker that is alive looks for its mail itself.
-            if !self.rests(&row).await && (!row.mail || self.is_left(&row).await?) {
+            if self.is_free(&row, &mut alive).await? && !self.rests(&row).await {
                 due.push(row);
             }
         }
@@ -136,11 +149,39 @@ impl Due {
         !self.setbacks.hear(&row.run, &events)
     }
 
-    /// Says whether no worker has a run in hand.
-    async fn is_left(&self, row: &RunSummary) -> Result<bool, StoreError> {
-        match &self.runner {
-            Some(runner) => runner.is_free(row).await,
-            None => Ok(self.control.worker(row).await?.is_none()),
+    /// Says whether no live worker has claimed a run.
+    async fn is_free(&self, row: &RunSummary, alive: &mut HashMap<Arc<str>, bool>) -> Result<bool, StoreError> {
+        let Some(Claim { holder, released: false, .. }) = &row.claim else { return Ok(true) };
+        if let Some(runner) = &self.runner
+            && runner.worker().await? == **holder
+        {
+            return Ok(!runner.in_hand.has(&row.run));
+        }
+        if let Some(alive) = alive.get(holder) {
+            return Ok(!alive);
+        }
+        let is_alive = self.control.store().is_alive(holder).await?;
+        alive.insert(Arc::clone(holder), is_alive);
+        Ok(!is_alive)
+    }
+
+    /// Notes in the log of each refused run that nobody claims it, once a claim, after other workers had the time to. What
+    /// cannot be written is tried again with the next list.
+    async fn note_refusals(&self, rows: &[RunSummary]) {
+        for row in rows.iter().filter(|row| row.refused.is_none()) {
+            let Some(refused) = self.refused.get(&row.run) else { continue };
+            if refused.next != row.next || refused.since.elapsed() < NOTED_AFTER {
+                continue;
+            }
+            let holder = match &self.runner {
+                Some(runner) => runner.worker().await.unwrap_or_default(),
+                None => String::new(),
+            };
+            let (reason, message) = (refused.reason, refused.message.clone());
+            let noted = self.control.note(row, Body::RunNotClaimed { holder, reason, message }).await;
+            if let Err(error) = noted {
+                tracing::warn!(run = %row.run, %error, "the log does not say yet that the run is not claimed");
+            }
         }
     }
 
@@ -150,9 +191,14 @@ impl Due {
         self.rung.appended(run, Seq(0));
     }
 
-    /// Leaves a run out until something has changed in it.
-    pub fn refuse(&mut self, row: &RunSummary) {
-        self.refused.insert(row.run.clone(), row.next);
+    /// Leaves a run out that cannot be claimed here, until something changes in it. Where no other worker claims it within ten
+    /// seconds either, that is noted in its log once, as `RUN_NOT_CLAIMED`, and its row says why.
+    pub fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
+        // The note itself is no change.
+        let known = self.refused.get(&row.run).filter(|_| row.refused == Some(reason));
+        let since = known.map_or_else(Instant::now, |known| known.since);
+        let refused = Refused { next: row.next, since, reason, message: message.to_owned() };
+        self.refused.insert(row.run.clone(), refused);
     }
 
     /// Leaves a run out until somebody sends it something, or for a while, since what has failed may go well then: for a

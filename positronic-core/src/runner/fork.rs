@@ -171,7 +171,7 @@ impl Runner {
                     matches!(next.body, Body::StepStart { .. } | Body::LoopStart { .. } | Body::LoopIteration(_))
                 });
             let stands = || whole(&log, event.seq).is_ok_and(|at| at == event.seq);
-            if parts && stands() && migration(root, plan).is_ok() {
+            if parts && stands() && migration(root, &plan).is_ok() {
                 found = Some(event.seq);
             }
         }
@@ -227,6 +227,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         Body::RunClaimed { .. } => matches!(before.body, Body::BrainStart(_)),
         Body::BrainMigrated { .. } => true,
         Body::RunReleased { .. }
+        | Body::RunNotClaimed { .. }
         | Body::BrainComplete { .. }
         | Body::BrainError(_)
         | Body::BrainPaused { .. }

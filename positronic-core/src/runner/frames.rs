@@ -15,7 +15,7 @@ pub(super) struct Frames {
     user: Option<Arc<str>>,
     brains: HashMap<Path, Brain>,
     loops: HashMap<Path, Arc<LoopPlan>>,
-    /// The brains and loops whose code failed when it was to be found again, and how they end.
+    /// The loops whose configuration failed when it was to be found again, and how they end.
     pub(super) broken: Vec<(Path, Failure)>,
 }
 

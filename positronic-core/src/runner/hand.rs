@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
@@ -10,6 +11,9 @@ use crate::record::RunId;
 
 /// What is said of a run that a runner does not take, or take any further, since it lets go of all of them.
 pub(super) const LEAVES: &str = "the worker lets go of its runs; another one goes on with them";
+
+/// How long a worker may take to write that it has released its run: a store that fails is asked again for six seconds.
+const LAST_WORDS: Duration = Duration::from_secs(7);
 
 /// The runs that a runner's own workers have in hand.
 #[derive(Clone, Default)]
@@ -72,21 +76,28 @@ impl Drop for Grip {
 }
 
 impl Runner {
-    /// Lets go of all runs, so that other workers can go on with them at once: nothing new begins, what is in flight
-    /// runs to its end and is recorded, and each run is released then; a plugin that prepares a round is not waited for.
-    /// From now on, neither this runner nor a clone of it starts or resumes a run. It returns when the last run is
-    /// released.
+    /// Releases all runs, so that other workers can claim them at once: nothing new begins, and what is in flight is
+    /// recorded if it ends within the builder's `release_grace`, and abandoned else; a plugin that prepares a round is not waited
+    /// for. From now on, neither this runner nor a clone of it starts or resumes a run.
     ///
-    /// Whoever does not wait for it, and ends the process, leaves what was in flight as a crash does.
+    /// It returns when the last run is released, and at the latest seven seconds after the grace: code that blocks its thread
+    /// and a store that cannot be written keep it no longer. A process that ends before leaves what was in flight as a crash
+    /// does.
     pub async fn release(&self) {
         let hand = &self.in_hand.0;
         hand.leaves.send_replace(true);
-        loop {
-            let empty = hand.empty.notified();
-            if hand.runs().is_empty() {
-                return;
+        let released = async {
+            loop {
+                let empty = hand.empty.notified();
+                if hand.runs().is_empty() {
+                    return;
+                }
+                empty.await;
             }
-            empty.await;
+        };
+        let patience = self.release_grace.saturating_add(LAST_WORDS);
+        if tokio::time::timeout(patience, released).await.is_err() {
+            tracing::warn!(runs = hand.runs().len(), "not all runs could be released in time");
         }
     }
 }

@@ -129,7 +129,7 @@ impl<R> Run<R> {
         let Shared { runner, plan, .. } = &*self.shared;
         let brain = self.shared.state().root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
         // A run that was opened has no code to go on with, and its runner may know it all the same.
-        let Some(plan) = plan.as_ref().or_else(|| runner.plan_of(&brain)) else {
+        let Some(plan) = plan.clone().or_else(|| runner.plan_of(&brain)) else {
             return Err(ResumeError::NoBrain { brain }.into());
         };
         let Some(public) = &plan.public else { return Ok(None) };
@@ -171,6 +171,17 @@ impl<R> Run<R> {
             Some(BrainEnd::Cancelled) => Settled::Cancelled,
             None if state.paused.is_some() => Settled::Paused,
             None => Settled::Waiting(pending(&state)),
+        }
+    }
+
+    /// Waits until the run goes on, ends, or waits as of a later event than when this is called.
+    pub fn changed(&self) -> impl Future<Output = ()> + Send + use<R> {
+        let mut watch = self.shared.settled.subscribe();
+        async move {
+            // Without whoever attends to the run, nothing changes any more.
+            if watch.changed().await.is_err() {
+                std::future::pending().await
+            }
         }
     }
 

@@ -49,6 +49,7 @@ mod shared;
 mod signals;
 mod start;
 mod triggers;
+mod unattended;
 mod worker;
 
 use std::fmt;
@@ -68,6 +69,7 @@ use feed::Feeds;
 use hand::InHand;
 use serve::Places;
 use setbacks::Setbacks;
+use unattended::{Started, Unattended};
 
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use control::{Control, Delivered};
@@ -141,10 +143,16 @@ pub struct Runner {
     /// `clock` when it has ended, and in real time until then.
     #[builder(default)]
     paused_clock: bool,
-    /// How long a run that waits for somebody stays with its worker. After that it is let go of, and costs no memory
-    /// once nobody holds it; whoever sends it a signal, or serves the store, has it loaded again.
+    /// How long a run that waits for an answer stays loaded; five seconds by default. After that its worker releases it, and
+    /// once its handle is dropped, only its id and its brain's code are kept. When the answer comes, the runner that
+    /// started it loads it again, as long as that runner or a clone of it exists; so does a worker that serves the store.
     #[builder(default = Duration::from_secs(5))]
     linger: Duration,
+    /// How long [`Runner::release`] waits for what is in flight: model calls, steps and tools. After that it is abandoned, as
+    /// by a crash: a model is asked again, and of a tool that may not run twice nobody knows whether it had its effect. Eight
+    /// seconds by default, since a container has ten from the signal that ends it.
+    #[builder(default = Duration::from_secs(8))]
+    release_grace: Duration,
     /// How many bytes a JSON document may have that enters a log: a state, a tool's result, an output, an answer of a model.
     /// 8 MiB where nothing is said. What is larger is an error of the step, the tool or the model that made it, and
     /// nothing of it is written.
@@ -162,6 +170,11 @@ pub struct Runner {
     sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]
     brains: IndexMap<String, Arc<Plan>>,
+    /// The brains that were started here, for their runs alone: `cx.brains()` does not offer them.
+    #[builder(default, setter(skip))]
+    started: Started,
+    #[builder(default = Unattended::new(), setter(skip))]
+    unattended: Unattended,
     #[builder(default, setter(skip))]
     actions: ActionSet,
 }
@@ -211,6 +224,9 @@ impl Runner {
 
     /// Starts a run of a brain.
     ///
+    /// The handle may be dropped: the runner continues the run, also after a wait, as long as the runner or a clone of it
+    /// exists. The brain is known from then on, so [`Runner::resume`] and [`Runner::serve`] find its code.
+    ///
     /// # Errors
     ///
     /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema, [`StartError::Action`] when
@@ -256,8 +272,8 @@ impl Runner {
         self.holder.get_or_try_init(|| self.store.hold()).await
     }
 
-    fn plan_of(&self, title: &str) -> Option<&Arc<Plan>> {
-        self.brains.get(title)
+    fn plan_of(&self, title: &str) -> Option<Arc<Plan>> {
+        self.brains.get(title).cloned().or_else(|| self.started.get(title))
     }
 
     fn model_of(&self, tier: Tier) -> &Arc<dyn Model> {

@@ -22,8 +22,8 @@ use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::plan::{LimitGuard, Plan, StageBody, with_document_limit};
 use crate::projection::Prompts;
 use crate::record::{
-    Body, BrainStart, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq, Start,
-    check_document,
+    Body, BrainStart, ClaimRefusal, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq,
+    Start, check_document,
 };
 use crate::store::StoreError;
 
@@ -81,6 +81,19 @@ pub enum ResumeError {
     Store(#[from] StoreError),
 }
 
+impl ResumeError {
+    /// Returns why a worker like this one can never claim the run as it is; none where another try may go well.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<ClaimRefusal> {
+        match self {
+            Self::NoBrain { .. } => Some(ClaimRefusal::NoBrain),
+            Self::Changed { .. } => Some(ClaimRefusal::Changed),
+            Self::Prices { .. } => Some(ClaimRefusal::Prices),
+            _ => None,
+        }
+    }
+}
+
 impl From<Stop> for ResumeError {
     fn from(stop: Stop) -> Self {
         match stop {
@@ -132,6 +145,7 @@ impl Runner {
         let start = (start != Start::default()).then_some(start);
         let begin = BrainStart { start, plugins, ..plan.begin(options.clone()) };
         let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&plan));
+        self.started.insert(&plan);
         let begun = async move { runner.begin(&id, code, begin).await };
         let begun = apart(with_document_limit(self.max_document_bytes, begun));
         match begun.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
@@ -182,7 +196,8 @@ impl Runner {
             prompts.apply(event);
         }
         let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
-        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), folded);
+        let served = folded.state.start.fired.is_some();
+        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), served, folded);
         shared.feed(Seq(0));
         let begun = shared.state().clone();
         let made = match grip {
@@ -204,7 +219,7 @@ impl Runner {
 
     fn attended(&self, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Run<Value> {
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run, plan, folded);
+        let shared = Shared::new(self.clone(), run, plan, false, folded);
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), None));
         Run::new(shared)
@@ -227,13 +242,12 @@ impl Runner {
     /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Store`], where the log holds whatever could be
     /// written.
     pub async fn resume(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
-        self.resume_from(run, None).await
+        self.resume_as(run, Resumption::default()).await
     }
 
-    /// Resumes a run from a place among those that are loaded, which is free once this one is.
-    pub(super) async fn resume_from(&self, run: &RunId, place: Option<Place>) -> Result<Run<Value>, ResumeError> {
+    pub(super) async fn resume_as(&self, run: &RunId, how: Resumption) -> Result<Run<Value>, ResumeError> {
         let (runner, run) = (self.clone(), run.clone());
-        let resumed = async move { runner.resume_here(&run, place).await };
+        let resumed = async move { runner.resume_here(&run, how).await };
         let resumed = apart(with_document_limit(self.max_document_bytes, resumed)).await;
         resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
     }
@@ -249,17 +263,25 @@ impl Runner {
         let folded = load::whole(&*self.store, run).await?;
         let plan = self.plan_of(&folded.summary.brain);
         let open = folded.state.root.as_deref().filter(|_| !folded.state.has_ended());
-        Ok(plan.zip(open).and_then(|(plan, root)| migration(root, plan).err()))
+        Ok(plan.zip(open).and_then(|(plan, root)| migration(root, &plan).err()))
     }
 
-    async fn resume_here(&self, run: &RunId, place: Option<Place>) -> Result<Run<Value>, ResumeError> {
+    async fn resume_here(&self, run: &RunId, how: Resumption) -> Result<Run<Value>, ResumeError> {
+        let Resumption { place, plan, served } = how;
+        // The row says who has the run; its log is loaded only where that is nobody.
+        let row = self.store.run(run).await?;
+        if row.has_work(self.clock.now())
+            && let Some(by) = self.claimed_by(&row).await?
+        {
+            return Err(ResumeError::Held { by });
+        }
         let folded = load::whole(&*self.store, run).await?;
         drop(place);
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
         }
         let title = Arc::clone(&folded.summary.brain);
-        let Some(plan) = self.plan_of(&title).cloned() else {
+        let Some(plan) = plan.or_else(|| self.plan_of(&title)) else {
             return Err(ResumeError::NoBrain { brain: title.to_string() });
         };
         if let Some(root) = &folded.state.root {
@@ -268,7 +290,7 @@ impl Runner {
         self.can_pay(&folded.state)?;
         self.setbacks.end(run);
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run.clone(), Some(plan), folded);
+        let shared = Shared::new(self.clone(), run.clone(), Some(plan), served, folded);
         let begun = match claim(&shared).await {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
@@ -303,13 +325,24 @@ impl Runner {
             .max_document_bytes(self.max_document_bytes)
     }
 
-    /// Says whether no worker has a run in hand.
-    pub(super) async fn is_free(&self, row: &RunSummary) -> Result<bool, StoreError> {
-        match worker_of(&*self.store, row.claim.as_ref()).await? {
-            Some(worker) if self.holder().await?.name() == worker => Ok(!self.in_hand.has(&row.run)),
-            worker => Ok(worker.is_none()),
-        }
+    /// Returns the live worker that has claimed a run, if one has. The row is enough to know it.
+    pub(super) async fn claimed_by(&self, row: &RunSummary) -> Result<Option<String>, StoreError> {
+        let worker = worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned);
+        let own = self.holder().await?.name();
+        // A worker of this runner that is not at work has left the run without being able to say so.
+        Ok(worker.filter(|worker| worker != own || self.in_hand.has(&row.run)))
     }
+}
+
+/// How a run is resumed.
+#[derive(Default)]
+pub(super) struct Resumption {
+    /// The place among the runs that are loaded at once, which is free once this one is.
+    pub(super) place: Option<Place>,
+    /// The brain's code, where it need not be looked up.
+    pub(super) plan: Option<Arc<Plan>>,
+    /// Whether a server of the store resumes it, which finds it again after a wait.
+    pub(super) served: bool,
 }
 
 /// Does work that must not be left half done where whoever asked for it does not wait for it any more: a run that was

@@ -51,13 +51,9 @@ impl Frames {
         if let Some(difference) = difference(frame, plan) {
             return Err(Stop::Changed(difference));
         }
-        let services = match Self::provided(plan, Arc::clone(around)) {
-            Ok(services) => services,
-            Err(error) => {
-                self.broken.push((frame.path.clone(), config_failure(error.to_string())));
-                return Ok(());
-            }
-        };
+        // Services stand for the world outside, which may be there again in a moment: that delays the run, and ends nothing.
+        let provided = Self::provided(plan, Arc::clone(around));
+        let services = provided.map_err(|error| Stop::Panicked(error.to_string()))?;
         self.begin(frame, Arc::clone(plan), Arc::clone(&services));
         let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {
@@ -75,7 +71,8 @@ impl Frames {
                 let mut yielded = match caught_now(|| configure(scope.clone())) {
                     Ok(yielded) => yielded,
                     Err(error) => {
-                        let failure = config_failure(not_configured(&looped.path, &error));
+                        let message = not_configured(&looped.path, &error);
+                        let failure = Failure { code: EndReason::Config, message, retryable: false };
                         self.broken.push((looped.path.clone(), failure));
                         return Ok(());
                     }
@@ -114,10 +111,6 @@ impl Frames {
         }
         Ok(())
     }
-}
-
-fn config_failure(message: String) -> Failure {
-    Failure { code: EndReason::Config, message, retryable: false }
 }
 
 fn tool_difference(then: &ToolDecl, now: &ToolPlan) -> Option<String> {

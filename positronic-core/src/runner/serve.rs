@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::firing::fire_all;
+use super::open::Resumption;
 use super::{Due, ResumeError, Run, Runner};
 use crate::record::{RunId, RunSummary};
 use crate::store::{RunFilter, StoreError};
@@ -51,7 +52,7 @@ impl Runner {
     pub async fn take_up(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
         // Nobody closes the places.
         let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
-        self.resume_from(run, place).await
+        self.resume_as(run, Resumption { place, plan: None, served: true }).await
     }
 
     /// Goes on with every run in which there is work that no worker does, as after a crash. It returns when all are taken
@@ -64,7 +65,7 @@ impl Runner {
         let due = RunFilter::builder().due(self.clock.now()).build();
         let mut free = Vec::new();
         for row in self.store.runs(&due).await? {
-            if self.is_free(&row).await? {
+            if self.claimed_by(&row).await?.is_none() {
                 free.push(row.run);
             }
         }
@@ -120,14 +121,6 @@ async fn take_all(runner: &Runner) {
 
 /// Takes a run up that nobody works on. Answers why it does not go on, where it does not.
 async fn take(runner: &Runner, row: RunSummary) -> (RunSummary, Option<ResumeError>) {
-    match runner.is_free(&row).await {
-        Ok(true) => {}
-        Ok(false) => return (row, None),
-        Err(error) => {
-            tracing::warn!(run = %row.run, %error, "it is not known who has the run in hand");
-            return (row, None);
-        }
-    }
     let refused = runner.take_up(&row.run).await.err();
     if refused.is_none() {
         tracing::info!(run = %row.run, "the run goes on here");
@@ -140,13 +133,15 @@ fn note(row: &RunSummary, refused: Option<ResumeError>, taking: &mut HashSet<Run
     taking.remove(&row.run);
     match refused {
         None | Some(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves) => {}
-        Some(error @ (ResumeError::NoBrain { .. } | ResumeError::Changed { .. } | ResumeError::Prices { .. })) => {
-            tracing::warn!(run = %row.run, %error, "the run cannot go on here");
-            due.refuse(row);
-        }
-        Some(error) => {
-            tracing::warn!(run = %row.run, %error, "the run cannot go on for now");
-            due.rest(row, error.to_string());
-        }
+        Some(error) => match error.refusal() {
+            Some(reason) => {
+                tracing::warn!(run = %row.run, %error, "the run cannot be claimed here");
+                due.refuse(row, reason, &error.to_string());
+            }
+            None => {
+                tracing::warn!(run = %row.run, %error, "the run cannot be claimed for now");
+                due.rest(row, error.to_string());
+            }
+        },
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Shared {
     pub(super) run: RunId,
     /// The brain's code; none where the run is only looked at.
     pub(super) plan: Option<Arc<Plan>>,
+    /// Whether a server of the store continues the run after a wait, and not the runner by itself.
+    pub(super) served: bool,
     feeds: OnceLock<Vec<Feed>>,
     pub(super) settled: watch::Sender<(Phase, Seq)>,
     /// Rings when somebody else has appended, and when nobody holds the run any more.
@@ -88,7 +90,7 @@ pub(super) struct Folded {
 
 impl Shared {
     /// Makes the shared part of a run, whose sinks are not fed yet.
-    pub(super) fn new(runner: Runner, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Arc<Self> {
+    pub(super) fn new(runner: Runner, run: RunId, plan: Option<Arc<Plan>>, served: bool, folded: Folded) -> Arc<Self> {
         let Folded { state, prompts, summary, snapshot } = folded;
         let shared = Arc::new(Self {
             settled: watch::Sender::new((Phase::Working, state.next)),
@@ -101,6 +103,7 @@ impl Shared {
             runner,
             run,
             plan,
+            served,
             feeds: OnceLock::new(),
         });
         let watcher: Arc<dyn Watcher> = Arc::clone(&shared) as Arc<dyn Watcher>;

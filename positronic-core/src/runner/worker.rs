@@ -37,6 +37,8 @@ pub(super) struct Worker {
     unsettled: usize,
     /// Whether the runner lets go of its runs.
     leaves: watch::Receiver<bool>,
+    /// Until when what is in flight may end, once it does.
+    leaves_at: Option<tokio::time::Instant>,
     /// Whether mail for what the run waits for may lie unread in the mailbox. Then a worker that stops does not let go of
     /// the run, so that it counts as left behind.
     pub(super) mail_unread: bool,
@@ -100,6 +102,7 @@ impl Worker {
             held: Vec::new(),
             unsettled: 0,
             leaves: shared.runner.in_hand.leaves(),
+            leaves_at: None,
             shared: Arc::clone(shared),
             mail_unread: true,
             _grip: grip,
@@ -180,26 +183,31 @@ impl Worker {
             }
             let idle = self.flights.is_empty() && self.waits_for_somebody();
             self.shared.publish(if idle { Phase::Suspended } else { Phase::Working });
-            let linger = if idle { self.shared.runner.linger } else { Duration::MAX };
-            if !self.wait(wake, linger).await? && self.release("nothing to do".to_owned()).await? {
+            let patience = match (leaves, idle) {
+                (true, _) => self.grace(),
+                (false, true) => self.shared.runner.linger,
+                (false, false) => Duration::MAX,
+            };
+            if self.wait(wake, patience).await? {
+                continue;
+            }
+            if leaves {
+                self.abandon().await?;
+            } else if self.release("nothing to do".to_owned()).await? {
                 return Ok(Left::Released);
             }
         }
     }
 
-    /// Ends the brains and loops whose code failed when it was to be found again, as it does where it fails at first.
+    /// Ends the loops whose configuration failed when it was to be found again, as it does where it fails at first.
     async fn end_broken(&mut self) -> Result<(), Stop> {
         let broken = std::mem::take(&mut self.frames.broken);
         loop {
             let drafts: Vec<Draft> = {
                 let state = self.shared.state();
-                let ends = |(path, failure): &(Path, Failure)| match (
-                    state.looped(path).filter(|frame| frame.path == *path),
-                    state.brain(path),
-                ) {
-                    (Some(frame), _) => end_loop(frame, failure),
-                    (None, Some(brain)) if brain.end.is_none() => end_brain(brain, failure),
-                    (None, _) => Vec::new(),
+                let ends = |(path, failure): &(Path, Failure)| {
+                    let frame = state.looped(path).filter(|frame| frame.path == *path);
+                    frame.map_or_else(Vec::new, |frame| end_loop(frame, failure))
                 };
                 broken.iter().flat_map(ends).collect()
             };
@@ -332,8 +340,27 @@ impl Worker {
         self.settle_held().await
     }
 
+    /// Says how long what is in flight may still take when the runner lets go of its runs.
+    fn grace(&mut self) -> Duration {
+        let now = tokio::time::Instant::now();
+        let grace = self.shared.runner.release_grace;
+        // Without an end where the time has none.
+        let Some(end) = self.leaves_at.or_else(|| now.checked_add(grace)) else { return Duration::MAX };
+        self.leaves_at = Some(end);
+        end.saturating_duration_since(now)
+    }
+
+    /// Gives up what is in flight, as a crash does; what has ended is recorded.
+    async fn abandon(&mut self) -> Result<(), Stop> {
+        for (path, flight) in self.flights.drain() {
+            tracing::warn!(run = %self.shared.run, %path, "abandoned, since it did not end in time");
+            flight.task.abort();
+        }
+        self.settle_held().await
+    }
+
     /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
-    /// came for as long as the worker lingers.
+    /// came for as long as the worker has patience.
     async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
         let shared = Arc::clone(&self.shared);
         tokio::select! {

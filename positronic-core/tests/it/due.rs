@@ -31,6 +31,8 @@ async fn only_the_runs_that_somebody_appends_to_are_looked_at_between_two_lists(
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
     let (control, ann) = (runner.control(), Actor::builder().by("ann").build());
+    // It would do the work itself.
+    drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
     let mut due = control.due();
 
@@ -47,7 +49,7 @@ async fn only_the_runs_that_somebody_appends_to_are_looked_at_between_two_lists(
     assert_eq!(due.rows(|run| *run == one).await.unwrap(), []);
 
     let row = control.store().run(&one).await.unwrap();
-    due.refuse(&row);
+    due.refuse(&row, positronic_core::record::ClaimRefusal::NoBrain, "no such brain");
     due.again(&one);
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "nothing has changed in it");
     let hello = || SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None };

@@ -31,6 +31,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "RUN_CLAIMED", "holder": "w1"}),
         json!({"type": "RUN_CLAIMED", "holder": "w1", "trace": "00-…"}),
         json!({"type": "RUN_RELEASED", "reason": "idle"}),
+        json!({"type": "RUN_NOT_CLAIMED", "holder": "w1", "reason": "no_brain", "message": "no such brain"}),
         json!({"type": "BRAIN_START", "title": "Small", "fingerprint": hash, "stages": []}),
         json!({
             "type": "BRAIN_START", "title": "Full", "version": 3, "fingerprint": hash,

@@ -57,6 +57,7 @@ mod testing;
 mod tools;
 mod traffic;
 mod travel;
+mod unattended;
 mod waits;
 mod why;
 mod wrap;

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use positronic_core::model::scripted::ScriptedModel;
-use positronic_core::record::{Body, ModelRequest, RunId, Seq, SignalId, Start, ToolResult};
+use positronic_core::model::{DeltaSink, Model};
+use positronic_core::record::{Body, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, ToolResult};
 use positronic_core::runner::{ResumeError, Runner, Settled, StartError};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{CountedIds, FaultyStore, TestClock};
 use serde_json::json;
 
-use crate::support::{Journal, batch, done, settled, slow_batch, tools, waits, workshop};
+use crate::support::{Journal, ShopBuilder, batch, done, settled, slow_batch, tools, waits, worker, workshop};
 
 fn runner(store: &(impl EventStore + Clone)) -> Runner {
     let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
@@ -18,7 +20,7 @@ fn runner(store: &(impl EventStore + Clone)) -> Runner {
         _ => done(),
     });
     let builder = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
-    builder.ids(CountedIds::default()).linger(Duration::MAX).build()
+    builder.ids(CountedIds::default()).linger(Duration::MAX).release_grace(Duration::from_secs(30)).build()
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,4 +86,81 @@ async fn a_run_that_is_being_begun_is_let_go_of_too() {
 
     let row = store.run(&RunId::new("next")).await.unwrap();
     assert!(row.claim.is_some_and(|claim| claim.released));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_within_the_grace_is_abandoned_and_goes_on_elsewhere() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let slow =
+        workshop(&journal, |config| config.tools([worker("safe", ShopBuilder::idempotent), worker("pays", |t| t)]));
+    let model = |takes: u64| {
+        ScriptedModel::from_fn(move |request: &ModelRequest| match request.path.as_str() {
+            "Work/0" => slow_batch([("safe", "quick", 1_000), ("safe", "a", takes), ("pays", "b", takes)]),
+            _ => done(),
+        })
+    };
+    let make =
+        |takes: u64| Runner::builder().model(model(takes)).store(store.clone()).clock(TestClock::default()).build();
+    let (one, other) = (make(300_000), make(300_000).brain(slow.clone()));
+    let run = one.start(&slow, ()).await.unwrap();
+    while journal.take().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let began = tokio::time::Instant::now();
+
+    one.release().await;
+
+    assert_eq!(began.elapsed(), Duration::from_secs(8), "the grace, where nothing is said");
+    let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
+    assert!(matches!(&log.last().unwrap().body, Body::RunReleased { .. }));
+    let result = |call: &str, log: &[std::sync::Arc<positronic_core::record::Event>]| {
+        log.iter().find_map(|event| match &event.body {
+            Body::LoopToolResult { result, .. } if event.path.as_str() == call => Some(result.clone()),
+            _ => None,
+        })
+    };
+    assert!(result("Work/0.0", &log).is_some_and(|result| result.is_success()), "what has ended is recorded");
+    assert_eq!((result("Work/0.1", &log), result("Work/0.2", &log)), (None, None));
+    let taken = other.resume(run.id()).await.unwrap();
+    assert!(matches!(taken.settled().await, Settled::Completed(_)));
+    let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
+    assert!(result("Work/0.1", &log).is_some_and(|result| result.is_success()), "it may run twice");
+    assert!(matches!(result("Work/0.2", &log), Some(ToolResult::Interrupted { .. })), "nobody knows what it did");
+}
+
+/// Never answers, as a model that thinks.
+struct Thinks;
+
+impl Model for Thinks {
+    fn name(&self) -> String {
+        "test/thinks".to_owned()
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a ModelRequest,
+        _: &'a dyn DeltaSink,
+    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn wire(&self, _: &ModelRequest) -> String {
+        String::new()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_takes_minutes_keeps_no_process_and_is_asked_for_again() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let one = Runner::builder().model(Thinks).store(store.clone()).clock(TestClock::default()).build();
+    let run = one.start(&shop, ()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let began = tokio::time::Instant::now();
+
+    one.release().await;
+
+    assert_eq!(began.elapsed(), Duration::from_secs(8));
+    let taken = runner(&store).brain(shop).resume(run.id()).await.unwrap();
+    assert_eq!(waits(&taken).await, ["Work/1.0"]);
 }

@@ -289,3 +289,59 @@ fn a_recording_does_not_go_on_with_a_run_that_a_model_has_begun() {
     let done = desk.call(&scripted([Reply::text("It is paid.")]), &["work", "ticket-1"]);
     assert_eq!(done.code, 0, "{}", done.err);
 }
+
+/// A recording of a conversation: a prompt, one that a trigger starts, and two more, the last of which asks before it pays.
+const KEEPER: &str = r#"{"cassette": 1, "note": "written by hand", "model": "cassette/keeper"}
+{"at": "Chat", "reply": {"calls": [{"name": "trigger.create", "arguments": {"what": "The bees.", "in": "1 hour"}}]}}
+{"at": "Chat", "reply": {"text": "Gladly."}}
+{"at": "Chat", "reply": {"text": "I have looked after the bees."}}
+{"at": "Chat", "reply": {"text": "They are well."}}
+{"at": "Chat", "reply": {"calls": [{"name": "pay", "arguments": {}}]}}
+{"at": "Chat", "reply": {"text": "The honey is paid."}}
+"#;
+
+/// A keeper of bees without a model, for whom the recording answers.
+fn recorded_keeper() -> Project {
+    let triggers = positronic_core::plugins::Triggers::new();
+    let keeper = brain("Keeper").r#loop("Chat", move |cx| {
+        cx.system("You keep bees.")
+            .plugin(triggers.clone())
+            .tool("pay", |t| t.requires_approval("it pays").execute(async |_: NoArgs, _| Ok("paid")))
+    });
+    Project::new().brain(keeper).cassette("Keeper", KEEPER)
+}
+
+fn make_triggers_due(desk: &Desk) {
+    let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    db.execute("UPDATE timers SET due = 5", []).unwrap();
+}
+
+#[test]
+fn a_recording_of_a_conversation_answers_a_trigger_and_work_goes_on_where_the_conversation_is() {
+    let desk = Desk::new();
+    let say = |text: &str| desk.say(&recorded_keeper(), text, &["chat", "keeper", "-c", "c"]);
+    assert_eq!(say("Look after the bees!").out, "Gladly.\n");
+    make_triggers_due(&desk);
+
+    let fired = say("How are they?");
+
+    assert_eq!(fired.out, "I have looked after the bees.\nThey are well.\n", "{}", fired.err);
+    let asks = say("Pay for the honey!");
+    assert_eq!(asks.code, 3, "{}", asks.err);
+    assert_eq!(desk.call(&Project::new(), &["approve", "c-3"]).code, 0);
+    let worked = desk.call(&recorded_keeper(), &["work", "c-3"]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+    assert!(worked.err.contains("The honey is paid."), "not what the first prompt was answered: {}", worked.err);
+}
+
+#[test]
+fn work_answers_a_trigger_of_a_conversation_from_the_recording_and_none_beyond_its_end() {
+    let desk = Desk::new();
+    assert_eq!(desk.say(&recorded_keeper(), "Look after the bees!", &["chat", "keeper", "-c", "c"]).out, "Gladly.\n");
+    make_triggers_due(&desk);
+
+    let worked = desk.call(&recorded_keeper(), &["work", "--once"]);
+
+    assert_eq!(worked.code, 0);
+    assert!(worked.err.contains("I have looked after the bees."), "{}", worked.err);
+}

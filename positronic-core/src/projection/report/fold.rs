@@ -334,6 +334,7 @@ impl Fold<'_> {
             }
             Body::RunClaimed { .. }
             | Body::RunReleased { .. }
+            | Body::RunNotClaimed { .. }
             | Body::ValueRecorded { .. }
             | Body::LoopToolStart { .. }
             | Body::LoopExit { .. }

@@ -14,7 +14,7 @@
 //! | notes on a part: messages, limits, budgets, compactions, failed plugins | `LOOP_MESSAGE`, `LOOP_LIMIT`, `LOOP_MAX_ITERATIONS`, `BUDGET_*`, `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `STEP_RETRY`, `STEP_HELD` |
 //! | notes on the run: pauses, another version | `BRAIN_PAUSED`, `BRAIN_RESUMED`, `BRAIN_MIGRATED` |
 //! | tokens and costs | those of [`Costs`] |
-//! | nothing | `RUN_CLAIMED`, `RUN_RELEASED`, `VALUE_RECORDED`, `LOOP_TOOL_START`, `LOOP_EXIT`, `LOOP_PLUGIN_CHANGED` |
+//! | nothing | `RUN_CLAIMED`, `RUN_RELEASED`, `RUN_NOT_CLAIMED`, `VALUE_RECORDED`, `LOOP_TOOL_START`, `LOOP_EXIT`, `LOOP_PLUGIN_CHANGED` |
 
 mod fold;
 

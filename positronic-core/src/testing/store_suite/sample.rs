@@ -51,6 +51,7 @@ impl Sample {
             next: Seq(0),
             usage: Usage::default(),
             claim: None,
+            refused: None,
             wake: None,
             mail: false,
         };

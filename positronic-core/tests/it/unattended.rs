@@ -1,0 +1,172 @@
+//! Runs whose handle was dropped: the runner that started them continues them, and one that no worker can claim says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use positronic_core::model::scripted::ScriptedModel;
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, Body, ClaimRefusal, ModelRequest, RunId, Seq, Status};
+use positronic_core::runner::{ResumeError, Runner};
+use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::testing::{FaultyStore, TestClock};
+use serde_json::json;
+
+use crate::support::{Board, Journal, ShopLoop, batch, done, path, slow_batch, tools, waits, worker, workshop};
+
+fn runner(store: impl EventStore) -> Runner {
+    let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
+        "Work/0" => batch([("gated", "a")]),
+        _ => done(),
+    });
+    Runner::builder().model(model).store(store).clock(TestClock::default()).build()
+}
+
+/// Starts a run, and drops its handle when it waits for a decision and its worker has released it.
+async fn left(runner: &Runner, store: &MemoryStore, brain: &Brain<(), Board>) -> RunId {
+    let run = runner.start(brain, ()).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    let id = run.id().clone();
+    drop(run);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(store.run(&id).await.unwrap().claim.unwrap().released);
+    id
+}
+
+async fn status(store: &MemoryStore, run: &RunId) -> Status {
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    store.run(run).await.unwrap().status
+}
+
+async fn approve(runner: &Runner, run: &RunId) {
+    runner.control().approve(run, &path("Work/0.0"), Actor::default()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_runner_that_started_a_run_continues_it_after_a_decision_though_its_handle_is_dropped() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let runner = runner(store.clone());
+    let run = left(&runner, &store, &workshop(&journal, tools)).await;
+
+    approve(&runner, &run).await;
+
+    assert_eq!(status(&store, &run).await, Status::Completed);
+    assert_eq!(journal.take(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_comes_before_the_worker_has_released_the_run_is_not_lost_either() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let runner = runner(store.clone());
+    let run = runner.start(&workshop(&journal, tools), ()).await.unwrap();
+    assert_eq!(waits(&run).await, ["Work/0.0"]);
+    let id = run.id().clone();
+
+    approve(&runner, &id).await;
+    drop(run);
+
+    assert_eq!(status(&store, &id).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_whose_time_is_up_expires_though_the_handle_is_dropped() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let runner = runner(store.clone());
+    let asks = workshop(&journal, |config: ShopLoop| {
+        config.tools([worker("gated", |t| t.requires_approval("it pays").approval_expires(Duration::from_secs(3600)))])
+    });
+    let run = left(&runner, &store, &asks).await;
+    assert_eq!(status(&store, &run).await, Status::Waiting);
+
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+
+    assert_eq!(status(&store, &run).await, Status::Completed);
+    assert_eq!(journal.take(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_left_to_others_when_its_runner_is_dropped() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let (one, control) = (runner(store.clone()), runner(store.clone()));
+    let run = left(&one, &store, &workshop(&journal, tools)).await;
+    let worker = one.worker().await.unwrap();
+
+    drop(one);
+    approve(&control, &run).await;
+
+    assert_eq!(status(&store, &run).await, Status::Running);
+    assert_eq!(store.is_alive(&worker).await, Ok(false), "nothing keeps the runner");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_brain_that_was_started_is_known_to_resume_and_serve() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let one = runner(store.clone());
+    let run = left(&one, &store, &shop).await;
+    drop(one);
+    let other = runner(store.clone());
+    approve(&other, &run).await;
+    assert!(matches!(other.resume(&run).await, Err(ResumeError::NoBrain { .. })));
+
+    let own = other.start(&shop, ()).await.unwrap();
+
+    assert_eq!(waits(&own).await, ["Work/0.0"]);
+    let _service = other.serve();
+    assert_eq!(status(&store, &run).await, Status::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_no_worker_can_claim_says_so_once_in_its_log_and_in_its_row() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let one = runner(store.clone());
+    let run = left(&one, &store, &shop).await;
+    drop(one);
+    let (stranger, another) = (runner(store.clone()), runner(store.clone()));
+    let services = [stranger.serve(), another.serve()];
+    approve(&stranger, &run).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(store.run(&run).await.unwrap().refused, None, "another worker may come");
+
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+
+    let row = store.run(&run).await.unwrap();
+    assert_eq!((row.status, row.refused), (Status::Running, Some(ClaimRefusal::NoBrain)));
+    let why = "the run is of the brain `Workshop`, which this runner does not know; add it with `.brain(…)`";
+    assert_eq!(row.why.as_deref(), Some(why));
+    let log = store.read(&run, Seq(0), usize::MAX).await.unwrap();
+    let notes = log.iter().filter(|event| matches!(event.body, Body::RunNotClaimed { .. })).count();
+    assert_eq!(notes, 1, "however often it is tried, and by however many");
+
+    drop(services);
+    let _service = stranger.brain(shop).serve();
+    assert_eq!(status(&store, &run).await, Status::Completed);
+    assert_eq!(store.run(&run).await.unwrap().refused, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_of_a_run_that_another_worker_has_is_not_read_to_know_that() {
+    let (store, journal) = (MemoryStore::new(), Journal::default());
+    let shop = workshop(&journal, tools);
+    let model = ScriptedModel::from_fn(|_: &ModelRequest| slow_batch([("safe", "a", 500), ("read", "b", 300)]));
+    let one = Runner::builder().model(model).store(store.clone()).clock(TestClock::default()).build();
+    let run = one.start(&shop, ()).await.unwrap();
+    let reads = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&reads);
+    let watched = FaultyStore::new(store.clone(), |_, _| None).slowly(move |method| {
+        counted.fetch_add(u64::from(matches!(method, "read" | "snapshot")), Ordering::Relaxed);
+        None
+    });
+    let other = runner(watched).brain(&shop);
+    let _service = other.serve();
+
+    tokio::time::sleep(Duration::from_secs(10)).await;
+
+    let resumed = other.resume(run.id()).await;
+    assert!(matches!(resumed, Err(ResumeError::Held { .. })), "{resumed:?}");
+    assert!(store.run(run.id()).await.unwrap().next > Seq(100), "it goes on meanwhile");
+    assert_eq!(reads.load(Ordering::Relaxed), 0);
+    run.cancel("enough").await.unwrap();
+    assert_eq!(run.document()["done"][0], json!("b"));
+}
