@@ -53,7 +53,8 @@ pub fn planner() -> Brain<(), Plan> {
     brain(TITLE).description("Plans an event by the templates that fit it").state(Plan::default()).r#loop(
         "Plan",
         move |cx| {
-            cx.system(format!("You plan events. Follow the template. Planned so far: {:?}", cx.state.steps))
+            cx.system("You plan events. Follow the template.")
+                .context("plan", format!("Planned so far: {:?}", cx.state.steps))
                 .input("We want a seminar about bees for ten people.")
                 .tool("add_step", |t| {
                     t.description("Adds a step to the plan")

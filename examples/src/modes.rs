@@ -98,7 +98,8 @@ pub fn helpdesk() -> Brain<Problem, Ticket> {
             Ok(Ticket { thread: cx.options.thread.clone(), facts: Vec::new(), advice: Vec::new() })
         })
         .r#loop("Chat", |cx| {
-            cx.system(format!("You help customers of a coffee shop. What is known: {:?}", cx.state.facts))
+            cx.system("You help customers of a coffee shop.")
+                .context("facts", format!("What is known: {:?}", cx.state.facts))
                 .input(&cx.options.text)
                 .tool("look_up_order", |t| {
                     t.description("Finds what the customer has bought")

@@ -2,7 +2,8 @@
 //!
 //! A rover collects samples. The model answers in decisions, `{reasoning, action, input}`; each variant of `Act` is an action,
 //! its fields are the input. The match is exhaustive, so an action that is added later does not compile until something is
-//! done about it. The system prompt follows from the state, so the model always reads where the rover is.
+//! done about it. A context item follows from the state, so the model always
+//! reads where the rover is, while what stands before it stays the same from request to request.
 
 use positronic_core::dsl::Reply;
 use positronic_core::prelude::*;
@@ -67,10 +68,14 @@ pub fn rover() -> Brain<(), Rover> {
         .state(Rover { place: (0, 0), power: 8, samples: Vec::new() })
         .r#loop("Drive", |cx| {
             let Rover { place: (east, north), power, samples } = &*cx.state;
-            cx.system(format!(
-                "You drive a rover. It is {east} steps to the east and {north} to the north of its base, has power for \
-                 {power} steps, and carries {samples:?}. What it carries is sent, so it need not come back."
-            ))
+            cx.system("You drive a rover. What it carries is sent, so it need not come back to its base.")
+            .context(
+                "rover",
+                format!(
+                    "It is {east} steps to the east and {north} to the north of its base, has power for {power} steps, and \
+                     carries {samples:?}."
+                ),
+            )
             .input("Collect what lies within reach.")
             .decisions()
             .max_iterations(12)

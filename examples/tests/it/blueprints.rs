@@ -18,7 +18,8 @@ async fn the_template_follows_what_is_said() {
 
     let asked = story.log().iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. }));
     let templates: Vec<_> = asked
-        .map(|event| request_at(story.log().iter().map(|event| &**event), event.seq).unwrap().context[0].name.clone())
+        .map(|event| request_at(story.log().iter().map(|event| &**event), event.seq).unwrap())
+        .map(|request| request.context.last().unwrap().name.clone())
         .collect();
     assert_eq!(templates, ["blueprint/Workshop", "blueprint/Workshop", "blueprint/Dinner", "blueprint/Dinner"]);
 }

@@ -13,7 +13,7 @@ use super::bounds::{IntoVerdict, Options, Services, State, ToolArgs, Within};
 use super::brain::Brain;
 use super::context::ToolContext;
 use super::reply::NoArgs;
-use super::tool::{Tool, decode, require_object};
+use super::tool::{Tool, decode, read};
 use crate::error::Error;
 use crate::plan::{Document, InputFn, NestedPlan, OutputFn, Plan, ToolBody, encode};
 use crate::record::ToolId;
@@ -83,13 +83,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     }
 
     /// Makes the brain's options from the state and from what the model is asked for.
-    ///
-    /// # Panics
-    ///
-    /// When `T` is no object in JSON.
-    #[track_caller]
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Send + Sync + 'static) -> Self {
-        require_object::<T>(&self.about.id);
         self.schema = Schema::of_arguments::<T>();
         self.input = Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, decode::<T>(arguments)?)));
         self
@@ -123,7 +117,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
 impl<O, S, V, O2: Options, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> {
     fn from(tool: BrainTool<O, S, V, O2, R>) -> Self {
         let input = Arc::clone(&tool.input);
-        let about = tool.about.reading(move |arguments, scope| decode(&input(&scope.state, arguments)?));
+        let about = tool.about.reading(move |arguments, scope| read(&input(&scope.state, arguments)?));
         let nested = NestedPlan { plan: tool.plan, input: tool.input, output: tool.output };
         Self { plan: about.into_plan(tool.schema, ToolBody::Brain(nested)), types: PhantomData }
     }

@@ -79,7 +79,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Adds a named piece to the system prompt.
+    /// Adds a named piece that the model reads behind the history. What changes between iterations belongs here and not into the
+    /// system prompt: providers cache the beginning of a prompt as long as it stays the same.
     pub fn context(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.plan.context.push(ContextItem { name: name.into(), text: text.into() });
         self

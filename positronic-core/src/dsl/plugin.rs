@@ -193,7 +193,7 @@ pub struct Preparation<'a, O, S, V, P> {
 }
 
 impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V, P> {
-    /// Adds a named piece to the system prompt, after what the loop and the plugins before have added.
+    /// Adds a named piece that the model reads behind the history, after what the loop and the plugins before have added.
     pub fn context(&mut self, name: impl Into<String>, text: impl Into<String>) {
         self.plan.context.push(ContextItem { name: name.into(), text: text.into() });
     }

@@ -69,7 +69,7 @@ impl ModelCall {
     /// An [`Error`] when the model cannot be reached, when its answer is of no use as for [`ModelCall::ask`], and when the last
     /// answer does not fit the schema. It is permanent, since a later try of the step would get the recorded answers.
     pub async fn ask_for<T: DeserializeOwned + JsonSchema + 'static>(mut self, text: impl Into<String>) -> Result<T> {
-        let schema = Schema::of::<T>();
+        let schema = Schema::object_of::<T>();
         let name = T::schema_name().into_owned();
         self.settings.output = OutputFormat::JsonSchema { name, schema: Arc::clone(schema.json()) };
         let (text, limit, retries) = (text.into(), self.settings.max_output_tokens, self.retries);
@@ -137,9 +137,9 @@ fn useless(response: &ModelResponse, fault: &AnswerFault) -> Error {
 
 /// Reads an answer; a sentence says what does not fit.
 fn read<T: DeserializeOwned>(schema: &Schema, answer: &str) -> Result<T, String> {
-    let value: serde_json::Value = serde_json::from_str(unfenced(answer)).map_err(|error| error.to_string())?;
-    schema.check(&value)?;
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    let mut value: serde_json::Value = serde_json::from_str(unfenced(answer)).map_err(|error| error.to_string())?;
+    schema.accept(&mut value)?;
+    T::deserialize(schema.inner(&value)).map_err(|error| error.to_string())
 }
 
 /// Takes away a code fence around the whole answer.

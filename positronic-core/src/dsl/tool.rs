@@ -19,7 +19,7 @@ use super::reply::IntoReply;
 use super::wait::Wait;
 use crate::error::{Error, Result};
 use crate::plan::{ActionSet, Document, ExitsFn, ToolBody, ToolFn, ToolPlan, WaitsFn};
-use crate::record::{ToolDecl, ToolId};
+use crate::record::ToolDecl;
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
@@ -131,10 +131,12 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
             mistake(&format!("the tool `{}` runs a brain; fold its result with `map_output`", plan.decl.id));
         };
         let keep = Arc::new(keep);
+        let schema = Arc::clone(&plan.schema);
         let execute: ToolFn = Arc::new(move |arguments, scope| {
             let (inner, keep) = (Arc::clone(&inner), Arc::clone(&keep));
+            let asked = read::<A>(schema.inner(&arguments));
             Box::pin(async move {
-                let asked = decode::<A>(&arguments)?;
+                let asked = asked?;
                 let mut reply = inner(arguments, scope).await?;
                 let given = R::deserialize(&reply.output).map_err(|error| {
                     let kept = std::any::type_name::<R>();
@@ -316,10 +318,8 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     /// a map with `#[serde(flatten)]` takes in further ones. It returns any value that can be written as JSON, or
     /// `cx.result(…)` to also change the state or to wait.
     ///
-    /// # Panics
-    ///
-    /// When the arguments are no object in JSON, as providers demand.
-    #[track_caller]
+    /// Providers demand that arguments are an object in JSON. Where `T` is no struct, the model is asked for an object with the one
+    /// field `value`, and the function gets what that holds.
     pub fn execute<T, F, Fut, R>(self, execute: F) -> Tool<O, S, V>
     where
         A: Agrees<T>,
@@ -328,7 +328,6 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         Fut: Future<Output = Result<R>> + Send + 'static,
         R: IntoReply<S>,
     {
-        require_object::<T>(&self.about.id);
         self.made(Schema::of_arguments::<T>(), execute)
     }
 
@@ -416,20 +415,14 @@ impl<O, S, V, A> fmt::Debug for ToolBuilder<O, S, V, A> {
     }
 }
 
-pub(super) fn decode<T: DeserializeOwned>(arguments: &Value) -> Result<T> {
-    T::deserialize(arguments)
-        .map_err(|error| Error::new(format!("the arguments are no `{}`: {error}", std::any::type_name::<T>())))
+/// Decodes the arguments of a call.
+pub(super) fn decode<T: DeserializeOwned + JsonSchema + 'static>(arguments: &Value) -> Result<T> {
+    read(Schema::of_arguments::<T>().inner(arguments))
 }
 
-/// Checks that a type's schema describes an object, as providers demand of a tool's parameters.
-#[track_caller]
-pub(super) fn require_object<T: JsonSchema + 'static>(id: &ToolId) {
-    if !describes_object(Schema::of::<T>().json()) {
-        mistake(&format!(
-            "the arguments of the tool `{id}` are `{}`, which is no object; wrap them in a struct, or use `NoArgs`",
-            std::any::type_name::<T>()
-        ));
-    }
+pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T> {
+    T::deserialize(value)
+        .map_err(|error| Error::new(format!("the arguments are no `{}`: {error}", std::any::type_name::<T>())))
 }
 
 fn describes_object(schema: &Value) -> bool {

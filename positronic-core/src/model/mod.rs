@@ -12,6 +12,7 @@ pub mod cassette;
 pub mod openai;
 mod plain;
 pub mod retry;
+pub mod schema;
 pub mod scripted;
 pub mod wrap;
 

@@ -41,7 +41,8 @@ impl Default for Decisions {
 #[serde(rename_all = "snake_case")]
 pub enum DecisionForm {
     /// As a structured output format whose root is one object, which every provider with such formats takes. It does not say
-    /// which input belongs to which action; that is checked when the answer is there.
+    /// which input belongs to which action: the system prompt names the fields of each, and the rest is checked when the answer
+    /// is there.
     #[default]
     Schema,
     /// As a structured output format with one object for each action, for servers that make a grammar of it (llama.cpp,

@@ -20,9 +20,9 @@ pub struct ModelRequest {
     pub path: Path,
     /// Counts the tries of this request, from 0.
     pub attempt: u32,
-    /// The system prompt.
+    /// The system prompt, which stands before the messages.
     pub system: Arc<str>,
-    /// What plugins and the author add to the system prompt, in order.
+    /// What plugins and the author add for this request, in order. It stands behind the messages.
     pub context: Arc<[ContextItem]>,
     /// The tools of this request.
     pub tools: Arc<ToolSet>,
@@ -32,7 +32,7 @@ pub struct ModelRequest {
     pub settings: Arc<Settings>,
 }
 
-/// One item of context: a named piece of the system prompt.
+/// One item of context: a named piece that the model reads behind the messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextItem {
     /// What the item is about; items keep the order in which they were added.

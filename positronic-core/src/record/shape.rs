@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::canonical::{ContentHash, hash_json};
+use super::ordered::OrderedJson;
 
 /// The stages of a brain, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,13 +45,14 @@ impl std::fmt::Display for StageKind {
 }
 
 impl Shape {
-    /// Hashes what makes a brain the same brain: title, version, options schema, stages.
+    /// Hashes what makes a brain the same brain: title, version, options schema, stages. The order of the options' fields is no
+    /// part of it.
     #[must_use]
     pub fn fingerprint(&self, title: &str, version: u32, options_schema: &serde_json::Value) -> ContentHash {
         hash_json(&serde_json::json!({
             "title": title,
             "version": version,
-            "options": options_schema,
+            "options": OrderedJson::of_schema(options_schema).to_value(),
             "stages": self,
         }))
     }

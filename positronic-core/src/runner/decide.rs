@@ -40,9 +40,9 @@ pub(super) async fn given(
     if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
         return Ok(Given::Answer(ModelResponse { calls: Vec::new(), ..response }));
     }
-    let fits = |tool: &crate::record::ToolDecl, input: &serde_json::Value| match plan {
+    let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match plan {
         // A tool that the code has no more gives its call a typed result.
-        Some(plan) => plan.tools.get(&tool.id).map_or(Ok(()), |tool| tool.schema.check(input)),
+        Some(plan) => plan.tools.get(&tool.id).map_or(Ok(()), |tool| tool.schema.accept(input)),
         None => Ok(()),
     };
     Ok(match decided(&response, tools, decisions.batches, fits) {

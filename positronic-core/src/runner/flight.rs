@@ -423,7 +423,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
     if let Some(error) = broken {
         return Judged { call: made, refused: Some(format!("the arguments {error}")) };
     }
-    if let Err(reason) = tool.schema.check(&made.arguments) {
+    if let Err(reason) = tool.schema.accept(Arc::make_mut(&mut made.arguments)) {
         return Judged { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };
     }
     made.flags = tool.decl.flags;

@@ -9,8 +9,10 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::absent::remove_absent;
+use super::order::record_order;
 use super::work::{MAX_TRIES, Outline};
 use crate::machine::Schemas;
 use crate::record::check_depth;
@@ -22,6 +24,8 @@ use crate::record::check_depth;
 pub struct Schema {
     json: Arc<Value>,
     compiled: OnceLock<Result<Compiled, String>>,
+    /// Whether it describes an object around the value; see [`Schema::object_of`].
+    wrapped: bool,
 }
 
 /// A validator, with what bounds its work.
@@ -30,50 +34,73 @@ struct Compiled {
     outline: Outline,
 }
 
-/// The schemas of types, as they are and closed.
-type Known = HashMap<(TypeId, bool), Arc<Schema>>;
+/// The field around a value that is no object itself.
+const WRAPPED: &str = "value";
 
 impl Schema {
     /// Makes a schema from its JSON.
     #[must_use]
     pub fn new(json: Value) -> Self {
-        Self { json: Arc::new(json), compiled: OnceLock::new() }
+        Self { json: Arc::new(json), compiled: OnceLock::new(), wrapped: false }
     }
 
-    /// Returns the schema of a type.
+    /// Returns the schema of a type. It says in which order the type declares its fields
+    /// ([`OrderedJson::of_schema`](crate::record::OrderedJson::of_schema)).
     #[must_use]
     pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
-        Self::cached::<T>(false)
+        static SCHEMAS: Kept = Kept::new(None);
+        kept::<T>(&SCHEMAS, || Self::new(schema_of::<T>()))
     }
 
-    /// Returns the schema of a tool's arguments: that of the type, closed. A field that the type does not name is refused,
-    /// unless the type says itself what it does with further fields.
+    /// Returns the schema of a tool's arguments: that of the type as an object ([`Schema::object_of`]), closed. A field that the
+    /// type does not name is refused, unless the type says itself what it does with further fields.
     #[must_use]
     pub fn of_arguments<T: JsonSchema + 'static>() -> Arc<Self> {
-        Self::cached::<T>(true)
+        static SCHEMAS: Kept = Kept::new(None);
+        kept::<T>(&SCHEMAS, || {
+            let mut schema = schema_of::<T>();
+            if let Some(object) = schema.as_object_mut() {
+                close(object);
+                schema.sort_all_objects();
+            }
+            Self::within_object(schema)
+        })
     }
 
-    fn cached<T: JsonSchema + 'static>(closed: bool) -> Arc<Self> {
-        static SCHEMAS: OnceLock<RwLock<Known>> = OnceLock::new();
-        let schemas = SCHEMAS.get_or_init(RwLock::default);
-        let id = (TypeId::of::<T>(), closed);
-        if let Some(known) = schemas.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
-            return Arc::clone(known);
+    /// Returns the schema of a type as that of an object, which providers demand of arguments and of answers with a form. Where
+    /// the values of the type are no objects, or objects of several forms, it describes an object whose one field `value` holds
+    /// the value; [`Schema::inner`] returns that.
+    #[must_use]
+    pub fn object_of<T: JsonSchema + 'static>() -> Arc<Self> {
+        static SCHEMAS: Kept = Kept::new(None);
+        kept::<T>(&SCHEMAS, || Self::within_object(schema_of::<T>()))
+    }
+
+    fn within_object(mut schema: Value) -> Self {
+        // The schema of any value says nothing, and comes from elsewhere.
+        let any = schema.as_object().is_none_or(serde_json::Map::is_empty);
+        if any || describes_object(&schema, &schema) {
+            return Self::new(schema);
         }
-        let schema = SchemaSettings::draft2020_12()
-            .with(|settings| settings.meta_schema = None)
-            .into_generator()
-            .into_root_schema_for::<T>();
-        let mut json = schema.to_value();
-        if let Some(object) = json.as_object_mut() {
-            object.remove("title");
-            if closed {
-                close(object);
-            }
+        let definitions = schema.as_object_mut().and_then(|fields| fields.remove("$defs"));
+        let mut json = json!({
+            "type": "object",
+            "properties": { WRAPPED: schema },
+            "required": [WRAPPED],
+            "additionalProperties": false,
+        });
+        if let (Some(definitions), Some(fields)) = (definitions, json.as_object_mut()) {
+            fields.insert("$defs".to_owned(), definitions);
         }
         json.sort_all_objects();
-        let mut known = schemas.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(id).or_insert_with(|| Arc::new(Self::new(json))))
+        Self { wrapped: true, ..Self::new(json) }
+    }
+
+    /// Returns the value of the type of which [`Schema::object_of`] made the schema.
+    #[must_use]
+    pub fn inner<'v>(&self, value: &'v Value) -> &'v Value {
+        let wrapped = value.as_object().filter(|fields| self.wrapped && fields.len() == 1);
+        wrapped.and_then(|fields| fields.get(WRAPPED)).unwrap_or(value)
     }
 
     /// Returns the schema as JSON.
@@ -135,6 +162,23 @@ impl Schema {
         }
         Err(problems.join("; "))
     }
+
+    /// Checks a value that a model gave, and removes each `null` that stands for an absent property: where an endpoint enforces
+    /// schemas, a model has to give every property, and `null` for those that it would leave out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::check`]; the value is unchanged then.
+    pub fn accept(&self, value: &mut Value) -> Result<(), String> {
+        let Err(problem) = self.check(value) else { return Ok(()) };
+        let mut present = value.clone();
+        if !remove_absent(&self.json, &mut present) {
+            return Err(problem);
+        }
+        self.check(&present)?;
+        *value = present;
+        Ok(())
+    }
 }
 
 /// Lets an object refuse fields that it does not name.
@@ -195,6 +239,42 @@ fn choices(error: &ValidationError<'_>) -> Option<Vec<Value>> {
     }
 }
 
+type Kept = RwLock<Option<HashMap<TypeId, Arc<Schema>>>>;
+
+fn kept<T: 'static>(schemas: &Kept, make: impl FnOnce() -> Schema) -> Arc<Schema> {
+    let id = TypeId::of::<T>();
+    let known = schemas.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.as_ref().and_then(|known| known.get(&id)) {
+        return Arc::clone(known);
+    }
+    drop(known);
+    let made = Arc::new(make());
+    let mut known = schemas.write().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(known.get_or_insert_default().entry(id).or_insert(made))
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let settings = || SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
+    let mut json = settings().into_generator().into_root_schema_for::<T>().to_value();
+    let written = settings().for_serialize().into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(object) = json.as_object_mut() {
+        object.remove("title");
+    }
+    record_order(&mut json, &written);
+    json.sort_all_objects();
+    json
+}
+
+/// Says whether a schema is one of an object, and of no union.
+fn describes_object(root: &Value, schema: &Value) -> bool {
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        let target = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+        return target.is_some_and(|target| target.get("$ref").is_none() && describes_object(root, target));
+    }
+    let union = ["anyOf", "oneOf", "allOf"].iter().any(|keyword| schema.get(*keyword).is_some());
+    !union && schema.get("type").and_then(Value::as_str) == Some("object")
+}
+
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.json, f)
@@ -246,6 +326,57 @@ mod tests {
         assert_eq!(told.check(&left).unwrap_err(), "at `/way`: \"left\" is not one of \"up\" or \"down\"");
         let sentence = "at `/way`: \"left\" is not valid under any of the schemas listed in the 'anyOf' keyword";
         assert_eq!(mixed.check(&left).unwrap_err(), sentence);
+    }
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is used")]
+    struct Verdict {
+        reasoning: String,
+        notes: Option<String>,
+        #[serde(default)]
+        confidence: f64,
+        answer: bool,
+    }
+
+    #[test]
+    fn a_type_s_schema_says_in_which_order_its_fields_are_declared() {
+        let ordered = crate::record::OrderedJson::of_schema(Schema::of::<Verdict>().json());
+        let fields: Vec<_> = ordered.get("properties").unwrap().as_object().unwrap().keys().collect();
+
+        assert_eq!(fields, ["reasoning", "notes", "confidence", "answer"]);
+        assert_eq!(Schema::of::<Refund>().json().get("propertyOrdering"), None, "`required` says it");
+    }
+
+    #[derive(JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    #[expect(dead_code, reason = "only the schema is used")]
+    enum Way {
+        North,
+        South,
+    }
+
+    #[test]
+    fn a_value_that_is_no_object_is_described_within_one() {
+        let schema = Schema::object_of::<Vec<Way>>();
+
+        assert_eq!(schema.json()["properties"]["value"]["items"]["$ref"], "#/$defs/Way");
+        schema.check(&json!({"value": ["north"]})).unwrap();
+        assert_eq!(schema.inner(&json!({"value": ["north"]})), &json!(["north"]));
+        assert_eq!(schema.inner(&json!(["north"])), &json!(["north"]));
+        let object = Schema::object_of::<Refund>();
+        assert_eq!(object.json(), Schema::of::<Refund>().json());
+        assert_eq!(object.inner(&json!({"value": 1})), &json!({"value": 1}));
+    }
+
+    #[test]
+    fn a_null_is_taken_for_an_absent_property() {
+        let schema = Schema::of::<Verdict>();
+        let mut value = json!({"reasoning": "so", "notes": null, "confidence": null, "answer": true});
+        schema.accept(&mut value).unwrap();
+        assert_eq!(value, json!({"reasoning": "so", "notes": null, "answer": true}));
+
+        let error = schema.accept(&mut json!({"reasoning": null, "confidence": null, "answer": true})).unwrap_err();
+        assert_eq!(error, "at `/reasoning`: null is not of type \"string\"");
     }
 
     #[test]

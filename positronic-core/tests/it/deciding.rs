@@ -128,7 +128,7 @@ async fn what_one_run_has_decided_to_remember_is_told_to_the_next() {
     let requests = model.requests();
     let known = contexts(&requests[2]);
     assert!(known[0].starts_with("memory: ") && known[0].contains("Ann eats no nuts."), "{known:?}");
-    assert!(known[1].starts_with("decision: You act only by decisions."), "{known:?}");
+    assert!(requests[2].system.contains("You act only by decisions."), "{}", requests[2].system);
     let found = said(&requests[3]).pop().unwrap();
     assert!(found.starts_with("The result of `memory.search`:") && found.contains("Ann eats no nuts."), "{found}");
 }

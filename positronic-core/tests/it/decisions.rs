@@ -99,10 +99,12 @@ async fn the_request_has_no_tools_and_says_the_actions_in_words_and_as_a_format(
 
     let request = play.last_request();
     assert!(request.tools.tools().is_empty());
-    let told = &request.context.last().unwrap().text;
+    let told = &request.system;
+    assert!(request.context.is_empty(), "what decisions are does not change from request to request");
     for part in ["safe: Does a safe job\n", "gated.job: ", "finish: Does a finish job Its success ends the work."] {
         assert!(told.contains(part), "{part} in {told}");
     }
+    assert!(!told.contains("JSON schema"), "the format of the answer holds the schemas: {told}");
     let OutputFormat::JsonText { name, schema } = &request.settings.output else { panic!("{:?}", request.settings) };
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(name, "decision");

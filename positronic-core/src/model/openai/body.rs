@@ -4,10 +4,10 @@
 //! up to where their messages part. A field that the request's own `extra` names is left to it.
 
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::record::ModelRequest;
-use crate::record::Settings;
+use super::config::OpenAiConfig;
+use crate::model::schema::{SchemaRole, WireSchema};
+use crate::record::{OrderedJson, OutputFormat, Settings, ToolDecl};
 
 /// A JSON object that is being written.
 pub(super) struct Body<'a> {
@@ -90,19 +90,6 @@ fn separate(out: &mut String, name: &str) {
     out.push(':');
 }
 
-/// Joins the system prompt and the context items with blank lines: many chat templates take one system message only.
-pub(super) fn system_prompt(request: &ModelRequest) -> String {
-    let texts = request.context.iter().map(|item| item.text.as_str());
-    let mut prompt = String::new();
-    for text in std::iter::once(&*request.system).chain(texts).filter(|text| !text.is_empty()) {
-        if !prompt.is_empty() {
-            prompt.push_str("\n\n");
-        }
-        prompt.push_str(text);
-    }
-    prompt
-}
-
 /// Returns arguments that every server can read. Some parse them while they apply a template and refuse the whole
 /// request where they are no JSON, so a malformed text is wrapped.
 pub(super) fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
@@ -115,48 +102,36 @@ pub(super) fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
     serde_json::json!({ "malformed_arguments": arguments }).to_string().into()
 }
 
-/// Writes an output format whose schema is sent as it is written; `first` stands before its name.
-pub(super) fn text_format(name: &str, schema: &str, first: &str) -> String {
-    let strict = serde_json::from_str(schema).is_ok_and(|schema| is_strict(&schema));
-    let name = Value::from(name);
-    format!("{{{first}\"name\":{name},\"schema\":{schema},\"strict\":{strict}}}")
+/// An output format: the name of its schema, the schema, and whether the server is asked to enforce it.
+#[derive(Serialize)]
+pub(super) struct WireFormat<'a> {
+    pub(super) name: &'a str,
+    pub(super) schema: OrderedJson,
+    pub(super) strict: bool,
 }
 
-/// Says whether a schema meets what OpenAI asks of strict ones: every object closed, every property required.
-pub(super) fn is_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            let closed = || fields.get("additionalProperties") == Some(&Value::Bool(false));
-            let complete = || match fields.get("properties") {
-                Some(Value::Object(properties)) => {
-                    let required = fields.get("required").and_then(Value::as_array);
-                    properties.keys().all(|name| required.is_some_and(|names| names.iter().any(|known| known == name)))
-                }
-                _ => true,
-            };
-            let is_object =
-                fields.get("type").is_some_and(|kind| kind == "object") || fields.contains_key("properties");
-            (!is_object || (closed() && complete())) && !fields.contains_key("oneOf") && fields.values().all(is_strict)
+/// Makes the output format that settings ask for; `None` for natural language.
+pub(super) fn wire_format<'a>(config: &OpenAiConfig, output: &'a OutputFormat) -> Option<WireFormat<'a>> {
+    let (name, schema) = match output {
+        OutputFormat::Text => return None,
+        OutputFormat::JsonSchema { name, schema } => (name, OrderedJson::of_schema(schema)),
+        // A text that is no JSON is refused by the server, with its reason.
+        OutputFormat::JsonText { name, schema } => {
+            (name, serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema)))
         }
-        Value::Array(items) => items.iter().all(is_strict),
-        _ => true,
-    }
+    };
+    let WireSchema { json, strict } = WireSchema::new(&schema, SchemaRole::Answer, config.is_strict());
+    Some(WireFormat { name, schema: json, strict })
+}
+
+/// Makes the schema of a tool's arguments as it is sent.
+pub(super) fn wire_parameters(tool: &ToolDecl, strict: bool) -> WireSchema {
+    WireSchema::new(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments, strict)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn a_schema_is_strict_when_it_leaves_nothing_open() {
-        let inner = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
-        assert!(is_strict(&inner));
-        assert!(is_strict(&json!({"$defs": {"Inner": inner}, "type": "array", "items": {"$ref": "#/$defs/Inner"}})));
-        assert!(!is_strict(&json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false})));
-        assert!(!is_strict(&json!({"items": {"type": "object", "properties": {}}})));
-    }
 
     #[test]
     fn arguments_are_always_sent_as_json() {

@@ -1,7 +1,7 @@
 //! Encodes requests in the chat dialect.
 //!
-//! The body begins with the model and the messages: one system message, which joins the system prompt and the context
-//! items, then the history. What changes from round to round stands at the end.
+//! The body begins with the model and the messages: the system prompt, then the history. What changes from request to request
+//! stands at the end: the context, the tools, the settings.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,10 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, is_strict, sendable_arguments, system_prompt, text_format};
+use super::body::{Body, sendable_arguments, wire_format, wire_parameters};
 use super::config::{OpenAiConfig, ReasoningBack};
-use crate::record::{Assistant, Message, ModelRequest, OutputFormat, ToolChoice, ToolDecl};
+use super::context::{Tail, tail};
+use crate::record::{Assistant, Message, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
 
 /// Encodes a request.
 pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
@@ -19,17 +20,23 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     let back = config.reasoning_back;
     let mut body = Body::begin(settings, &config.model);
     body.list("messages", |message| {
-        let system = system_prompt(request);
-        if !system.is_empty() {
-            let prompt = WirePrompt { role: "system", content: &system };
+        if !request.system.is_empty() {
+            let prompt = WirePrompt { role: "system", content: &request.system };
             message(to_raw_value(&prompt).unwrap_or_default().get());
         }
-        for entry in request.messages.read().iter() {
+        let (tail, history) = (tail(config, request), request.messages.read());
+        let kept = history.len() - usize::from(matches!(tail, Some(Tail::Instead(_))));
+        for entry in history.iter().take(kept) {
             message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
+        }
+        if let Some(Tail::Instead(last) | Tail::Behind(last)) = &tail {
+            message(encode_message(back, last).get());
         }
     });
     if !request.tools.tools().is_empty() {
-        body.raw("tools", request.tools.wire("openai-chat", encode_tools).get());
+        let strict = config.is_strict();
+        let dialect = if strict { "openai-chat strict" } else { "openai-chat" };
+        body.raw("tools", request.tools.wire(dialect, |tools| encode_tools(tools, strict)).get());
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),
@@ -37,16 +44,13 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         }
         body.some("parallel_tool_calls", settings.parallel_tool_calls);
     }
-    match &settings.output {
-        OutputFormat::Text => {}
-        OutputFormat::JsonSchema { name, schema } => {
-            let format = json!({ "name": name, "schema": schema, "strict": is_strict(schema) });
-            body.field("response_format", &json!({ "type": "json_schema", "json_schema": format }));
+    if let Some(format) = wire_format(config, &settings.output) {
+        #[derive(Serialize)]
+        struct WireResponseFormat<F> {
+            r#type: &'static str,
+            json_schema: F,
         }
-        OutputFormat::JsonText { name, schema } => {
-            let format = text_format(name, schema, "");
-            body.raw("response_format", &format!("{{\"type\":\"json_schema\",\"json_schema\":{format}}}"));
-        }
+        body.field("response_format", &WireResponseFormat { r#type: "json_schema", json_schema: format });
     }
     body.some("temperature", settings.temperature);
     let most_tokens = config.most_tokens(settings.max_output_tokens);
@@ -169,7 +173,7 @@ fn add_thought(thoughts: &mut Map<String, Value>, text: &str, data: Option<&Valu
     }
 }
 
-fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
+fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
     #[derive(Serialize)]
     struct WireTool<'a> {
         r#type: &'static str,
@@ -177,17 +181,20 @@ fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
     }
     #[derive(Serialize)]
     struct Function<'a> {
-        name: &'a str,
+        name: Cow<'a, str>,
         #[serde(skip_serializing_if = "str::is_empty")]
         description: &'a str,
-        parameters: &'a Value,
+        parameters: OrderedJson,
+        // Servers that enforce nothing may not know the field.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        strict: Option<bool>,
     }
-    let names: Vec<_> = tools.iter().map(|tool| tool.id.wire_name()).collect();
-    let encoded: Vec<_> = std::iter::zip(tools, &names)
-        .map(|(tool, name)| WireTool {
-            r#type: "function",
-            function: Function { name, description: &tool.description, parameters: &tool.parameters },
-        })
-        .collect();
+    let encoded = tools.iter().map(|tool| {
+        let schema = wire_parameters(tool, strict);
+        let (name, description) = (tool.id.wire_name(), tool.description.as_str());
+        let strict = strict.then_some(schema.strict);
+        WireTool { r#type: "function", function: Function { name, description, parameters: schema.json, strict } }
+    });
+    let encoded: Vec<_> = encoded.collect();
     to_raw_value(&encoded).unwrap_or_default()
 }

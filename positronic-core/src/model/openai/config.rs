@@ -59,6 +59,14 @@ pub struct OpenAiConfig {
     /// models that do not think. `true` and `false` are always and never.
     #[builder(default)]
     pub encrypted_reasoning: EncryptedReasoning,
+    /// Whether the server enforces strict schemas as OpenAI does; without it, `true` for OpenAI's own address and Azure's, and
+    /// `false` for others. Where it does, each schema is sent as a strict one that can be
+    /// ([`strict_schema`](crate::model::schema::strict_schema)).
+    #[builder(default, setter(strip_option))]
+    pub strict_schemas: Option<bool>,
+    /// Where the context of a request goes when the last message is the result of a tool.
+    #[builder(default)]
+    pub context_after_results: ContextAfterResults,
 }
 
 impl OpenAiConfig {
@@ -78,6 +86,46 @@ impl fmt::Debug for OpenAiConfig {
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }
+}
+
+impl OpenAiConfig {
+    /// Says whether schemas are sent as strict ones.
+    pub(super) fn is_strict(&self) -> bool {
+        self.strict_schemas.unwrap_or_else(|| {
+            let host = host(&self.base_url);
+            host == "api.openai.com" || host.ends_with(".openai.azure.com")
+        })
+    }
+
+    /// Says whether the context goes into the last result of a tool rather than behind it.
+    pub(super) fn context_in_results(&self) -> bool {
+        match self.context_after_results {
+            ContextAfterResults::ByAddress => host(&self.base_url) == "api.mistral.ai",
+            ContextAfterResults::OwnMessage => false,
+            ContextAfterResults::InResult => true,
+        }
+    }
+}
+
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    authority.split(':').next().unwrap_or_default()
+}
+
+/// Where the context of a request goes when the last message is the result of a tool. Behind a message of the user it is always
+/// part of that message, so that no two of them follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ContextAfterResults {
+    /// As the address says: into the result for Mistral's endpoint, which refuses a user message behind a result, and into a
+    /// message of its own elsewhere.
+    #[default]
+    ByAddress,
+    /// Into a user message of its own.
+    OwnMessage,
+    /// Behind the text of the result.
+    InResult,
 }
 
 /// Which thoughts the chat dialect sends back, always under the field they came in.

@@ -1,7 +1,7 @@
 //! Adapters for servers that speak OpenAI's chat completions or its Responses API.
 //!
 //! A request's body is put together from fragments that were encoded once: `body` writes it, `chat_wire` and
-//! `responses_wire` know the dialects. `transport` sends it, splits the answer into events with `sse`
+//! `responses_wire` know the dialects, `context` places what changes between requests behind the history. `transport` sends it, splits the answer into events with `sse`
 //! and hands each to an assembler, a pure value that tolerates what compatible servers send. `fault` names what went wrong,
 //! `unreachable` why no answer came.
 //!
@@ -19,6 +19,7 @@ mod chat_assembler;
 mod chat_chunk;
 mod chat_wire;
 mod config;
+mod context;
 mod endpoint;
 mod fault;
 mod lenient;
@@ -38,7 +39,7 @@ mod wrapper;
 
 pub use chat::OpenAiChat;
 pub use chat_assembler::ChatAssembler;
-pub use config::{EncryptedReasoning, OpenAiConfig, ReasoningBack, Timeouts};
+pub use config::{ContextAfterResults, EncryptedReasoning, OpenAiConfig, ReasoningBack, Timeouts};
 pub use responses::OpenAiResponses;
 pub use responses_assembler::ResponsesAssembler;
 pub use sse::{SseDecoder, SseError};

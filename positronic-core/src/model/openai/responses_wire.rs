@@ -1,6 +1,6 @@
 //! Encodes requests in the Responses dialect.
 //!
-//! The system prompt, joined with the context items, goes into `instructions`. An answer goes back as the items it came as,
+//! The system prompt goes into `instructions`, the context behind the last item. An answer goes back as the items it came as,
 //! ids and all; where a thought of it stays behind, or it is of another dialect, as messages and calls without ids.
 
 use std::borrow::Cow;
@@ -10,10 +10,12 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::body::{Body, is_strict, sendable_arguments, system_prompt, text_format};
+use super::body::{Body, WireFormat, sendable_arguments, wire_format, wire_parameters};
 use super::config::OpenAiConfig;
+use super::context::{Tail, tail};
 use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, PHASE_MARK, is_sendable_thought};
-use crate::record::{Assistant, Message, ModelRequest, OutputFormat, ToolChoice, ToolDecl};
+use crate::model::schema::WireSchema;
+use crate::record::{Assistant, Message, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
 
 const DIALECT: &str = "openai-responses";
 
@@ -21,19 +23,27 @@ const DIALECT: &str = "openai-responses";
 pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     let settings = &*request.settings;
     let mut body = Body::begin(settings, &config.model);
-    let system = system_prompt(request);
-    body.some("instructions", Some(system).filter(|system| !system.is_empty()));
+    body.some("instructions", Some(&*request.system).filter(|system| !system.is_empty()));
     body.list("input", |item| {
-        for entry in request.messages.read().iter() {
-            let items = entry.wire(DIALECT, encode_message);
+        let mut add = |items: &RawValue| {
             let items = items.get().trim_start_matches('[').trim_end_matches(']');
             if items.starts_with('{') {
                 item(items);
             }
+        };
+        let (tail, history) = (tail(config, request), request.messages.read());
+        let kept = history.len() - usize::from(matches!(tail, Some(Tail::Instead(_))));
+        for entry in history.iter().take(kept) {
+            add(&entry.wire(DIALECT, encode_message));
+        }
+        if let Some(Tail::Instead(last) | Tail::Behind(last)) = &tail {
+            add(&encode_message(last));
         }
     });
     if !request.tools.tools().is_empty() {
-        body.raw("tools", request.tools.wire(DIALECT, encode_tools).get());
+        let strict = config.is_strict();
+        let dialect = if strict { "openai-responses strict" } else { DIALECT };
+        body.raw("tools", request.tools.wire(dialect, |tools| encode_tools(tools, strict)).get());
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),
@@ -41,16 +51,8 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         }
         body.some("parallel_tool_calls", settings.parallel_tool_calls);
     }
-    match &settings.output {
-        OutputFormat::Text => {}
-        OutputFormat::JsonSchema { name, schema } => {
-            let format = json!({ "type": "json_schema", "name": name, "schema": schema, "strict": is_strict(schema) });
-            body.field("text", &json!({ "format": format }));
-        }
-        OutputFormat::JsonText { name, schema } => {
-            let format = text_format(name, schema, "\"type\":\"json_schema\",");
-            body.raw("text", &format!("{{\"format\":{format}}}"));
-        }
+    if let Some(format) = wire_format(config, &settings.output) {
+        body.field("text", &WireTextSettings { format: WireTextFormat::JsonSchema(format) });
     }
     body.some("temperature", settings.temperature);
     body.some("max_output_tokens", config.most_tokens(settings.max_output_tokens));
@@ -169,26 +171,33 @@ fn message<'a>(text: &'a str, mark: Option<&'a Value>, phase: Option<&'a Value>)
     WireItem::Output { id, role, status, content: [content], phase }
 }
 
-fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
+#[derive(Serialize)]
+struct WireTextSettings<'a> {
+    format: WireTextFormat<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireTextFormat<'a> {
+    JsonSchema(WireFormat<'a>),
+}
+
+fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
     #[derive(Serialize)]
     struct WireTool<'a> {
         r#type: &'static str,
         name: Cow<'a, str>,
         #[serde(skip_serializing_if = "str::is_empty")]
         description: &'a str,
-        parameters: &'a Value,
+        parameters: OrderedJson,
         // This API takes schemas for strict ones unless told otherwise.
         strict: bool,
     }
-    let encoded: Vec<_> = tools
-        .iter()
-        .map(|tool| WireTool {
-            r#type: "function",
-            name: tool.id.wire_name(),
-            description: &tool.description,
-            parameters: &tool.parameters,
-            strict: false,
-        })
-        .collect();
+    let encoded = tools.iter().map(|tool| {
+        let WireSchema { json, strict } = wire_parameters(tool, strict);
+        let (name, description) = (tool.id.wire_name(), tool.description.as_str());
+        WireTool { r#type: "function", name, description, parameters: json, strict }
+    });
+    let encoded: Vec<_> = encoded.collect();
     to_raw_value(&encoded).unwrap_or_default()
 }

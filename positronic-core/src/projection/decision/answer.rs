@@ -13,7 +13,7 @@ pub(crate) struct Decided {
     pub(crate) calls: Vec<ProposedCall>,
 }
 
-/// Reads a decision. `check` says whether an input fits an action.
+/// Reads a decision. `accept` says whether an input fits an action, and may adapt it.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub(crate) fn decided(
     response: &ModelResponse,
     tools: &ToolSet,
     batches: bool,
-    check: impl Fn(&ToolDecl, &Value) -> Result<(), String>,
+    accept: impl Fn(&ToolDecl, &mut Value) -> Result<(), String>,
 ) -> Result<Decided, String> {
     let decision = object(response, batches)?;
     let (fields, needed): (&[&str], _) =
@@ -53,14 +53,14 @@ pub(crate) fn decided(
                 match action {
                     Value::Object(action) => {
                         let place = format!("in `/actions/{index}`: ");
-                        calls.extend(call(action, &place, true, tools, &check, &mut wrong));
+                        calls.extend(call(action, &place, true, tools, &accept, &mut wrong));
                     }
                     other => wrong.push(format!("`/actions/{index}` has to be an object, and is {other}")),
                 }
             }
         }
         Some(other) if batches => wrong.push(format!("`actions` has to be a list, and is {other}")),
-        Some(_) => calls.extend(call(&decision, "", false, tools, &check, &mut wrong)),
+        Some(_) => calls.extend(call(&decision, "", false, tools, &accept, &mut wrong)),
     }
     if !wrong.is_empty() {
         return Err(wrong.join("; "));
@@ -121,7 +121,7 @@ fn call(
     place: &str,
     inner: bool,
     tools: &ToolSet,
-    check: &impl Fn(&ToolDecl, &Value) -> Result<(), String>,
+    accept: &impl Fn(&ToolDecl, &mut Value) -> Result<(), String>,
     wrong: &mut Vec<String>,
 ) -> Option<ProposedCall> {
     if inner {
@@ -146,7 +146,7 @@ fn call(
         return None;
     };
     let mut input = action.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    if let Err(reason) = check(tool, &input) {
+    if let Err(reason) = accept(tool, &mut input) {
         wrong.push(format!("{place}the input of `{name}` does not fit: {reason}"));
         return None;
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn read(text: &str, batches: bool) -> Result<Decided, String> {
-        let sums = |tool: &ToolDecl, input: &Value| match (tool.id.as_str(), input.get("sum")) {
+        let sums = |tool: &ToolDecl, input: &mut Value| match (tool.id.as_str(), input.get("sum")) {
             ("pay.send", None) => Err("\"sum\" is a required property".to_owned()),
             _ => Ok(()),
         };

@@ -10,11 +10,11 @@ use super::super::dialogue::join;
 use super::schema::schema;
 use crate::machine::Refused;
 use crate::record::{
-    Assistant, ContextItem, DecisionForm, Decisions, Message, ModelRequest, OutputFormat, Part, Settings, ToolChoice,
-    ToolSet, Transcript,
+    Assistant, DecisionForm, Decisions, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, ToolChoice,
+    ToolDecl, ToolSet, Transcript,
 };
 
-/// The name under which the instructions stand among the context items, and the schema among formats.
+/// The name under which the schema stands among formats.
 const NAME: &str = "decision";
 
 /// Makes the request that is sent of the one that was prepared, and of the answers to it that were refused, by the rules of
@@ -34,7 +34,8 @@ pub(crate) fn decision_request(
             schema: schema(tools.tools(), decisions.batches, form == DecisionForm::Grammar).into(),
         },
     };
-    let told = ContextItem { name: NAME.to_owned(), text: instructions(&tools, decisions.batches) };
+    let instructions = instructions(&tools, decisions.batches, form);
+    let system = if system.is_empty() { instructions } else { format!("{system}\n\n{instructions}") };
     let joins = rules > 0;
     let mut said = Said { tools: &tools, batches: decisions.batches, joins, messages: Vec::new(), results: 0 };
     for entry in messages.read().iter() {
@@ -46,8 +47,8 @@ pub(crate) fn decision_request(
     ModelRequest {
         path,
         attempt,
-        system,
-        context: context.iter().cloned().chain([told]).collect(),
+        system: system.into(),
+        context,
         messages: Transcript::new(said.messages),
         tools: Arc::default(),
         settings: Arc::new(Settings {
@@ -60,8 +61,9 @@ pub(crate) fn decision_request(
     }
 }
 
-fn instructions(tools: &ToolSet, batches: bool) -> String {
-    let form = if batches {
+/// Says what a decision is. It stands behind the system prompt, since it is the same in all requests with the same actions.
+fn instructions(tools: &ToolSet, batches: bool, form: DecisionForm) -> String {
+    let object = if batches {
         "{\"reasoning\": \"why, in a sentence or two\", \"actions\": [{\"action\": \"the name of an action\", \"input\": \
          {what it needs}}]}\n\nYou read the results of all actions of one answer together, in their order. Put only those \
          into one answer that do not need one another's results."
@@ -69,19 +71,31 @@ fn instructions(tools: &ToolSet, batches: bool) -> String {
         "{\"reasoning\": \"why, in a sentence or two\", \"action\": \"the name of an action\", \"input\": {what it needs}}"
     };
     let mut text = format!(
-        "You act only by decisions. Answer with one JSON object of this form, and with nothing else:\n\n{form}\n\nThese are \
+        "You act only by decisions. Answer with one JSON object of this form, and with nothing else:\n\n{object}\n\nThese are \
          the actions:"
     );
     for tool in tools.tools() {
         let end = if tool.flags.exit { " Its success ends the work." } else { "" };
         // Writing into a text cannot fail.
-        _ = write!(
-            text,
-            "\n\n{}: {}{end}\nIts input fits the JSON schema {}",
-            tool.id, tool.description, tool.parameters
-        );
+        _ = write!(text, "\n\n{}: {}{end}\n{}", tool.id, tool.description, input(tool, form));
     }
     text
+}
+
+/// Says what an action's input is. Where the model reads its schema in the format of the answer, the fields are named, which
+/// says what input belongs to which action. A grammar binds the model and is not read by it.
+fn input(tool: &ToolDecl, form: DecisionForm) -> String {
+    let schema = OrderedJson::of_schema(&tool.parameters);
+    if schema.is_bare_object_schema() {
+        return "Its input is {}".to_owned();
+    }
+    match (form, schema.get("properties").and_then(OrderedJson::as_object)) {
+        (DecisionForm::Schema, Some(fields)) => {
+            let fields: Vec<_> = fields.keys().map(|name| format!("`{name}`")).collect();
+            format!("The fields of its input: {}", fields.join(", "))
+        }
+        _ => format!("Its input fits the JSON schema {schema}"),
+    }
 }
 
 /// The messages as they are told to a model that decides.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::record::ToolDecl;
+use crate::record::{OrderedJson, ToolDecl};
 
 /// Writes the schema of a decision among these actions. `coupled` says with each action which input is its own.
 pub(super) fn schema(tools: &[ToolDecl], batches: bool, coupled: bool) -> String {
@@ -70,9 +70,11 @@ fn input(index: usize, parameters: &Value, definitions: &mut Vec<String>) -> Str
     let mut moved = parameters.clone();
     let place = format!("#/$defs/input{index}");
     if !lead_to(&mut moved, &place) {
-        return parameters.to_string();
+        let schema = OrderedJson::of_schema(parameters);
+        // An action without an input has an empty one.
+        return if schema.is_bare_object_schema() { object(&[], "", &[]) } else { schema.to_string() };
     }
-    definitions.push(format!("\"input{index}\":{moved}"));
+    definitions.push(format!("\"input{index}\":{}", OrderedJson::of_schema(&moved)));
     format!("{{\"$ref\":{}}}", text(&place))
 }
 

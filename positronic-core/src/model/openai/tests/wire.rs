@@ -93,7 +93,8 @@ fn a_round_repeats_the_bytes_of_the_one_before_up_to_its_end() {
 
     for (before, after) in [(before.0, after.0), (before.1, after.1)] {
         let same = std::iter::zip(before.bytes(), after.bytes()).take_while(|(one, other)| one == other).count();
-        assert!(after[..same].ends_with("\"one\"}"), "{}", &after[..same]);
+        // The context stands behind the text of the last message.
+        assert!(after[..same].ends_with("\"content\":\"one"), "{}", &after[..same]);
     }
 }
 
@@ -184,19 +185,96 @@ fn a_decision_is_asked_for_with_a_format_whose_fields_stay_in_order() {
 }
 
 #[test]
-fn a_format_is_strict_where_its_inputs_leave_nothing_open() {
-    let strict = |input: Value| {
-        let schema = format!(
-            "{{\"type\":\"object\",\"properties\":{{\"input\":{input}}},\"required\":[\"input\"],\"additionalProperties\":false}}"
-        );
-        let output = OutputFormat::JsonText { name: "decision".to_owned(), schema: schema.into() };
-        let body =
-            OpenAiChat::new(config()).unwrap().wire(&request(vec![], Settings::builder().output(output).build()));
-        let body: Value = serde_json::from_str(&body).unwrap();
-        body["response_format"]["json_schema"]["strict"].as_bool().unwrap()
+fn schemas_are_strict_where_the_endpoint_enforces_them() {
+    let tools = |config: OpenAiConfig| {
+        let body = OpenAiChat::new(config.clone()).unwrap().wire(&request([user("Hi")], settings()));
+        let chat: Value = serde_json::from_str(&body).unwrap();
+        let body = OpenAiResponses::new(config).unwrap().wire(&request([user("Hi")], settings()));
+        let responses: Value = serde_json::from_str(&body).unwrap();
+        (chat, responses)
     };
-    assert!(strict(
-        json!({"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": false})
-    ));
-    assert!(!strict(json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false})));
+    let strict = json!({
+        "type": "object", "properties": {"city": {"type": ["string", "null"]}}, "required": ["city"],
+        "additionalProperties": false,
+    });
+
+    let (chat, responses) = tools(OpenAiConfig::builder().model("m").build());
+    assert_eq!(chat["tools"][0]["function"]["parameters"], strict);
+    assert_eq!(chat["tools"][0]["function"]["strict"], true);
+    assert_eq!((&responses["tools"][0]["parameters"], &responses["tools"][0]["strict"]), (&strict, &json!(true)));
+    // The answer's only property takes any value, and strict mode has no schema for that.
+    assert_eq!(chat["response_format"]["json_schema"]["strict"], false);
+
+    let (chat, responses) = tools(config());
+    assert_eq!(chat["tools"][0]["function"].get("strict"), None, "other servers may not know the field");
+    assert_eq!(chat["tools"][0]["function"]["parameters"]["properties"]["city"]["type"], "string");
+    assert_eq!(
+        responses["tools"][0]["strict"], false,
+        "this API takes a schema for a strict one unless it is told otherwise"
+    );
+}
+
+#[test]
+fn strict_schemas_follow_from_the_address_unless_the_configuration_says() {
+    let strict = |config: &OpenAiConfig| {
+        let body = OpenAiChat::new(config.clone()).unwrap().wire(&request([user("Hi")], Settings::default()));
+        body.contains("\"strict\":true")
+    };
+    let at = |url: &str| OpenAiConfig { base_url: url.to_owned(), ..config() };
+
+    assert!(strict(&at("https://api.openai.com/v1/")));
+    assert!(strict(&at("https://me.openai.azure.com:443/openai/v1")));
+    assert!(!strict(&at("https://api.openai.com.example/v1")));
+    assert!(!strict(&at("https://api.openai.com@example.com/v1")));
+    assert!(strict(&OpenAiConfig { strict_schemas: Some(true), ..at("http://127.0.0.1:9/v1") }));
+    assert!(!strict(&OpenAiConfig { strict_schemas: Some(false), ..at("https://api.openai.com/v1") }));
+}
+
+#[test]
+fn the_context_stands_behind_the_history() {
+    let last = |config: OpenAiConfig, messages: Vec<Message>| {
+        let body = OpenAiChat::new(config.clone()).unwrap().wire(&request(messages.clone(), Settings::default()));
+        let chat: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(chat["messages"][0]["content"], "You help.");
+        let body = OpenAiResponses::new(config).unwrap().wire(&request(messages, Settings::default()));
+        let responses: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(responses["instructions"], "You help.");
+        let last = |list: &Value| list.as_array().unwrap().last().unwrap().clone();
+        (last(&chat["messages"]), last(&responses["input"]))
+    };
+    let context = "<context name=\"day\">\nToday is Monday.\n</context>";
+    let own = json!({"role": "user", "content": context});
+    let both = json!({"role": "user", "content": format!("Hi\n\n{context}")});
+    let results = conversation(json!({}), vec![]);
+    let mistral = OpenAiConfig { base_url: "https://api.mistral.ai/v1".to_owned(), ..config() };
+    let within = format!("bad arguments\n\n{context}");
+
+    assert_eq!(last(config(), vec![user("Hi")]), (both.clone(), both));
+    assert_eq!(last(config(), results.clone()), (own.clone(), own.clone()));
+    assert_eq!(last(config(), vec![]), (own.clone(), own));
+    assert_eq!(
+        last(mistral, results),
+        (
+            json!({"role": "tool", "tool_call_id": "c2", "content": within}),
+            json!({"type": "function_call_output", "call_id": "c2", "output": within})
+        )
+    );
+}
+
+#[test]
+fn a_context_that_changes_leaves_the_history_the_same_bytes() {
+    let chat = OpenAiChat::new(config()).unwrap();
+    let responses = OpenAiResponses::new(config()).unwrap();
+    let at = |messages: Vec<Message>, day: &str| {
+        let context = [crate::record::ContextItem { name: "day".to_owned(), text: day.to_owned() }];
+        let request = ModelRequest { context: context.into(), ..request(messages, Settings::default()) };
+        [chat.wire(&request), responses.wire(&request)]
+    };
+    let results = conversation(json!({}), vec![]);
+    let bodies = std::iter::zip(at(vec![user("Hi")], "Monday"), at(results.clone(), "Tuesday"));
+
+    for (before, after) in bodies {
+        let same = std::iter::zip(before.bytes(), after.bytes()).take_while(|(one, other)| one == other).count();
+        assert!(after[..same].ends_with("\"content\":\"Hi"), "{}", &after[..same]);
+    }
 }

@@ -1,0 +1,46 @@
+//! The keywords of JSON Schema, by what becomes of them in a strict schema.
+
+/// The constraints that are enforced, by type.
+pub(super) const ENFORCED: [(&str, &[&str]); 4] = [
+    ("string", &["pattern", "format"]),
+    ("number", NUMERIC),
+    ("integer", NUMERIC),
+    ("array", &["minItems", "maxItems"]),
+];
+const NUMERIC: &[&str] = &["multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
+
+/// The formats that are enforced.
+pub(super) const FORMATS: [&str; 9] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// Keywords that say nothing about the values.
+pub(super) const SILENT: [&str; 12] = [
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+    "definitions",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "nullable",
+    "discriminator",
+    "propertyOrdering",
+    "description",
+];
+
+/// Keywords of which the object, array or union that they belong to is made.
+pub(super) const STRUCTURE: [&str; 10] =
+    ["type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "$ref"];
+
+/// Says whether a constraint binds only values of another type.
+pub(super) fn binds_another_type(keyword: &str, kind: &str) -> bool {
+    const BOUND: [(&str, &[&str]); 4] = [
+        ("string", &["minLength", "maxLength", "pattern", "contentEncoding", "contentMediaType"]),
+        ("number", NUMERIC),
+        ("array", &["minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", "prefixItems"]),
+        ("object", &["minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas"]),
+    ];
+    let own = if kind == "integer" { "number" } else { kind };
+    BOUND.iter().any(|(bound, keywords)| *bound != own && keywords.contains(&keyword))
+}

@@ -1,0 +1,358 @@
+//! Strict schemas, as OpenAI's Structured Outputs enforce them.
+//!
+//! The rules (OpenAI's guide "Structured Outputs", section "Supported schemas", read in November 2026): the root is an object
+//! and no union; every object is closed and requires all of its properties; unions are `anyOf`; a reference stands alone; the
+//! keywords in `keywords.rs` are enforced and others refused; at most 5,000 properties, 10 levels, 1,000 enumerated values and
+//! 120,000 characters of names and values, and 15,000 characters in an enumeration of more than 250 values.
+//!
+//! A property that the author lets out becomes one that may be `null`; `Schema::accept` of the crate's `tools` takes such a `null`
+//! for an absent property. Constraints that are not enforced move into the description.
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::SchemaRole;
+use super::keywords::{ENFORCED, FORMATS, SILENT, STRUCTURE, binds_another_type};
+use super::limits;
+use super::merge::{has_properties, joined, resolved};
+use super::values::{constants, kinds, nullable, values_of_kind};
+use super::words::Words;
+use crate::record::{OrderedJson, OrderedObject};
+
+/// Says why a schema cannot be made strict.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("strict mode cannot express the schema: {0}")]
+pub struct NotStrict(pub(super) String);
+
+type Result<T> = std::result::Result<T, NotStrict>;
+
+/// Makes a schema strict.
+///
+/// # Errors
+///
+/// [`NotStrict`] where strict mode has no form for it: open maps, values of any type, a root that is no object, unions whose
+/// objects begin with the same property, or a schema that is too large.
+pub fn strict_schema(schema: &OrderedJson, role: SchemaRole) -> Result<OrderedJson> {
+    let mut strict = Strict { root: schema, names: IndexMap::new(), definitions: OrderedObject::new() };
+    let mut root = strict.top(schema, role)?;
+    if let Some(name) =
+        root.get("$ref").and_then(OrderedJson::as_str).and_then(|target| target.strip_prefix(DEFINITIONS))
+    {
+        root = strict.definitions.get(name).and_then(OrderedJson::as_object).cloned().unwrap_or_default();
+    }
+    if root.get("type").and_then(OrderedJson::as_str) != Some("object") {
+        return refuse("its root is not one object");
+    }
+    let definitions = strict.reachable(&root);
+    if !definitions.is_empty() {
+        root.insert("$defs".to_owned(), OrderedJson::Object(definitions));
+    }
+    let schema = OrderedJson::Object(root);
+    limits::check(&schema)?;
+    Ok(schema)
+}
+
+pub(super) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
+    Err(NotStrict(reason.into()))
+}
+
+pub(super) const DEFINITIONS: &str = "#/$defs/";
+
+struct Strict<'a> {
+    root: &'a OrderedJson,
+    /// The definitions by the references that lead to them.
+    names: IndexMap<String, String>,
+    definitions: OrderedObject,
+}
+
+impl Strict<'_> {
+    fn top(&mut self, schema: &OrderedJson, role: SchemaRole) -> Result<OrderedObject> {
+        let bare = match schema.as_object() {
+            // A tool without arguments.
+            Some(fields) if role == SchemaRole::Arguments && schema.is_bare_object_schema() => {
+                let mut fields = fields.clone();
+                fields.insert("additionalProperties".to_owned(), OrderedJson::Leaf(false.into()));
+                Some(OrderedJson::Object(fields))
+            }
+            _ => None,
+        };
+        self.schema(bare.as_ref().unwrap_or(schema))
+    }
+
+    fn schema(&mut self, schema: &OrderedJson) -> Result<OrderedObject> {
+        let Some(fields) = schema.as_object() else { return refuse("a part of it takes any value or none") };
+        if let Some(target) = fields.get("$ref").and_then(OrderedJson::as_str) {
+            return self.reference(target, fields);
+        }
+        if let Some(all) = fields.get("allOf").and_then(OrderedJson::as_list) {
+            let merged = self.all_of(fields, all)?;
+            return self.schema(&OrderedJson::Object(merged));
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(branches) = fields.get(keyword).and_then(OrderedJson::as_list) {
+                return self.union(fields, keyword, branches);
+            }
+        }
+        let kinds = kinds(fields)?;
+        let (nulls, kinds): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|kind| kind == "null");
+        let mut out = match kinds.as_slice() {
+            [] => return Ok(OrderedObject::from([("type".to_owned(), "null".into())])),
+            [only] => self.of_kind(only, fields)?,
+            several => {
+                let branches: Result<Vec<_>> = several
+                    .iter()
+                    .map(|kind| {
+                        let mut branch = self.of_kind(kind, fields)?;
+                        branch.shift_remove("description");
+                        Ok(OrderedJson::Object(branch))
+                    })
+                    .collect();
+                let mut out = described(fields);
+                out.insert("anyOf".to_owned(), OrderedJson::List(branches?));
+                out
+            }
+        };
+        if !nulls.is_empty() {
+            out = nullable(out);
+        }
+        Ok(out)
+    }
+
+    /// Makes a schema of one type.
+    fn of_kind(&mut self, kind: &str, fields: &OrderedObject) -> Result<OrderedObject> {
+        let mut out = OrderedObject::from([("type".to_owned(), kind.into())]);
+        out.extend(described(fields));
+        let mut words = Words::default();
+        match kind {
+            "object" => self.object(fields, &mut out)?,
+            "array" => self.array(fields, &mut out)?,
+            _ => {
+                let values = values_of_kind(kind, fields)?;
+                if let Some(values) = values {
+                    out.insert("enum".to_owned(), OrderedJson::List(values));
+                }
+            }
+        }
+        for (keyword, value) in fields {
+            let own = ENFORCED.iter().find(|(known, _)| *known == kind).map_or(&[][..], |(_, keywords)| keywords);
+            match keyword.as_str() {
+                silent if SILENT.contains(&silent) || STRUCTURE.contains(&silent) => {}
+                "title" if out.contains_key("description") => {}
+                "patternProperties" if value.as_object().is_some_and(|patterns| !patterns.is_empty()) => {
+                    return refuse("it has properties by pattern");
+                }
+                "unevaluatedProperties" | "patternProperties" => {}
+                "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
+                    words.add(keyword, value)
+                }
+                "pattern" if value.as_str().is_some_and(|pattern| pattern.contains("(?")) => words.add(keyword, value),
+                known if own.contains(&known) => {
+                    out.insert(keyword.clone(), value.clone());
+                }
+                other if binds_another_type(other, kind) => {}
+                _ => words.add(keyword, value),
+            }
+        }
+        words.describe(&mut out);
+        Ok(out)
+    }
+
+    fn object(&mut self, fields: &OrderedObject, out: &mut OrderedObject) -> Result<()> {
+        let closed = match fields.get("additionalProperties") {
+            None => false,
+            Some(OrderedJson::Leaf(Value::Bool(false))) => true,
+            Some(_) => return refuse("it has an object with properties of any name"),
+        };
+        let none = OrderedObject::new();
+        let properties = fields.get("properties").and_then(OrderedJson::as_object).unwrap_or(&none);
+        if properties.is_empty() && !closed {
+            return refuse("it has an object that says nothing of its properties");
+        }
+        let required = fields.get("required").and_then(OrderedJson::as_list).unwrap_or_default();
+        let required: Vec<_> = required.iter().filter_map(OrderedJson::as_str).collect();
+        if let Some(unknown) = required.iter().find(|name| !properties.contains_key(**name)) {
+            return refuse(format!("it requires `{unknown}` and does not say what that is"));
+        }
+        let mut sent = OrderedObject::with_capacity(properties.len());
+        for (name, schema) in properties {
+            let property = self.schema(schema)?;
+            let property = if required.contains(&name.as_str()) { property } else { nullable(property) };
+            sent.insert(name.clone(), OrderedJson::Object(property));
+        }
+        let names = sent.keys().map(|name| name.as_str().into()).collect();
+        out.insert("properties".to_owned(), OrderedJson::Object(sent));
+        out.insert("required".to_owned(), OrderedJson::List(names));
+        out.insert("additionalProperties".to_owned(), OrderedJson::Leaf(false.into()));
+        Ok(())
+    }
+
+    fn array(&mut self, fields: &OrderedObject, out: &mut OrderedObject) -> Result<()> {
+        let items = match (fields.get("items"), fields.get("prefixItems").and_then(OrderedJson::as_list)) {
+            (Some(items @ OrderedJson::Object(_)), None) => self.schema(items)?,
+            // A tuple: each element is one of them; the words say which.
+            (_, Some(prefix)) => {
+                let mut branches: Vec<OrderedJson> = Vec::new();
+                for item in prefix {
+                    let branch = OrderedJson::Object(self.schema(item)?);
+                    if !branches.contains(&branch) {
+                        branches.push(branch);
+                    }
+                }
+                match branches.as_slice() {
+                    [] => return refuse("it has an empty tuple"),
+                    [OrderedJson::Object(only)] => only.clone(),
+                    _ => OrderedObject::from([("anyOf".to_owned(), OrderedJson::List(branches))]),
+                }
+            }
+            _ => return refuse("it has an array that says nothing of its elements"),
+        };
+        out.insert("items".to_owned(), OrderedJson::Object(items));
+        Ok(())
+    }
+
+    fn union(&mut self, fields: &OrderedObject, keyword: &str, branches: &[OrderedJson]) -> Result<OrderedObject> {
+        if let Some(mut merged) = constants(fields, branches) {
+            merged.shift_remove(keyword);
+            return self.schema(&OrderedJson::Object(merged));
+        }
+        let mut words = Words::default();
+        let mut beside = fields.clone();
+        for (keyword, value) in fields {
+            let structure = ["type", "properties", "required", "additionalProperties"].contains(&keyword.as_str());
+            if structure && has_properties(&OrderedJson::Object(fields.clone())) {
+                continue;
+            }
+            beside.shift_remove(keyword);
+            match keyword.as_str() {
+                silent if SILENT.contains(&silent) || STRUCTURE.contains(&silent) => {}
+                "title" if fields.contains_key("description") => {}
+                _ => words.add(keyword, value),
+            }
+        }
+        let whole: Option<Vec<OrderedJson>> = if beside.is_empty() {
+            Some(branches.to_vec())
+        } else {
+            // Fields that all branches have stand beside the union.
+            let join = |branch| joined(&beside, resolved(self.root, branch)?.as_object()?).map(OrderedJson::Object);
+            branches.iter().map(join).collect()
+        };
+        let Some(whole) = whole else { return refuse("it has a union with other constraints beside it") };
+        let sent: Result<Vec<_>> = whole.iter().map(|branch| self.schema(branch).map(OrderedJson::Object)).collect();
+        let sent = sent?;
+        let mut out = described(fields);
+        words.describe(&mut out);
+        match (sent.as_slice(), out.is_empty()) {
+            ([], _) => return refuse("it has an empty union"),
+            ([OrderedJson::Object(only)], true) => return Ok(only.clone()),
+            _ => out.insert("anyOf".to_owned(), OrderedJson::List(sent)),
+        };
+        Ok(out)
+    }
+
+    fn all_of(&self, fields: &OrderedObject, all: &[OrderedJson]) -> Result<OrderedObject> {
+        let mut beside = fields.clone();
+        beside.shift_remove("allOf");
+        if let [OrderedJson::Object(only)] = all
+            && only.keys().all(|key| !beside.contains_key(key))
+        {
+            beside.extend(only.clone());
+            return Ok(beside);
+        }
+        let mut merged = beside;
+        for definitions in ["$defs", "definitions"] {
+            merged.shift_remove(definitions);
+        }
+        for branch in all {
+            let branch = resolved(self.root, branch).and_then(OrderedJson::as_object);
+            merged = match branch.and_then(|branch| joined(&merged, branch)) {
+                Some(merged) => merged,
+                None => return refuse("it has an `allOf` whose parts cannot be joined"),
+            };
+        }
+        Ok(merged)
+    }
+
+    /// Refers to a definition. What stands beside the reference is said around it, since it has to stand alone.
+    fn reference(&mut self, target: &str, fields: &OrderedObject) -> Result<OrderedObject> {
+        let name = self.define(target)?;
+        let to = if name.is_empty() { "#".to_owned() } else { format!("{DEFINITIONS}{name}") };
+        let alone = OrderedObject::from([("$ref".to_owned(), to.into())]);
+        let mut out = described(fields);
+        let mut words = Words::default();
+        for (keyword, value) in fields {
+            match keyword.as_str() {
+                silent if SILENT.contains(&silent) || silent == "$ref" => {}
+                "title" if out.contains_key("description") => {}
+                _ => words.add(keyword, value),
+            }
+        }
+        words.describe(&mut out);
+        if out.is_empty() {
+            return Ok(alone);
+        }
+        out.insert("anyOf".to_owned(), OrderedJson::List(vec![OrderedJson::Object(alone)]));
+        Ok(out)
+    }
+
+    /// Makes the definition that a reference leads to; returns its name, which is empty for the root.
+    fn define(&mut self, target: &str) -> Result<String> {
+        if let Some(name) = self.names.get(target) {
+            return Ok(name.clone());
+        }
+        let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+        let Some(schema) = found else { return refuse(format!("its reference `{target}` leads nowhere")) };
+        if target == "#" {
+            self.names.insert(target.to_owned(), String::new());
+            return Ok(String::new());
+        }
+        let last = target.rsplit('/').next().unwrap_or_default();
+        let fits = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' };
+        let base: String = last.chars().map(fits).collect();
+        let taken = |name: &String| self.names.values().any(|known| known == name);
+        let name = (1_u32..)
+            .map(|number| if number == 1 { base.clone() } else { format!("{base}_{number}") })
+            .find(|name| !name.is_empty() && !taken(name))
+            .unwrap_or(base);
+        self.names.insert(target.to_owned(), name.clone());
+        // The place is kept, so that definitions stand in the order in which they are met.
+        self.definitions.insert(name.clone(), OrderedJson::Leaf(Value::Null));
+        let definition = self.schema(schema)?;
+        self.definitions.insert(name.clone(), OrderedJson::Object(definition));
+        Ok(name)
+    }
+
+    /// Returns the definitions that a schema leads to.
+    fn reachable(&self, root: &OrderedObject) -> OrderedObject {
+        fn targets<'t>(schema: &'t OrderedJson, into: &mut Vec<&'t str>) {
+            match schema {
+                OrderedJson::Object(fields) => {
+                    for (key, value) in fields {
+                        match value.as_str() {
+                            Some(target) if key == "$ref" => into.extend(target.strip_prefix(DEFINITIONS)),
+                            _ => targets(value, into),
+                        }
+                    }
+                }
+                OrderedJson::List(items) => items.iter().for_each(|item| targets(item, into)),
+                OrderedJson::Leaf(_) => {}
+            }
+        }
+        let mut wanted = Vec::new();
+        root.values().for_each(|value| targets(value, &mut wanted));
+        let mut kept = indexmap::IndexSet::new();
+        while let Some(name) = wanted.pop() {
+            if kept.insert(name)
+                && let Some(definition) = self.definitions.get(name)
+            {
+                targets(definition, &mut wanted);
+            }
+        }
+        let own = self.definitions.iter().filter(|(name, _)| kept.contains(name.as_str()));
+        own.map(|(name, schema)| (name.clone(), schema.clone())).collect()
+    }
+}
+
+fn described(fields: &OrderedObject) -> OrderedObject {
+    let description = fields.get("description").filter(|text| text.as_str().is_some_and(|text| !text.is_empty()));
+    description.map(|text| ("description".to_owned(), text.clone())).into_iter().collect()
+}

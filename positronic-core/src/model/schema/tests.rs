@@ -1,0 +1,254 @@
+//! What becomes of schemas.
+
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn strict(schema: Value) -> Result<Value, String> {
+    let schema = OrderedJson::of_schema(&schema);
+    strict_schema(&schema, SchemaRole::Arguments).map(|json| json.to_value()).map_err(|error| error.to_string())
+}
+
+fn of<T: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12();
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+fn property(schema: Value) -> Result<Value, String> {
+    let mut whole = strict(json!({"type": "object", "properties": {"p": schema}, "required": ["p"]}))?;
+    Ok(whole["properties"]["p"].take())
+}
+
+#[test]
+fn a_tool_without_arguments_is_a_closed_object_with_properties() {
+    let closed = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+
+    assert_eq!(strict(json!({"type": "object"})).unwrap(), closed);
+    assert_eq!(strict(json!({"type": "object", "properties": {}})).unwrap(), closed);
+    assert_eq!(strict(json!({"type": "object", "additionalProperties": false})).unwrap(), closed);
+}
+
+#[test]
+fn objects_are_closed_and_optional_properties_take_null() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "must": {"type": "string"},
+            "may": {"type": "integer", "default": 3},
+            "kind": {"type": "string", "enum": ["a", "b"]},
+            "inner": {"type": "object", "description": "Where.", "properties": {"x": {"type": ["number", "null"]}}},
+        },
+        "required": ["must"],
+    });
+    let nested = json!({
+        "type": "object", "properties": {"x": {"type": ["number", "null"]}}, "required": ["x"], "additionalProperties": false,
+    });
+
+    assert_eq!(
+        strict(schema).unwrap(),
+        json!({
+            "type": "object",
+            "properties": {
+                "must": {"type": "string"},
+                "inner": {"description": "Where.", "anyOf": [nested, {"type": "null"}]},
+                "kind": {"type": ["string", "null"], "enum": ["a", "b", null]},
+                "may": {"type": ["integer", "null"], "description": "Default: 3."},
+            },
+            "required": ["must", "inner", "kind", "may"],
+            "additionalProperties": false,
+        })
+    );
+}
+
+#[test]
+fn what_strict_mode_does_not_know_is_said_in_the_description() {
+    let cases = [
+        (
+            json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 255, "description": "How many"}),
+            json!({"type": "integer", "minimum": 0, "maximum": 255, "description": "How many. Format: uint8."}),
+        ),
+        (
+            json!({"type": "string", "minLength": 2, "maxLength": 9, "format": "date", "title": "Day"}),
+            json!({"type": "string", "format": "date", "description": "Day. At most 9 characters. At least 2 characters."}),
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true, "minItems": 1}),
+            json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "No element twice."}),
+        ),
+        (
+            json!({"type": "array", "prefixItems": [{"type": "string"}, {"type": "string"}], "minItems": 2, "maxItems": 2}),
+            json!({
+                "type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2,
+                "description": "The elements, in this order: {\"type\":\"string\"}, {\"type\":\"string\"}.",
+            }),
+        ),
+        (json!({"type": "string", "pattern": "^(?=a)"}), json!({"type": "string", "description": "Pattern: ^(?=a)."})),
+        (json!({"const": "a"}), json!({"type": "string", "enum": ["a"]})),
+        (
+            json!({"type": "string", "not": {"const": "x"}}),
+            json!({"type": "string", "description": "It has to fit this JSON schema, too: {\"not\":{\"const\":\"x\"}}."}),
+        ),
+        (
+            json!({"type": ["string", "integer", "null"], "maxLength": 3}),
+            json!({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
+        ),
+    ];
+    for (schema, sent) in cases {
+        let is = property(schema.clone()).unwrap();
+        if schema["type"].is_array() {
+            assert_eq!(is["anyOf"].as_array().unwrap().len(), sent["anyOf"].as_array().unwrap().len(), "{is}");
+            assert_eq!(is["anyOf"][0]["description"], "At most 3 characters.", "{is}");
+        } else {
+            assert_eq!(is, sent);
+        }
+    }
+}
+
+#[test]
+fn a_reference_stands_alone_and_definitions_move_to_the_top() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "at": {"$ref": "#/$defs/Place", "description": "Where from"},
+            "to": {"$ref": "#/properties/deep/$defs/Place"},
+            "deep": {"type": "boolean", "$defs": {"Place": {"type": "string"}}},
+        },
+        "required": ["at", "to", "deep"],
+        "$defs": {"Place": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Place"}}}, "Unused": {"type": "string"}},
+    });
+
+    assert_eq!(
+        strict(schema).unwrap(),
+        json!({
+            "type": "object",
+            "properties": {
+                "at": {"description": "Where from", "anyOf": [{"$ref": "#/$defs/Place"}]},
+                "to": {"$ref": "#/$defs/Place_2"},
+                "deep": {"type": "boolean"},
+            },
+            "required": ["at", "to", "deep"],
+            "additionalProperties": false,
+            "$defs": {
+                "Place": {
+                    "type": "object",
+                    "properties": {"next": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}]}},
+                    "required": ["next"],
+                    "additionalProperties": false,
+                },
+                "Place_2": {"type": "string"},
+            },
+        })
+    );
+}
+
+#[derive(JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(dead_code, reason = "only the schema is used")]
+enum Step {
+    /// Goes on.
+    Drive { far: u32 },
+    /// Says something.
+    Say { words: String },
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only the schema is used")]
+enum Way {
+    /// Up.
+    North,
+    South,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only the schema is used")]
+struct Trip {
+    way: Way,
+    steps: Vec<Step>,
+    note: Option<String>,
+    place: (f64, f64),
+}
+
+#[test]
+fn the_schema_of_a_type_becomes_strict() {
+    let sent = strict(of::<Trip>()).unwrap();
+
+    assert_eq!(
+        sent["$defs"]["Way"],
+        json!({"type": "string", "enum": ["south", "north"], "description": "\"north\": Up."})
+    );
+    let branches = sent["$defs"]["Step"]["anyOf"].as_array().unwrap();
+    assert_eq!(branches[0]["properties"]["kind"], json!({"type": "string", "enum": ["drive"]}));
+    assert_eq!(branches[1]["required"], json!(["kind", "words"]));
+    assert_eq!(sent["properties"]["note"], json!({"type": ["string", "null"]}));
+    assert_eq!(sent["properties"]["place"]["items"]["type"], "number");
+}
+
+#[test]
+fn what_cannot_be_strict_says_why() {
+    let object = |fields: Value| json!({"type": "object", "properties": {"p": fields}});
+    let cases = [
+        (object(json!({"type": "object", "additionalProperties": {"type": "string"}})), "properties of any name"),
+        (object(json!({"type": "object"})), "says nothing of its properties"),
+        (object(json!(true)), "takes any value or none"),
+        (object(json!({"description": "Anything"})), "takes any value"),
+        (object(json!({"type": "array"})), "says nothing of its elements"),
+        (object(json!({"$ref": "#/$defs/Lost"})), "leads nowhere"),
+        (json!({"type": "string"}), "not one object"),
+        (json!({"anyOf": [object(json!({"type": "string"})), object(json!({"type": "integer"}))]}), "not one object"),
+        (
+            object(json!({"anyOf": [object(json!({"type": "string"})), object(json!({"type": "integer"}))]})),
+            "begin with the same property, `p`",
+        ),
+        (object(json!({"enum": (0..1001).collect::<Vec<_>>()})), "1002 values"),
+        ((0..11).fold(json!({"type": "string"}), |inner, _| object(inner)), "11 levels"),
+        (json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}), "requires `b`"),
+    ];
+    for (schema, reason) in cases {
+        let error = strict(schema.clone()).unwrap_err();
+        assert!(error.contains(reason), "{error}: {schema}");
+        let sent = WireSchema::new(&OrderedJson::of_schema(&schema), SchemaRole::Arguments, true);
+        assert!(!sent.strict && sent.json.get("properties").is_some(), "{}", sent.json);
+    }
+}
+
+#[test]
+fn parts_that_describe_one_object_are_joined() {
+    let part = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
+    let schema = json!({"allOf": [{"$ref": "#/$defs/A"}, part("b")], "$defs": {"A": part("a")}});
+    assert_eq!(strict(schema).unwrap()["required"], json!(["a", "b"]));
+
+    let beside = json!({
+        "type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "oneOf": [part("x"), part("y")],
+    });
+    let error = property(beside).unwrap_err();
+    assert!(error.contains("begin with the same property, `id`"), "{error}");
+}
+
+#[test]
+fn fields_keep_the_author_s_order() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"answer": {"type": "string"}, "reasoning": {"type": "string"}, "also": {"type": "string"}},
+        "required": ["reasoning", "answer"],
+    });
+
+    for strict in [true, false] {
+        let sent = WireSchema::new(&OrderedJson::of_schema(&schema), SchemaRole::Answer, strict);
+        let fields: Vec<_> = sent.json.get("properties").unwrap().as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["reasoning", "answer", "also"]);
+    }
+}
+
+#[test]
+fn an_answer_s_schema_that_is_strict_as_it_is_says_so_everywhere() {
+    let strict = |schema: Value, role| WireSchema::new(&OrderedJson::of_schema(&schema), role, false).strict;
+    let closed = json!({
+        "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false,
+    });
+
+    assert!(strict(closed.clone(), SchemaRole::Answer));
+    assert!(!strict(closed, SchemaRole::Arguments));
+    assert!(!strict(json!({"type": "object", "properties": {"a": {"type": "string"}}}), SchemaRole::Answer));
+}
