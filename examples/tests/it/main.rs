@@ -23,6 +23,7 @@ mod readme;
 mod release;
 mod rover;
 mod skills;
+mod strict;
 mod support;
 #[cfg(unix)]
 mod terminal;

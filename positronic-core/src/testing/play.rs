@@ -24,27 +24,51 @@ impl Test {
             Err(error) => fail(place, &error),
         };
         let test = Self::new(Arc::clone(&cassette));
-        async move {
-            let run = test.start(brain, options).await;
-            loop {
-                let signal = match run.settled().await {
-                    Settled::Waiting(pending) => match cassette.next_signal(&asked(&pending)) {
-                        Some(signal) => signal,
-                        None => fail(place, &Unanswered(pending)),
-                    },
-                    Settled::Paused => SignalKind::Resume,
-                    _ => break,
-                };
-                if let Err(error) = run.signal(signal, Actor::builder().by("the cassette").build()).await {
-                    fail(place, &error);
-                }
+        async move { test.play_through(place, &cassette, brain, options).await }
+    }
+
+    /// Runs a brain to its end as [`Test::play`] does, with the test's own model: the cassette answers approvals and waits, and
+    /// the model may ask it for its answers.
+    ///
+    /// # Panics
+    ///
+    /// As [`Test::play`].
+    #[track_caller]
+    pub fn play_with<B: Runnable>(
+        &self,
+        cassette: &Cassette,
+        brain: B,
+        options: B::Options,
+    ) -> impl Future<Output = Story> {
+        self.play_through(std::panic::Location::caller(), cassette, brain, options)
+    }
+
+    async fn play_through<B: Runnable>(
+        &self,
+        place: &'static std::panic::Location<'static>,
+        cassette: &Cassette,
+        brain: B,
+        options: B::Options,
+    ) -> Story {
+        let run = self.start(brain, options).await;
+        loop {
+            let signal = match run.settled().await {
+                Settled::Waiting(pending) => match cassette.next_signal(&asked(&pending)) {
+                    Some(signal) => signal,
+                    None => fail(place, &Unanswered(pending)),
+                },
+                Settled::Paused => SignalKind::Resume,
+                _ => break,
+            };
+            if let Err(error) = run.signal(signal, Actor::builder().by("the cassette").build()).await {
+                fail(place, &error);
             }
-            let unused = cassette.unused();
-            if !unused.is_empty() {
-                fail(place, &Unused(unused));
-            }
-            Story::of(&run).await
         }
+        let unused = cassette.unused();
+        if !unused.is_empty() {
+            fail(place, &Unused(unused));
+        }
+        Story::of(&run).await
     }
 }
 

@@ -1,0 +1,139 @@
+//! Answers as endpoints write them.
+
+use positronic_core::record::{Finish, ModelResponse, Part};
+use serde_json::{Value, json};
+
+use super::rules::Dialect;
+
+/// Writes an answer: its media type, and its body. `number` counts the answers, for ids.
+pub(super) fn written(dialect: Dialect, stream: bool, answer: &ModelResponse, number: usize) -> (&'static str, String) {
+    match (dialect, stream) {
+        (Dialect::Chat, false) => ("application/json", chat(answer, number).to_string()),
+        (Dialect::Chat, true) => ("text/event-stream", chat_stream(&chat(answer, number))),
+        (Dialect::Responses, false) => ("application/json", response(answer, number).to_string()),
+        (Dialect::Responses, true) => ("text/event-stream", response_stream(&response(answer, number))),
+    }
+}
+
+fn chat(answer: &ModelResponse, number: usize) -> Value {
+    let (mut content, mut thought) = (String::new(), String::new());
+    for part in &answer.parts {
+        match part {
+            Part::Text { text } => content.push_str(text),
+            Part::Reasoning { text, .. } => thought.push_str(text),
+            _ => {}
+        }
+    }
+    let calls: Vec<_> = (0..)
+        .zip(&answer.calls)
+        .map(|(index, call): (usize, _)| {
+            let function = json!({"name": call.name, "arguments": call.arguments});
+            json!({"id": format!("call_{number}_{index}"), "type": "function", "function": function})
+        })
+        .collect();
+    let finish = match answer.facts.finish {
+        Finish::Length => "length",
+        Finish::Filtered => "content_filter",
+        _ if calls.is_empty() => "stop",
+        _ => "tool_calls",
+    };
+    let mut message = json!({"role": "assistant", "content": content});
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    if !thought.is_empty() {
+        message["reasoning_content"] = thought.into();
+    }
+    let usage = &answer.facts.usage;
+    json!({
+        "id": format!("chatcmpl-{number}"),
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "strict-1",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": usage.input, "completion_tokens": usage.output, "total_tokens": usage.input + usage.output,
+        },
+    })
+}
+
+fn chat_stream(whole: &Value) -> String {
+    let choice = &whole["choices"][0];
+    let chunk = |choices: Value, usage: &Value| json!({"id": whole["id"], "object": "chat.completion.chunk", "model": whole["model"], "choices": choices, "usage": usage});
+    let mut chunks = Vec::new();
+    let message = &choice["message"];
+    let mut delta = |delta: Value| {
+        chunks.push(chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), &Value::Null));
+    };
+    delta(json!({"role": "assistant", "content": ""}));
+    if let Some(thought) = message["reasoning_content"].as_str() {
+        delta(json!({"reasoning_content": thought}));
+    }
+    for word in message["content"].as_str().unwrap_or_default().split_inclusive(' ') {
+        delta(json!({"content": word}));
+    }
+    for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        let function = json!({"name": call["function"]["name"], "arguments": ""});
+        delta(json!({"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": function}]}));
+        let function = json!({"arguments": call["function"]["arguments"]});
+        delta(json!({"tool_calls": [{"index": index, "function": function}]}));
+    }
+    let end = json!([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]);
+    chunks.push(chunk(end, &Value::Null));
+    chunks.push(chunk(json!([]), &whole["usage"]));
+    let mut text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    text.push_str("data: [DONE]\n\n");
+    text
+}
+
+fn response(answer: &ModelResponse, number: usize) -> Value {
+    let mut output = Vec::new();
+    for (index, part) in answer.parts.iter().enumerate() {
+        let id = |kind: &str| format!("{kind}_{number}_{index}");
+        output.push(match part {
+            Part::Text { text } => {
+                let content = json!([{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]);
+                json!({"type": "message", "id": id("msg"), "status": "completed", "role": "assistant", "content": content})
+            }
+            Part::Reasoning { text, .. } => {
+                let summary = json!([{"type": "summary_text", "text": text}]);
+                json!({"type": "reasoning", "id": id("rs"), "summary": summary, "encrypted_content": "gAAA"})
+            }
+            Part::Call { index: call } => {
+                let call = &answer.calls[usize::try_from(*call).unwrap()];
+                json!({
+                    "type": "function_call", "id": id("fc"), "call_id": id("call"), "status": "completed",
+                    "name": call.name, "arguments": call.arguments,
+                })
+            }
+            _ => continue,
+        });
+    }
+    let usage = &answer.facts.usage;
+    let cut = answer.facts.finish == Finish::Length;
+    json!({
+        "id": format!("resp_{number}"),
+        "object": "response",
+        "model": "strict-1",
+        "status": if cut { "incomplete" } else { "completed" },
+        "incomplete_details": if cut { json!({"reason": "max_output_tokens"}) } else { Value::Null },
+        "output": output,
+        "usage": {
+            "input_tokens": usage.input, "output_tokens": usage.output, "total_tokens": usage.input + usage.output,
+            "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    })
+}
+
+fn response_stream(whole: &Value) -> String {
+    let mut begun = whole.clone();
+    begun["output"] = json!([]);
+    let mut events = vec![json!({"type": "response.created", "response": begun})];
+    for (index, item) in whole["output"].as_array().unwrap().iter().enumerate() {
+        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
+        events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+    }
+    let end = if whole["status"] == "completed" { "response.completed" } else { "response.incomplete" };
+    events.push(json!({"type": end, "response": whole}));
+    events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect()
+}
