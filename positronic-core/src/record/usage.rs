@@ -207,7 +207,7 @@ impl ModelResponse {
         };
         for part in &self.parts {
             match part {
-                Part::Text { text } => spend(text, None)?,
+                Part::Text { text } | Part::Refusal { text } => spend(text, None)?,
                 Part::Reasoning { text, data } => spend(text, data.as_ref())?,
                 Part::Opaque { data } => spend("", Some(data))?,
                 Part::Call { .. } => {}
