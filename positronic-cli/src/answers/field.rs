@@ -414,10 +414,11 @@ mod tests {
         let field = text("a\u{1b}[2J\u{202e}b\nthe rest of the line");
 
         insta::assert_snapshot!(shown(&field, 20, 10), @r"
-        ? Amount: a␛[2J�b⏎th
-        e rest of the line
+        ? Amount: a␛[2J
+        <U+202E>b⏎the rest o
+        f the line
         [JSON]
-        Some((1, 18))
+        Some((2, 10))
         ");
         assert!(!field.kept().contains(['\u{1b}', '\u{202e}', '\n']));
     }

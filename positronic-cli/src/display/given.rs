@@ -131,7 +131,7 @@ mod tests {
           }
         "#);
         assert_eq!(ROOM.compact(&given), ROOM.whole(&given));
-        assert_eq!(extent(&given).unwrap(), "11 lines, 126 bytes");
+        assert_eq!(extent(&given).unwrap(), "11 lines, 135 bytes");
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn long_arguments_have_their_size_said_first_and_can_be_read_whole() {
 
     let listed = written(Some(LISTED_ROWS));
     assert!(listed.contains("\n  with arguments of 101 lines, 901 bytes:\n  code:\n    line 0\n"), "{listed}");
-    assert!(listed.contains("\n    line 18\n  … 81 more rows: positronic show ticket-1\n"), "{listed}");
+    assert!(listed.contains("\n    line 18\n  … 81 more rows: desk show ticket-1\n"), "{listed}");
     let whole = written(None);
-    assert!(whole.contains("\n    line 99\n    positronic approve ticket-1 Chat/1.0\n"), "{whole}");
+    assert!(whole.contains("\n    line 99\n    desk approve ticket-1 Chat/1.0\n"), "{whole}");
 }

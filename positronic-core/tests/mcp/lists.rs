@@ -116,10 +116,7 @@ async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
             json!({"type": "object", "properties": {"a": {"$ref": "https://example.org/x.json"}}}),
             "the schema is refused: its reference",
         ),
-        (
-            doubling(40),
-            "the schema is refused: its references and combinators apply 4398046511103 schemas to one value",
-        ),
+        (doubling(30), "the schema is refused: its references and combinators apply 4294967294 schemas to one value"),
         (
             json!({"type": "object", "properties": {"a": {"pattern": "((a{999}){999}){999}"}}}),
             "the schema itself is not valid",

@@ -17,7 +17,7 @@ async fn the_files_of_a_store_are_their_owners_alone() {
     let folder = tempfile::tempdir().unwrap();
     let store = quick(&folder.path().join("runs.db"));
     let holder = store.hold().await.unwrap();
-    Sample::new("run-1").appended(&store).await;
+    Sample::new("run-1").append(&store).await.unwrap();
 
     let mut open = Vec::new();
     let mut folders = vec![folder.path().to_owned()];
