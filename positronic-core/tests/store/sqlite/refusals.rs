@@ -143,6 +143,12 @@ async fn a_file_to_read_in_a_folder_that_may_not_be_written() {
     let store = quick(&path);
     _ = Sample::new("run-1").says("one").appended(&store).await;
     let permit = |mode| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    // Its owner lets others read what is made for the owner alone.
+    for file in
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+    {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
 
     permit(0o555);
     let beside_a_writer = of_another_user(&path);
