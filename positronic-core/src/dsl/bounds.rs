@@ -18,8 +18,8 @@ use crate::plan::Plan;
 /// [64 levels](crate::record::MAX_DOCUMENT_DEPTH) and has at most
 /// [8 MiB](crate::record::MAX_DOCUMENT_BYTES), or what the runner's builder sets with `max_document_bytes`. A value beyond
 /// that is an error of the step, the tool or the `on_exit` that made it, which names the place in the value, and nothing
-/// of it is stored. Builds with debug assertions also refuse a value that decodes as another one, as `#[serde(skip)]` makes
-/// it. Every type that derives `Serialize` and `Deserialize` and owns its data is a `State`.
+/// of it is stored. What `#[serde(skip)]` skips is lost. Every type that derives `Serialize` and `Deserialize` and owns its
+/// data is a `State`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the state of a brain",
     label = "this type cannot be written as JSON and read back",

@@ -1,5 +1,7 @@
 //! Documents beyond the limits of the log, from models, code and people: too deep, too large, or not expressible in JSON.
 
+use std::collections::HashSet;
+
 use positronic_core::dsl::{Loop, LoopContext, Reply as ToolReply, Runnable, Tool};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -359,6 +361,18 @@ async fn a_state_that_does_not_survive_json_is_an_error_where_it_is_made() {
             assert!(reason(&story).contains(says), "{}", reason(&story));
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_encodes_in_any_order_survives() {
+    fn words() -> HashSet<String> {
+        (0..100).map(|word: u32| word.to_string()).collect()
+    }
+    let set = brain("Set").step("Make", async |_| Ok(words())).step("Count", async |cx| Ok(cx.state.len()));
+
+    let story = Play::new([]).run(&set, ()).await;
+
+    assert!(matches!(story.settled(), Settled::Completed(count) if *count == 100), "{:?}", story.settled());
 }
 
 #[test]
