@@ -36,7 +36,7 @@ fn named(workspace: &Path, page: &str) -> usize {
                 "(toolbox)" => toolbox.contains(&known),
                 "(examples)" => examples.contains(&known),
                 "(command)" => command.contains(&known),
-                "(compile_fail)" => workspace.join(format!("tests/compile_fail/cases/{name}.stderr")).exists(),
+                "(compile_fail)" => workspace.join(format!("tests/compile_fail/cases/{name}.rs")).exists(),
                 place => panic!("{place}: {line}"),
             };
             assert!(exists, "{name}: {line}");
