@@ -20,7 +20,7 @@ fn runner(store: &(impl EventStore + Clone)) -> Runner {
         _ => done(),
     });
     let builder = Runner::builder().model(model).store(store.clone()).clock(TestClock::default());
-    builder.ids(CountedIds::default()).linger(Duration::MAX).release_grace(Duration::from_secs(30)).build()
+    builder.ids(CountedIds::default()).linger(Duration::MAX).release_grace(Duration::from_secs(300)).build()
 }
 
 #[tokio::test(start_paused = true)]
