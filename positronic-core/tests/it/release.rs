@@ -101,7 +101,7 @@ async fn what_does_not_end_within_the_grace_is_abandoned_and_goes_on_elsewhere()
     };
     let make =
         |takes: u64| Runner::builder().model(model(takes)).store(store.clone()).clock(TestClock::default()).build();
-    let (one, other) = (make(300_000), make(300_000).brain(slow.clone()));
+    let (one, other) = (make(30_000), make(30_000).brain(slow.clone()));
     let run = one.start(&slow, ()).await.unwrap();
     while journal.take().is_empty() {
         tokio::task::yield_now().await;
