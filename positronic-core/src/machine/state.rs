@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::{
-    Budget, Claim, ClaimRefusal, ContentHash, Failure, Finish, ModelFacts, Part, Path, PluginStates, Segment, Seq, Shape, SignalId,
-    StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
+    Budget, Claim, ClaimRefusal, ContentHash, Failure, Finish, ModelFacts, Part, Path, PluginStates, Segment, Seq,
+    Shape, SignalId, StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
 };
 
 use super::call::{Call, CallPhase};
