@@ -108,7 +108,7 @@ async fn an_empty_answer_is_asked_for_again_twice_in_a_row() {
     assert!(matches!(story.settled(), Settled::Completed(_)), "{}", story.events());
 
     for (retries, requests) in [(None, 3), (Some(0), 1)] {
-        let play = Play::free([empty(), empty().and_reasoning("Hm."), empty(), finish()]);
+        let play = Play::free((0..requests).map(|_| empty().and_reasoning("Hm.")));
         let brain = worker(move |config| match retries {
             Some(retries) => config.answer_retries(retries),
             None => config,
@@ -135,7 +135,7 @@ async fn a_loop_without_exit_tools_does_not_end_by_an_empty_answer() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_are_cut_off_again_and_again_end_the_loop() {
     let cut = || Reply::call("look", json!("{\"at\": \"the tr")).finish(Finish::Length);
-    let play = Play::free([cut(), cut(), cut(), cut()]);
+    let play = Play::free([cut(), cut(), cut()]);
 
     let story = play.run(&worker(|config| config), ()).await;
 
@@ -215,7 +215,7 @@ async fn a_question_for_a_type_is_asked_again_with_what_does_not_fit() {
 async fn a_question_is_asked_again_as_often_as_it_says_and_a_refusal_never() {
     let misfit = || Reply::text("Yes.");
     for (retries, asked, times) in [(None, 3, ", asked 3 times"), (Some(0), 1, "")] {
-        let play = Play::free([misfit(), misfit(), misfit(), misfit()]);
+        let play = Play::free((0..asked).map(|_| misfit()));
         let story = play.run(&asking(retries), ()).await;
         assert_eq!(play.requests().len(), asked);
         let message = failure(&story);
