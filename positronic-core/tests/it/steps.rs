@@ -158,7 +158,7 @@ async fn an_answer_of_another_form_fails_and_is_not_hidden_behind_retries() {
     for (answer, reason) in [("maybe", "expected value"), ("{\"spam\": 7}", "at `/spam`: 7 is not of type \"boolean\"")]
     {
         let judge = brain("Judge").step("Judge", async |cx| cx.model().ask_for::<Verdict>("Is it spam?").await);
-        let play = Play::new([Reply::text(answer)]);
+        let play = Play::new((0..3).map(|_| Reply::text(answer)));
 
         let story = play.run(&judge, ()).await;
 
