@@ -56,6 +56,7 @@ async fn a_refused_refund_is_not_paid_and_the_model_reads_why() {
     resolve_ticket({"resolution":"There is no refund."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask
+    engine: Begin.
     record_score({}) -> thank you
     = {"type":"exited","tool":"record_score"}
     "#);
@@ -79,6 +80,7 @@ async fn a_refund_is_approved_with_another_amount() {
     resolve_ticket({"resolution":"Half of it was paid back."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask
+    engine: Begin.
     record_score({}) -> thank you
     = {"type":"exited","tool":"record_score"}
     "#);
@@ -102,6 +104,7 @@ async fn the_refund_desk_needs_an_order() {
     escalate({"reason":"the order is unknown"}) -> escalated
     = {"type":"exited","tool":"escalate"}
     # Survey/Ask
+    engine: Begin.
     record_score({}) -> thank you
     = {"type":"exited","tool":"record_score"}
     "#);
@@ -132,6 +135,7 @@ async fn the_customer_answers_by_email_or_not_at_all() {
     resolve_ticket({"resolution":"It was a misunderstanding."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask
+    engine: Begin.
     ask_customer({"message":"Are you happy?"}) -> no answer came
     record_score({}) -> thank you
     = {"type":"exited","tool":"record_score"}

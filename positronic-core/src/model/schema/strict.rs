@@ -99,14 +99,11 @@ impl Strict<'_> {
             [] => return Ok(OrderedObject::from([("type".to_owned(), "null".into())])),
             [only] => self.of_kind(only, fields)?,
             several => {
-                let branches: Result<Vec<_>> = several
-                    .iter()
-                    .map(|kind| {
-                        let mut branch = self.of_kind(kind, fields)?;
-                        branch.shift_remove("description");
-                        Ok(OrderedJson::Object(branch))
-                    })
-                    .collect();
+                // The description stands above, what binds one type with that type.
+                let mut bare = fields.clone();
+                bare.shift_remove("description");
+                let branches: Result<Vec<_>> =
+                    several.iter().map(|kind| self.of_kind(kind, &bare).map(OrderedJson::Object)).collect();
                 let mut out = described(fields);
                 out.insert("anyOf".to_owned(), OrderedJson::List(branches?));
                 out

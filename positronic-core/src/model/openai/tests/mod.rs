@@ -44,7 +44,8 @@ fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> M
 /// Returns the items that a message is in a Responses request.
 fn wire_items(message: Message) -> Vec<Value> {
     let config = OpenAiConfig::builder().base_url("http://127.0.0.1:9/v1").model("m").build();
-    let body = OpenAiResponses::new(config).unwrap().wire(&request([message], Settings::default()));
+    let request = ModelRequest { context: [].into(), ..request([message], Settings::default()) };
+    let body = OpenAiResponses::new(config).unwrap().wire(&request);
     let body: Value = serde_json::from_str(&body).unwrap();
     body["input"].as_array().unwrap().clone()
 }
