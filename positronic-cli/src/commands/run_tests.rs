@@ -58,7 +58,7 @@ fn a_message_opens_the_first_loop() {
 
 #[test]
 fn a_message_that_no_loop_can_hear_is_refused_and_one_to_a_loop_with_an_input_is_taken_in() {
-    let model = says("There is a tree.");
+    let model = Arc::new(ScriptedModel::new([Reply::text("There is a tree.")]));
 
     let deaf = run(&model, &["idle", "--message", "Hello"], false);
     let own = run(&model, &["asker", "--message", "Hello"], false);

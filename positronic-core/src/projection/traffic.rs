@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
 
 /// Turns a decision's reason and calls back into the document that the model wrote.
 fn as_given(response: ModelResponse, decisions: Option<&Decisions>) -> ModelResponse {
-    let Some(decisions) = decisions else { return response };
+    let Some(decisions) = decisions.filter(|_| response.refusal().is_none()) else { return response };
     let is_reason = |part: &Part| matches!(part, Part::Reasoning { data: None, .. });
     let Some(place) = response.parts.iter().rposition(is_reason) else { return response };
     let actions = response.calls.iter().map(|call| {

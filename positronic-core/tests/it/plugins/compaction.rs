@@ -157,7 +157,6 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_r
     ");
     insta::assert_snapshot!(said(&requests[6]), @r"
     user: Read the book.
-    user: two
     assistant: 1
     tool: own: this is page 1
     assistant: 1
@@ -197,6 +196,7 @@ async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_rounds
     tool: own: this is page 4
     assistant: 1
     user: Read the book.
+    user: two
     ");
 }
 

@@ -9,7 +9,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::wrap::{Concurrency, Pace, RateLimit, RateLimits, Slots};
 use positronic_core::model::{DeltaSink, Model, NoDeltas};
 use positronic_core::record::{
-    ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Settings, Transcript, Usage,
+    ModelError, ModelErrorKind, ModelRequest, ModelResponse, Part, Path, Settings, Transcript, Usage,
 };
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
@@ -73,7 +73,8 @@ impl Model for Busy {
                 let retry_after = u64::try_from(wait.as_micros()).ok();
                 return Err(ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, "slow down") });
             }
-            let mut response = ModelResponse::default();
+            let parts = vec![Part::Text { text: "Yes.".to_owned() }];
+            let mut response = ModelResponse { parts, ..ModelResponse::default() };
             response.facts.usage = Usage { input: self.used, ..Usage::default() };
             Ok(response)
         })
