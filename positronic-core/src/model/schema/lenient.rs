@@ -116,6 +116,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the schema in place")]
     fn sent(schema: serde_json::Value, role: SchemaRole) -> serde_json::Value {
         lenient_schema(&OrderedJson::of_schema(&schema), role).to_value()
     }

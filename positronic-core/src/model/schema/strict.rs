@@ -140,7 +140,7 @@ impl Strict<'_> {
                 }
                 "unevaluatedProperties" | "patternProperties" => {}
                 "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
-                    words.add(keyword, value)
+                    words.add(keyword, value);
                 }
                 "pattern" if value.as_str().is_some_and(|pattern| pattern.contains("(?")) => words.add(keyword, value),
                 known if own.contains(&known) => {

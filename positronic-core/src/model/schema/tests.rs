@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the schema in place")]
 fn strict(schema: Value) -> Result<Value, String> {
     let schema = OrderedJson::of_schema(&schema);
     strict_schema(&schema, SchemaRole::Arguments).map(|json| json.to_value()).map_err(|error| error.to_string())
@@ -15,6 +16,7 @@ fn of<T: JsonSchema>() -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the schema in place")]
 fn property(schema: Value) -> Result<Value, String> {
     let mut whole = strict(json!({"type": "object", "properties": {"p": schema}, "required": ["p"]}))?;
     Ok(whole["properties"]["p"].take())
