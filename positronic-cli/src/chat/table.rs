@@ -27,6 +27,9 @@ use crate::interrupts::{Interrupt, interrupts};
 use crate::screen::size;
 use crate::ui::Ui;
 
+/// How long leaving waits for a message to be stored.
+const DELIVERY: Duration = Duration::from_secs(5);
+
 /// How often the screen is repainted, and after how many times it is looked for prompts of others.
 const TICK: Duration = Duration::from_millis(80);
 const LOOK: u32 = 12;
@@ -327,8 +330,19 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         Ok(())
     }
 
+    /// Waits until the log has what was written, so that leaving loses no message.
+    async fn deliver(&mut self) -> Result<(), Failure> {
+        while let Some(sending) = &mut self.sending {
+            let Ok(sent) = tokio::time::timeout(DELIVERY, sending).await else { break };
+            self.sending = None;
+            self.sent(sent.map_err(|error| Failure::Run { message: error.to_string() })?).await?;
+        }
+        Ok(())
+    }
+
     /// Leaves: an answer that is not over is let go of, or ended where it would end anyway.
     async fn leave(&mut self, told: Option<Interrupt>) -> Result<Left, Failure> {
+        self.deliver().await?;
         if self.is_running() && self.desk.kept.lasts() {
             // A terminal that is gone is told nothing, and the answer is let go of all the same.
             _ = self.say(Tone::Dim, crate::session::AT_ONCE);
