@@ -209,9 +209,8 @@ async fn work(runs: Arc<Runs>, clock: Arc<dyn Clock>) {
 
 /// Looks at a run, and continues it where there is work that no worker does.
 async fn look(runs: &Runs, run: RunId, mut known: Known) {
-    let Some(runner) = known.runner.wake() else { return };
-    let now = runner.clock.now();
-    known.wake = match continued(&runner, &run, &known.plan, now).await {
+    let now = known.runner.runner.clock.now();
+    known.wake = match continued(&known.runner, &run, &known.plan, now).await {
         Ok(Looked::Gone) => return,
         Ok(Looked::Waits(wake)) => wake,
         Err(error) => {
@@ -229,7 +228,8 @@ enum Looked {
     Waits(Option<Timestamp>),
 }
 
-async fn continued(runner: &Runner, run: &RunId, plan: &Arc<Plan>, now: Timestamp) -> Result<Looked, StoreError> {
+async fn continued(asleep: &Asleep, run: &RunId, plan: &Arc<Plan>, now: Timestamp) -> Result<Looked, StoreError> {
+    let runner = &asleep.runner;
     let row = match runner.store.run(run).await {
         Ok(row) => row,
         Err(StoreError::NoSuchRun { .. }) => return Ok(Looked::Gone),
@@ -246,6 +246,8 @@ async fn continued(runner: &Runner, run: &RunId, plan: &Arc<Plan>, now: Timestam
     {
         return Ok(Looked::Waits(Some(now.after(rest.left))));
     }
+    // Up to here nothing needs the runner to be alive, and a look must not make a dropped runner count as alive.
+    let Some(runner) = asleep.wake() else { return Ok(Looked::Gone) };
     let how = Resumption { plan: Some(Arc::clone(plan)), ..Resumption::default() };
     Ok(match runner.resume_as(run, how).await {
         Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Looked::Gone,
