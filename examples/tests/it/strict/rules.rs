@@ -3,6 +3,7 @@
 //! | rule | whose | where it is said |
 //! |---|---|---|
 //! | the request fits the published document | OpenAI | `tests/data/openai/requests.schema.json` |
+//! | the request decodes as the type that `async-openai` has for it | clients in Rust | the crate `async-openai` |
 //! | a tool's schema is an object with `properties`, and no union at the top | OpenAI | 400 "object schema missing properties", "must not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" |
 //! | a strict schema keeps the rules of strict mode | OpenAI | the guide "Structured Outputs", "Supported schemas" |
 //! | there is a user message | Anthropic, Google | "at least one message is required", "contents is not specified" |
@@ -16,6 +17,9 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use async_openai::types::chat::CreateChatCompletionRequest;
+use async_openai::types::responses::CreateResponse;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 /// Which API a request is for.
@@ -36,6 +40,7 @@ enum Said<'a> {
 /// Lists what endpoints would refuse. `results_last` says whether the rule of Mistral's endpoint holds.
 pub(super) fn broken(dialect: Dialect, request: &Value, results_last: bool) -> Vec<String> {
     let mut wrong = of_the_document(dialect, request);
+    wrong.extend(of_the_types(dialect, request));
     for (name, schema, strict) in schemas(dialect, request) {
         if strict {
             wrong.extend(
@@ -79,6 +84,15 @@ fn of_the_document(dialect: Dialect, request: &Value) -> Vec<String> {
         .iter_errors(request)
         .map(|error| format!("at `{}`: {}", error.instance_path(), short(error.to_string())))
         .collect()
+}
+
+/// Decodes the request as another client's type, which also refuses what the document leaves open.
+fn of_the_types(dialect: Dialect, request: &Value) -> Option<String> {
+    let decoded = match dialect {
+        Dialect::Chat => CreateChatCompletionRequest::deserialize(request).map(drop),
+        Dialect::Responses => CreateResponse::deserialize(request).map(drop),
+    };
+    decoded.err().map(|error| format!("as the type of `async-openai`: {error}"))
 }
 
 /// Finds the schemas of a request, with whether the endpoint is asked to enforce them.
