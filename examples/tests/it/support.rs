@@ -131,7 +131,7 @@ async fn the_customer_answers_by_email_or_not_at_all() {
     insta::assert_snapshot!(story.transcript(), @r#"
     # Chat
     user: The espresso machine of my order A-1001 leaks. Can I have my money back?
-    send_response({"message":"What happened?"}) -> {"answer":{"text":"It works again."},"result":"sent"}
+    send_response({"message":"What happened?"}) -> {"answer":{"text":"It works again."},"result":"sent","webhook":"email"}
     resolve_ticket({"resolution":"It was a misunderstanding."}) -> resolved
     = {"type":"exited","tool":"resolve_ticket"}
     # Survey/Ask

@@ -104,26 +104,31 @@ async fn an_exit_tool_that_is_rejected_leaves_the_calls_before_it_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whether_a_call_ends_its_loop_is_as_the_model_proposed_it_and_not_as_a_person_edits_it() {
-    for (proposed, edited, ends) in [("end", "go on", true), ("go on", "end", false)] {
+async fn an_edit_that_changes_whether_a_call_ends_its_loop_is_refused() {
+    for (proposed, edited) in [("end", "go on"), ("go on", "end")] {
         let journal = Journal::default();
         let leave = || {
             positronic_core::dsl::Tool::new("leave", |t: ShopBuilder| {
                 t.requires_approval("really?").exit_if(|job: &Job| job.id == "end").execute(work)
             })
         };
-        let after = (!ends).then(done);
-        let play = Play::new([batch([("leave", proposed)])].into_iter().chain(after));
+        let play = Play::new([batch([("leave", proposed)]), batch([("leave", "end")])]);
         let run = play.start(&workshop(&journal, move |config| config.tools([leave()])), ()).await;
         assert_eq!(waits(&run).await, ["Work/0.0"]);
         let kind = SignalKind::Approve { call: path("Work/0.0"), arguments: Some(json!({"id": edited})) };
         run.signal(kind, Actor::default()).await.unwrap();
+        assert_eq!(waits(&run).await, ["Work/1.0"]);
+        assert_eq!(journal.take(), [""; 0], "the tool did not run");
+        run.approve(&path("Work/1.0"), "ann").await.unwrap();
 
         let story = play.story(&run).await;
 
-        assert_eq!(journal.take(), [edited], "what was edited is what runs");
-        let exited = prompt(&story, "Work").outcome == Some(LoopOutcome::Exited { tool: "leave".to_owned() });
-        assert_eq!(exited, ends, "{proposed}");
+        let result = &results(&story, "Work")[0];
+        assert!(
+            matches!(result, ToolResult::Error { message } if message.contains("the tool did not run")),
+            "{result:?}"
+        );
+        assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "leave".to_owned() }));
     }
 }
 

@@ -78,7 +78,8 @@ fn job(name: &str, folder: &File, flags: impl FnOnce(JobBuilder) -> JobBuilder) 
 
 fn desk(folder: PathBuf, repeats: bool) -> Brain<(), Board> {
     let (opened, long) = (folder.clone(), folder.clone());
-    let flags = move |t: JobBuilder| if repeats { t.idempotent() } else { t };
+    // More deaths than a test has: by its retries, a tool is given up that ends its process again and again.
+    let flags = move |t: JobBuilder| if repeats { t.idempotent().retries(1_000) } else { t };
     let asked = brain("Asked").r#loop("Ask", |cx| cx.system("Answer.").input("Well?"));
     brain("Desk")
         .state(Board::default())

@@ -230,7 +230,7 @@ async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(
         roles(&cut.last_messages()),
-        ["begin", "assistant", "tool", "tool", "tool", "one", "two", "three", "four"]
+        ["begin", "assistant", "tool", "tool", "tool", "one\n\ntwo\n\nthree\n\nfour"]
     );
     cut.checked().await;
 }

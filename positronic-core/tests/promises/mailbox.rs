@@ -175,8 +175,9 @@ async fn promise_22_each_webhook_finds_the_wait_that_it_is_for<S: Fresh>() {
     deliver(&control, "three", "slack", "a", "for a").await;
 
     result(&run).await;
-    let answers =
-        ["a", "b", "c"].map(|id| format!(r#"{{"answer":{{"from":"slack","text":"for {id}"}},"result":"{id} done"}}"#));
+    let answers = [("a", "slack"), ("b", "mail"), ("c", "slack")].map(|(id, webhook)| {
+        format!(r#"{{"answer":{{"from":"slack","text":"for {id}"}},"result":"{id} done","webhook":"{webhook}"}}"#)
+    });
     assert_eq!(bench.last_results(), answers);
 }
 

@@ -33,6 +33,8 @@ async fn denied_long_ago<S: Fresh>(bench: &Bench<S>, shop: &Brain<(), Board>) {
     let decisions = [signal("no", reject("Work/0.0", "too risky")), signal("yes", approve("Work/0.1"))];
     bench.control("people").send(&run_id(), &decisions).await.unwrap();
     assert_eq!(bench.waits(&run).await, ["Work/150.1"]);
+    // Its worker would otherwise continue in this process.
+    process.release().await;
 }
 
 async fn promise_13_a_snapshot_holds_what_the_log_before_it_says<S: Fresh>() {
@@ -50,7 +52,6 @@ async fn promise_13_a_snapshot_holds_what_the_log_before_it_says<S: Fresh>() {
     assert!(matches!(result_of(&log, "Work/150.0"), ToolResult::Denied { .. }));
     let accepted = bench.control("people").send(&run_id(), &[signal("yes", approve("Work/0.1"))]).await.unwrap();
     assert_eq!(accepted[0].index() + 1, behind(&log, "Work/0.1", "LOOP_APPROVAL_DECIDED"));
-    bench.declare_dead().await;
     let second = bench.process("second", |place| match place {
         "Work/151" => batch([("gated", "a"), ("gated", "d")]),
         _ => done(),

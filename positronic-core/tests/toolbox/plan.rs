@@ -215,7 +215,8 @@ async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
             .services::<Ledger>()
             .r#loop("Work", move |cx| cx.system("Plan.").tools([toolbox::plan(noting.clone(), options.clone(), told)]));
         let says = |request: &ModelRequest| match request.messages.messages().len() {
-            0 => split(&["boil", "fails", "brew", "pour"]),
+            // The engine's opening message.
+            1 => split(&["boil", "fails", "brew", "pour"]),
             _ => done(),
         };
         let tale = Tale {
