@@ -54,7 +54,7 @@ impl RunState {
                 // It is sent again as it was: nobody has the answer.
                 Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
                 None if index == step.asked.len() => {
-                    step.asked.push(Asked { hash, answer: None, finish: Finish::default() })
+                    step.asked.push(Asked { hash, answer: None, finish: Finish::default() });
                 }
                 _ => return Err(format!("the step's next question is {}", step.asked.len())),
             }

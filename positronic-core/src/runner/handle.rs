@@ -180,7 +180,7 @@ impl<R> Run<R> {
         async move {
             // Without whoever attends to the run, nothing changes any more.
             if watch.changed().await.is_err() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }

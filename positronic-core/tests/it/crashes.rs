@@ -9,7 +9,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Body, EndReason, Epoch, Event, ModelRequest, Path, RunId, Seq, ToolResult};
 use positronic_core::runner::{Run, Runner, Settled};
-use positronic_core::store::{EventStore, MemoryStore};
+use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::{Value, json};
 

@@ -85,7 +85,7 @@ async fn promise_13_a_run_that_another_one_goes_on_after_is_not_removed<S: Fresh
 }
 
 /// What a configuration yields in a round: of everything something that comes, stays, changes, goes and comes again.
-fn varying(cx: LoopContext<(), u32, ()>, yielded: &Mutex<Vec<Yielded>>) -> Loop<(), u32, ()> {
+fn varying(cx: &LoopContext<(), u32, ()>, yielded: &Mutex<Vec<Yielded>>) -> Loop<(), u32, ()> {
     let round = *cx.state;
     let (system, item) = (format!("Count, {}.", round % 2), format!("item {}", round / 2));
     let context: Vec<(String, String)> = match round % 4 {
@@ -109,7 +109,7 @@ type Yielded = (String, Vec<(String, String)>, String, f64);
 async fn promise_21_a_request_holds_what_its_configuration_yielded() {
     let yielded: Arc<Mutex<Vec<Yielded>>> = Arc::default();
     let noted = Arc::clone(&yielded);
-    let counting = brain("Counting").state(0_u32).r#loop("Work", move |cx| varying(cx, &noted));
+    let counting = brain("Counting").state(0_u32).r#loop("Work", move |cx| varying(&cx, &noted));
     let bench = Bench::new();
     let process = bench.process("work", |place| {
         let round: u32 = place.strip_prefix("Work/").unwrap().parse().unwrap();

@@ -39,6 +39,7 @@ pub(crate) fn watch() {
     let Some(name) = thread.name().filter(|name| *name != "main") else { return };
     let is_known = WATCHED.try_with(|watched| watched.borrow().is_some()).unwrap_or(true);
     if !is_known {
+        #[expect(clippy::disallowed_methods, reason = "a hang is a matter of real time")]
         let entry = (name.to_owned(), Instant::now());
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         running.get_or_insert_default().insert(thread.id(), entry);
