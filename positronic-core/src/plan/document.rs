@@ -64,7 +64,7 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the document cannot be decoded, or as [`encode_state`].
+    /// An [`Error`] when the document cannot be decoded, or when the new state cannot be recorded.
     pub fn updated<T: DeserializeOwned + Serialize>(&self, update: impl FnOnce(&mut T)) -> Result<Value> {
         let mut value = self.owned::<T>()?;
         update(&mut value);

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn unread_elements_end_where_they_are_closed() {
         assert_eq!(readable("a<template>b<template>c</template>d</template>e"), "ae");
-        assert_eq!(readable("a<svg/>b<svg><text>c</text></svg>d"), "abd");
+        assert_eq!(readable("a<svg/>b<svg><text>c</text></svg>e"), "abe");
         assert_eq!(readable("a<svg><text>never closed<p>b"), "a\nb");
         assert_eq!(readable("a<script>if (1 </p> 2) '<p>'</script>b<style>p > a</style>"), "ab");
     }

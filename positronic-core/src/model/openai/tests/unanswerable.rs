@@ -50,7 +50,7 @@ fn a_custom_call_of_a_chat_answer_names_the_finish_and_is_no_function_call() {
     let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]}).to_string();
     let chunks = [
         delta(json!({"index": 0, "id": "c1", "type": "custom", "custom": {"name": "sql", "input": "SEL"}})),
-        delta(json!({"index": 0, "custom": {"input": "ECT 1"}})),
+        delta(json!({"index": 0, "custom": {"input": "patch 1"}})),
         json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}).to_string(),
     ];
     let mut assembler = ChatAssembler::default();
