@@ -143,7 +143,8 @@ async fn every_kind_of_answer_of_server_everything_is_a_result() {
     assert!(!error(&results[7]).is_empty());
     let environment: Value = serde_json::from_str(output(&results[8]).as_str().unwrap()).unwrap();
     let names: Vec<_> = environment.as_object().unwrap().keys().collect();
-    assert_eq!(names, ["LANG", "PATH"], "no variable of ours");
+    // The last one marks what the server starts, so that it ends with the server.
+    assert_eq!(names, ["LANG", "PATH", "POSITRONIC_MCP_SERVER"], "no variable of this process");
     let files: Vec<_> = run
         .prompts()
         .get(&path("Work"))
