@@ -25,7 +25,7 @@ use crate::record::{
 /// record needs a run: test it with [`Test`](super::Test).
 ///
 /// ```
-/// use positronic_core::dsl::Tool;
+/// use positronic_core::dsl::{Tool, ToolBuilder};
 /// use positronic_core::prelude::*;
 /// use positronic_core::testing::ToolTest;
 /// use schemars::JsonSchema;
@@ -38,7 +38,7 @@ use crate::record::{
 /// struct Refund { amount: u32 }
 ///
 /// fn refund() -> Tool<(), Ticket, ()> {
-///     Tool::new("refund", |t| {
+///     Tool::new("refund", |t: ToolBuilder<(), Ticket, ()>| {
 ///         t.approval(|refund: &Refund, _| (refund.amount > 100).then(|| "more than 100".to_owned()))
 ///             .execute(async |Refund { amount }, cx| Ok(cx.result("paid").update(move |t| t.refunds.push(amount))))
 ///     })
