@@ -65,7 +65,7 @@ pub(crate) struct Sitting<'a> {
 pub(crate) enum Role {
     /// To run it: Ctrl-C cancels it, and the system's request to end lets go of it.
     Runs,
-    /// To go on with it: Ctrl-C lets go of it, once what is in flight has ended or its grace is over.
+    /// To continue it: Ctrl-C releases it, once the effects in flight have ended or the grace period is over.
     Works,
     /// To look: nobody is asked, and Ctrl-C looks away.
     Watches {

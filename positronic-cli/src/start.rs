@@ -113,7 +113,7 @@ fn print_panics_harmlessly() {
             std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
             _ => String::new(),
         };
-        // Where stderr is closed there is nobody to tell.
+        // A closed stderr leaves no place to report to.
         _ = writeln!(io::stderr(), "thread '{name}' {}{trace}", sanitise(&panic.to_string(), true));
     }));
 }

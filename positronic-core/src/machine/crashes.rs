@@ -29,7 +29,7 @@ impl RunState {
             | Body::StepStart { .. }
             | Body::LoopToolStart { .. }
             | Body::LoopModelCall { .. }
-            // A step asks its question again from the first attempt on, so a retry is no progress.
+            // A step asks its question again from the first attempt on, so a retry does not count as progress.
             | Body::LoopModelRetry { .. }
             | Body::LoopOutput { .. } => {}
             _ if event.epoch.is_none() => {}

@@ -55,5 +55,5 @@ impl LoopFrame {
     }
 }
 
-/// What the model is told whose answer was empty.
+/// The message to a model whose answer was empty.
 pub(super) const EMPTY: &str = "Your last answer was empty. Answer, or call a tool.";

@@ -129,7 +129,7 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
     out
 }
 
-/// Says whether anything in a brain waits for somebody.
+/// Says whether anything in a brain waits for a person or a webhook.
 fn has_pending(brain: &BrainFrame) -> bool {
     let asks = |bound: Bound<'_>| bound.allowance().asked.is_some();
     Bound::all_of(brain).any(asks)

@@ -14,7 +14,7 @@ use crate::record::{Assistant, Message, Transcript};
 /// The version of the rules that new loops are recorded with.
 pub(crate) const RULES: u32 = 1;
 
-/// What the user is taken to have said where nobody has said anything.
+/// The opening message where neither a loop nor a person gives one.
 pub(crate) const OPENING: &str = "Begin.";
 
 /// Adds messages to those of a loop.

@@ -194,7 +194,7 @@ impl Due {
     /// Leaves a run out that cannot be claimed here, until something changes in it. Where no other worker claims it within ten
     /// seconds either, that is noted in its log once, as `RUN_NOT_CLAIMED`, and its row says why.
     pub fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
-        // The note itself is no change.
+        // The note itself does not count as a change.
         let known = self.refused.get(&row.run).filter(|_| row.refused == Some(reason));
         let since = known.map_or_else(Instant::now, |known| known.since);
         let refused = Refused { next: row.next, since, reason, message: message.to_owned() };

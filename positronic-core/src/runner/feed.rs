@@ -177,7 +177,7 @@ impl Task {
         }
     }
 
-    /// Asks the sink where it is. That is author's code, so it runs here and not in the task of whoever starts the run.
+    /// Asks the sink where it is. `position` is author's code, so it runs here and not in the task that starts the run.
     async fn begin(&mut self) {
         if let Some(position) = self.feeds.sink.position(&self.run) {
             self.next = position;

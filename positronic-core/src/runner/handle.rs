@@ -178,7 +178,7 @@ impl<R> Run<R> {
     pub fn changed(&self) -> impl Future<Output = ()> + Send + use<R> {
         let mut watch = self.shared.settled.subscribe();
         async move {
-            // Without whoever attends to the run, nothing changes any more.
+            // Once the run's task has ended, nothing changes any more.
             if watch.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

@@ -268,7 +268,7 @@ impl Runner {
 
     async fn resume_here(&self, run: &RunId, how: Resumption) -> Result<Run<Value>, ResumeError> {
         let Resumption { place, plan, served } = how;
-        // The row says who has the run; its log is loaded only where that is nobody.
+        // The row says which worker has claimed the run; the log is loaded only where none has.
         let row = self.store.run(run).await?;
         if row.has_work(self.clock.now())
             && let Some(by) = self.claimed_by(&row).await?

@@ -340,7 +340,7 @@ impl Worker {
         self.settle_held().await
     }
 
-    /// Says how long what is in flight may still take when the runner lets go of its runs.
+    /// Sets how long effects in flight may still take when the runner releases its runs.
     fn grace(&mut self) -> Duration {
         let now = tokio::time::Instant::now();
         let grace = self.shared.runner.release_grace;

@@ -76,7 +76,7 @@ pub(super) fn read(html: &str, mut visit: impl FnMut(Piece<'_>)) {
         None
     };
     let mut emitter = CallbackEmitter::new(on_event);
-    // The content of scripts and styles is no markup.
+    // The content of scripts and styles is not markup.
     emitter.naively_switch_states(true);
     // Every piece goes to `visit`; the iterator itself yields nothing.
     Tokenizer::new_with_emitter(html, emitter).for_each(drop);

@@ -34,7 +34,7 @@ struct Compiled {
     outline: Outline,
 }
 
-/// The field around a value that is no object itself.
+/// The field around a value that is not an object itself.
 const WRAPPED: &str = "value";
 
 impl Schema {

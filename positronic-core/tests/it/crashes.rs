@@ -34,7 +34,7 @@ fn crashed(log: &[Arc<Event>], crashes: u64) -> Vec<Arc<Event>> {
     log
 }
 
-/// Goes on with a run whose log this is, in a new process.
+/// Resumes the run with this log in a new process.
 async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Event>]) -> (Run<Value>, Story) {
     let again = runner(MemoryStore::new(), model).brain(brain.clone());
     again.control().import(&RunId::new("run-1"), log).await.unwrap();

@@ -16,7 +16,7 @@ fn timed_out() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "no answer within 5 s")
 }
 
-/// An error of a client whose crate is no dependency.
+/// An error of a client whose crate is not a dependency.
 #[derive(Debug)]
 struct Client(&'static str, Option<io::Error>);
 

@@ -160,7 +160,7 @@ async fn promise_21_the_times_of_a_log_never_decrease_although_a_clock_goes_back
     let log = runner.control().events(run.id(), positronic_core::record::Seq(0)).await.unwrap();
 
     assert!(log.is_sorted_by_key(|event| event.at), "{log:#?}");
-    // One that goes back is refused, whoever writes it.
+    // The store refuses an earlier time from any writer.
     let mut state = RunState::replay(log[..5].iter().map(|event| &**event)).unwrap();
     let (before, next) = (state.clone(), &log[5]);
     let early = Event { at: Timestamp(next.at.0 - 1), ..Event::clone(next) };

@@ -1,4 +1,4 @@
-//! A context is no alias.
+//! The context of `#[tool]` is named by its own type, not by an alias.
 
 use positronic_core::prelude::*;
 use positronic_macros::tool;

@@ -136,7 +136,7 @@ impl Cassette {
     ///
     /// A secret of 16 bytes or more is replaced wherever it stands, a shorter one where it stands as a word, and not in the
     /// fields that give a line its form, such as `type` or a tool's `name`. One shorter than [`SHORTEST_SECRET`] is not
-    /// replaced, which is logged as a warning: it would hit what is no secret.
+    /// replaced, which is logged as a warning: it would also replace ordinary text.
     #[must_use]
     pub fn hide(mut self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.scrubber.hide(secrets.into_iter().map(Into::into));

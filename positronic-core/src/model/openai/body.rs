@@ -115,7 +115,7 @@ pub(super) fn wire_format<'a>(config: &OpenAiConfig, output: &'a OutputFormat) -
     let (name, schema) = match output {
         OutputFormat::Text => return None,
         OutputFormat::JsonSchema { name, schema } => (name, OrderedJson::of_schema(schema)),
-        // A text that is no JSON is refused by the server, with its reason.
+        // The server refuses text that is not JSON, and gives its reason.
         OutputFormat::JsonText { name, schema } => {
             (name, serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema)))
         }

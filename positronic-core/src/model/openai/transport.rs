@@ -230,7 +230,7 @@ impl Transport {
         }
     }
 
-    /// Waits for something, but not longer than the limit. It is no `async fn`, which would keep its argument twice.
+    /// Waits for something, but not longer than the limit. It is not an `async fn`, which would store its argument twice.
     fn within<T>(
         &self,
         limit: Duration,

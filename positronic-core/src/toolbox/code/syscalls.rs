@@ -497,7 +497,7 @@ fn refused(group: i32, metadata: Metadata) -> Result<Rules, seccompiler::Error> 
     // Without a path, the times are those of a descriptor.
     let by_path = if metadata.times { (1, Qword, Ne, 0) } else { (1, Qword, MaskedEq(0), 0) };
     add(libc::SYS_utimensat, collected([rule(&[by_path])])?);
-    // A new file is no program with the rights of its owner either.
+    // A new file must not get set-user-ID bits either.
     for (call, flags, mode) in opens() {
         let bits = [SET_USER_ID, SET_GROUP_ID];
         let with = |bit: u64| match flags {

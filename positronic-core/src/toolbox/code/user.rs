@@ -82,7 +82,7 @@ impl ProgramUser {
     /// Lends a folder to the user until the result is dropped.
     fn lend(self, folder: &Dir) -> io::Result<Lent> {
         let known = folder.dir_metadata()?;
-        // An ID of these that a crashed process has left behind is nobody's.
+        // An ID that a crashed process left behind has no owner.
         let owner = if is_program(known.uid()) { (0, 0) } else { (known.uid(), known.gid()) };
         let mut lent = Lent { folder: folder.try_clone()?, owner, others: BTreeMap::new(), user: self };
         let id = lent.user.0.0;

@@ -25,7 +25,7 @@ pub(in crate::toolbox) fn remove_folder(parent: &Dir, name: &str) -> io::Result<
     }
 }
 
-/// Removes what is no folder, and returns the folders.
+/// Removes everything but folders, and returns the folders.
 fn remove_files(dir: &Dir) -> io::Result<Vec<std::ffi::OsString>> {
     let mut folders = Vec::new();
     for entry in dir.entries()? {

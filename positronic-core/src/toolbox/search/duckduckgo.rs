@@ -95,7 +95,7 @@ fn hits(page: &str, limit: usize) -> Result<Vec<SearchHit>, SearchError> {
 struct Results {
     limit: usize,
     hits: Vec<SearchHit>,
-    /// Whether there was a result that is no advertisement.
+    /// Whether there was a result that is not an advertisement.
     seen: bool,
     /// Whether the page says that nothing was found.
     nothing: bool,
