@@ -57,7 +57,7 @@ fn describe(effect: &Effect) -> String {
         Effect::Prepare { path, round } => format!("the configuration of the loop `{path}` for iteration {round}"),
         Effect::Ask { path, .. } => format!("the model call `{path}`"),
         Effect::Execute { path, .. } => format!("the tool call `{path}`"),
-        Effect::Resume { path } => format!("`on_resume` of the call `{path}`"),
+        Effect::Resume { path } => format!("the `resume` closure of the call `{path}`"),
         Effect::StartBrain { path } => format!("the start of the brain `{path}`"),
         Effect::FinishBrain { path } => format!("taking over the result of the brain `{path}`"),
         Effect::CompleteBrain { path } if path.is_root() => "the result of the run's brain".to_owned(),
