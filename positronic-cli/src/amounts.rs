@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::record::{Budget, LimitKind, Money, More, SharedBudget};
+use positronic_core::record::{Amounts, Budget, LimitKind, Money, SharedBudget};
 
 use crate::display::figures::{amount, money, used_of};
 
@@ -11,7 +11,7 @@ use crate::display::figures::{amount, money, used_of};
 /// # Errors
 ///
 /// What is expected instead.
-pub(crate) fn read(kind: LimitKind, text: &str) -> Result<More, String> {
+pub(crate) fn read(kind: LimitKind, text: &str) -> Result<Amounts, String> {
     let text = text.trim();
     let expected = |but: &str| format!("expected {}{but}", expected(kind));
     // A comma may stand before thousands or before a part of one: nobody is to get ten times what was meant.
@@ -27,10 +27,10 @@ pub(crate) fn read(kind: LimitKind, text: &str) -> Result<More, String> {
     }
     let text = text.replace('_', "");
     let amount = match kind {
-        LimitKind::Tokens => tokens(&text).map(More::tokens),
-        LimitKind::Rounds => text.parse().ok().map(More::rounds),
-        LimitKind::Money => text.parse().ok().map(More::money),
-        LimitKind::Time => time(&text).map(More::time),
+        LimitKind::Tokens => tokens(&text).map(Amounts::tokens),
+        LimitKind::Rounds => text.parse().ok().map(Amounts::rounds),
+        LimitKind::Money => text.parse().ok().map(Amounts::money),
+        LimitKind::Time => time(&text).map(Amounts::time),
         LimitKind::Failures => None,
     };
     let more = amount.ok_or_else(|| expected(misfit(kind, &text)))?;
@@ -209,12 +209,12 @@ mod tests {
     #[test]
     fn an_amount_is_read_as_its_limit_is_counted() {
         for (text, tokens) in [("20_000", 20_000), (" 7 ", 7), ("20k", 20_000), ("1.5k", 1_500), ("2M", 2_000_000)] {
-            assert_eq!(read(LimitKind::Tokens, text).unwrap(), More::tokens(tokens));
+            assert_eq!(read(LimitKind::Tokens, text).unwrap(), Amounts::tokens(tokens));
         }
-        assert_eq!(read(LimitKind::Rounds, "10").unwrap(), More::rounds(10));
-        assert_eq!(read(LimitKind::Money, "2.50").unwrap(), More::money("2.5".parse().unwrap()));
+        assert_eq!(read(LimitKind::Rounds, "10").unwrap(), Amounts::rounds(10));
+        assert_eq!(read(LimitKind::Money, "2.50").unwrap(), Amounts::money("2.5".parse().unwrap()));
         for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200)] {
-            assert_eq!(read(LimitKind::Time, text).unwrap(), More::time(Duration::from_secs(seconds)));
+            assert_eq!(read(LimitKind::Time, text).unwrap(), Amounts::time(Duration::from_secs(seconds)));
         }
         let refused = |kind, text, but: &str| {
             assert_eq!(read(kind, text).unwrap_err(), format!("expected {}{but}", expected(kind)), "{text}");

@@ -312,7 +312,7 @@ mod tests {
             (said(ModelErrorKind::Auth, Some(401), "no", true, true), "check OPENAI_API_KEY"),
             (said(ModelErrorKind::Auth, Some(403), "no", false, false), "set OPENAI_API_KEY"),
             (said(ModelErrorKind::NotFound, Some(404), "no such model", true, true), "--model or OPENAI_MODEL"),
-            (said(ModelErrorKind::NotFound, Some(404), "Not Found", false, true), "is that of OPENAI_BASE_URL"),
+            (said(ModelErrorKind::NotFound, Some(404), "Not EventMatch", false, true), "is that of OPENAI_BASE_URL"),
             (said(ModelErrorKind::Connection, None, "refused", true, true), "OPENAI_BASE_URL names another"),
         ] {
             assert!(advice.contains(words), "{advice}");

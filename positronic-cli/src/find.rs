@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use positronic_core::record::{Path, RunId, RunSummary};
-use positronic_core::runner::Control;
+use positronic_core::runner::Client;
 use positronic_core::store::{RunFilter, StoreError};
 
 use crate::failure::Failure;
@@ -25,21 +25,21 @@ pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSumma
         let hint = format!("`{}` lists the runs", ui.command(&["runs"]));
         return Err(Failure::Misused { message: "the id of the run is empty".to_owned(), hint });
     }
-    let control = kept.control();
-    match control.store().run(&RunId::new(written)).await {
+    let client = kept.client();
+    match client.store().run(&RunId::new(written)).await {
         Err(StoreError::NoSuchRun { .. }) => {}
         found => return Ok(found?),
     }
     let mut rows = Vec::new();
     for written in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
         if rows.is_empty() {
-            rows = control.store().runs(&RunFilter::builder().prefix(written).most(CANDIDATES + 1).build()).await?;
+            rows = client.store().runs(&RunFilter::builder().prefix(written).most(CANDIDATES + 1).build()).await?;
         }
     }
     match rows.as_slice() {
         [only] => Ok(only.clone()),
         [] => {
-            let rows = control.store().runs(&RunFilter::builder().most(LOOKED_THROUGH).build()).await?;
+            let rows = client.store().runs(&RunFilter::builder().most(LOOKED_THROUGH).build()).await?;
             let near = nearest(written, rows.iter().map(|row| row.run.as_str())).into_iter().map(str::to_owned);
             let (place, list) = (kept.place.clone(), ui.command(&["runs"]));
             Err(Failure::UnknownRun { written: written.to_owned(), place, near: near.collect(), list })
@@ -89,13 +89,13 @@ pub(crate) struct Short(BTreeMap<RunId, String>);
 
 impl Short {
     /// Shortens the ids of runs. Only the runtime's own ids are shortened; a name that somebody gave stays as it is.
-    pub(crate) async fn of(control: &Control, runs: impl IntoIterator<Item = &RunId>) -> Result<Self, StoreError> {
+    pub(crate) async fn of(client: &Client, runs: impl IntoIterator<Item = &RunId>) -> Result<Self, StoreError> {
         let runs: BTreeSet<&RunId> = runs.into_iter().filter(|run| is_generated(run)).collect();
         let mut beginnings: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for run in &runs {
             let beginning = run.as_str().get(..SHORTEST).unwrap_or_default();
             if !beginnings.contains_key(beginning) {
-                let rows = control.store().runs(&RunFilter::builder().prefix(beginning).build()).await?;
+                let rows = client.store().runs(&RunFilter::builder().prefix(beginning).build()).await?;
                 beginnings.insert(beginning, rows.into_iter().map(|row| row.run.as_str().to_owned()).collect());
             }
         }

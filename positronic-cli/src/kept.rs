@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use positronic_core::runner::Control;
+use positronic_core::runner::Client;
 use positronic_core::store::MemoryStore;
 #[cfg(feature = "sqlite")]
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
@@ -108,11 +108,11 @@ impl Kept {
         !matches!(self.store, Store::Memory(_))
     }
 
-    pub(crate) fn control(&self) -> Control {
+    pub(crate) fn client(&self) -> Client {
         match &self.store {
-            Store::Memory(store) => Control::new(store.clone()),
+            Store::Memory(store) => Client::new(store.clone()),
             #[cfg(feature = "sqlite")]
-            Store::File(store) => Control::new(store.clone()),
+            Store::File(store) => Client::new(store.clone()),
         }
     }
 }

@@ -8,7 +8,7 @@ use positronic_core::model::Model as _;
 use positronic_core::plan::Plan;
 use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
 use positronic_core::record::{Budget, LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
-use positronic_core::runner::Control;
+use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
 use crate::display::figures::many;
@@ -104,11 +104,11 @@ impl fmt::Display for Limited {
 }
 
 /// Finds the currency in which a run's limits of money count, for a question that one has asked.
-pub(crate) async fn currency(control: &Control, run: &RunId, pending: &Pending) -> Result<Option<String>, StoreError> {
-    if !matches!(pending.kind, PendingKind::More { kind: LimitKind::Money, .. }) {
+pub(crate) async fn currency(client: &Client, run: &RunId, pending: &Pending) -> Result<Option<String>, StoreError> {
+    if !matches!(pending.kind, PendingKind::Amounts { kind: LimitKind::Money, .. }) {
         return Ok(None);
     }
-    let log = control.events(run, Seq(0)).await?;
+    let log = client.events(run, Seq(0)).await?;
     Ok(log.iter().find_map(|event| event.currency()).map(str::to_owned))
 }
 

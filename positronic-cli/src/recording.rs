@@ -2,7 +2,7 @@
 
 use positronic_core::model::cassette::{Header, Recording};
 use positronic_core::projection::{Exchange, Traffic, traffic};
-use positronic_core::record::{Body, Message, Output, RunId, Seq};
+use positronic_core::record::{EventKind, Message, Output, RunId, Seq};
 
 use crate::failure::Failure;
 use crate::kept::Kept;
@@ -14,9 +14,9 @@ pub(crate) async fn recording(
     secrets: Vec<String>,
     project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
 ) -> Result<String, Failure> {
-    let control = kept.control();
-    let log = control.events(run, Seq(0)).await?;
-    let history = control.history(run).await?;
+    let client = kept.client();
+    let log = client.events(run, Seq(0)).await?;
+    let history = client.history(run).await?;
     let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::store)?;
     let exchanges = || {
         traffic.iter().filter_map(|one| match one {
@@ -30,8 +30,8 @@ pub(crate) async fn recording(
             hints: Vec::new(),
         });
     };
-    let options = match log.first().map(|event| &event.body) {
-        Some(Body::BrainStart(start)) => Some(start.options.clone()),
+    let options = match log.first().map(|event| &event.kind) {
+        Some(EventKind::BrainStart(start)) => Some(start.options.clone()),
         _ => None,
     };
     let header = Header {

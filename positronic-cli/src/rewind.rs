@@ -6,7 +6,7 @@ use std::sync::Arc;
 use positronic_core::model::cassette::{Cassette, Header, Pending};
 use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::projection::request_for;
-use positronic_core::record::{Body, CODE, Event, RunId, Seq};
+use positronic_core::record::{CODE, Event, EventKind, RunId, Seq};
 use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -25,7 +25,7 @@ const RECORDED: usize = 200;
 pub(crate) async fn rewind(cassette: &Cassette, kept: &Kept, run: &RunId) -> Result<(), Failure> {
     let (mut chain, mut next) = (Vec::new(), Some(run.clone()));
     while let Some(run) = next {
-        next = match kept.control().store().run(&run).await {
+        next = match kept.client().store().run(&run).await {
             Ok(row) => row.after,
             Err(StoreError::NoSuchRun { .. }) => None,
             Err(error) => return Err(error.into()),
@@ -65,7 +65,7 @@ impl Follower {
     /// played itself.
     pub(crate) async fn wind(&self, kept: &Kept, conversation: &str, own: &str) -> Result<(), Failure> {
         let mut wound = self.wound.lock().await;
-        for row in kept.control().conversation(conversation).await?.into_iter().rev() {
+        for row in kept.client().conversation(conversation).await?.into_iter().rev() {
             let from = wound.get(&row.run).copied().unwrap_or(Seq(0));
             if from < row.next {
                 let next = wind(&self.cassette, kept, &row.run, from, Some(own)).await?;
@@ -79,25 +79,26 @@ impl Follower {
 /// Winds a cassette on over what was answered in a run from an event on, but for what the worker `own` has played. Returns the
 /// number of the next event.
 async fn wind(cassette: &Cassette, kept: &Kept, run: &RunId, from: Seq, own: Option<&str>) -> Result<Seq, Failure> {
-    let log = match kept.control().events(run, Seq(0)).await {
+    let log = match kept.client().events(run, Seq(0)).await {
         Err(StoreError::NoSuchRun { .. }) => return Ok(from),
         log => log?,
     };
     if let Some(model) = answered_by_another(&log, &cassette.name()) {
         return Err(Failure::OtherModel { run: run.clone(), model });
     }
-    if let Some(Body::BrainStart(start)) = log.first().map(|event| &event.body) {
+    if let Some(EventKind::BrainStart(start)) = log.first().map(|event| &event.kind) {
         answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))?;
     }
-    let claims = |event: &&Arc<Event>| matches!(&event.body, Body::RunClaimed { holder, .. } if Some(&**holder) == own);
+    let claims =
+        |event: &&Arc<Event>| matches!(&event.kind, EventKind::RunClaimed { owner, .. } if Some(&**owner) == own);
     let played: HashSet<_> = log.iter().filter(claims).filter_map(|claim| claim.epoch).collect();
     let is_new = |event: &Event| event.seq >= from && event.epoch.is_none_or(|epoch| !played.contains(&epoch));
     // What was said before it is a part of what it has asked.
-    let history = kept.control().history(run).await?;
+    let history = kept.client().history(run).await?;
     for (index, event) in log.iter().enumerate() {
         let later = log.get(index + 1..).unwrap_or_default();
-        match &event.body {
-            Body::LoopModelCall { .. } if later.iter().any(|later| answers(later, event) && is_new(later)) => {
+        match &event.kind {
+            EventKind::LoopModelCall { .. } if later.iter().any(|later| answers(later, event) && is_new(later)) => {
                 let log = log.iter().map(|event| &**event);
                 if let Ok(request) = request_for(log, event.seq, history.clone(), |_| None) {
                     // What code answers was never asked of a cassette.
@@ -106,13 +107,13 @@ async fn wind(cassette: &Cassette, kept: &Kept, run: &RunId, from: Seq, own: Opt
                     }
                 }
             }
-            Body::LoopApprovalDecided { .. } | Body::BudgetDecided { .. } if is_new(event) => {
+            EventKind::LoopApprovalDecided { .. } | EventKind::BudgetDecided { .. } if is_new(event) => {
                 _ = cassette.next_signal(&[Pending::Approval(&event.path)]);
             }
-            Body::LoopResume { wait, signal: Some(_), .. } if is_new(event) => {
+            EventKind::LoopResume { wait, signal: Some(_), .. } if is_new(event) => {
                 let before = log.get(..index).unwrap_or_default();
-                let waits = before.iter().rev().find_map(|before| match &before.body {
-                    Body::LoopWait { waits, .. } if before.path == event.path => Some(waits),
+                let waits = before.iter().rev().find_map(|before| match &before.kind {
+                    EventKind::LoopWait { waits, .. } if before.path == event.path => Some(waits),
                     _ => None,
                 });
                 let Some(wait) = waits.and_then(|waits| waits.get(usize::try_from(*wait).ok()?)) else { continue };
@@ -146,8 +147,8 @@ pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() 
 
 /// Returns the model that has answered, where it was no cassette and none of this name.
 fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
-    let mut models = log.iter().enumerate().filter_map(|(index, event)| match &event.body {
-        Body::LoopModelCall { model, .. } if model != CODE => {
+    let mut models = log.iter().enumerate().filter_map(|(index, event)| match &event.kind {
+        EventKind::LoopModelCall { model, .. } if model != CODE => {
             let later = log.get(index + 1..).unwrap_or_default();
             later.iter().any(|later| answers(later, event)).then_some(model.as_str())
         }
@@ -160,11 +161,13 @@ fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
 
 /// Says whether an event is the outcome of a request.
 fn answers(event: &Event, request: &Event) -> bool {
-    let Body::LoopModelCall { attempt: asked, .. } = &request.body else { return false };
+    let EventKind::LoopModelCall { attempt: asked, .. } = &request.kind else { return false };
     event.path == request.path
-        && match &event.body {
-            Body::LoopModelResult { .. } => true,
-            Body::LoopModelRetry { attempt, .. } | Body::LoopAnswerRefused { attempt, .. } => attempt == asked,
+        && match &event.kind {
+            EventKind::LoopModelResult { .. } => true,
+            EventKind::LoopModelRetry { attempt, .. } | EventKind::LoopAnswerRefused { attempt, .. } => {
+                attempt == asked
+            }
             _ => false,
         }
 }

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use positronic_core::record::{Actor, Body, Decision, Event, Path, Pending, RunId, Seq, SignalKind, Status};
-use positronic_core::runner::{Clock as _, Run, Runner, Settled, SignalError, SystemClock};
+use positronic_core::record::{Actor, Decision, Event, EventKind, Path, Pending, RunId, Seq, SignalKind, Status};
+use positronic_core::runner::{Clock as _, RunHandle, Runner, Settled, SignalError, SystemClock};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -78,7 +78,7 @@ pub(crate) enum Role {
 /// its id, too.
 pub(crate) async fn session(
     runner: &Runner,
-    begin: impl AsyncFnOnce(Runner) -> Result<Run<Value>, Failure>,
+    begin: impl AsyncFnOnce(Runner) -> Result<RunHandle<Value>, Failure>,
     sitting: &Sitting<'_>,
     ui: &mut Ui,
 ) -> Result<(RunId, Ending), Failure> {
@@ -142,22 +142,24 @@ pub(crate) fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> 
         format!("{by}{over}")
     };
     let mut found =
-        log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.body {
-            Body::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => {
+        log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.kind {
+            EventKind::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => {
                 Some(format!("it was approved{}", by(actor)))
             }
-            Body::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => {
+            EventKind::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => {
                 Some(format!("it was rejected{}", by(actor)))
             }
-            Body::BudgetDecided { decision: Decision::Approved, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Approved, actor, .. } => {
                 Some(format!("it was granted more{}", by(actor)))
             }
-            Body::BudgetDecided { decision: Decision::Rejected, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Rejected, actor, .. } => {
                 Some(format!("it was refused more{}", by(actor)))
             }
-            Body::LoopApprovalExpired {} | Body::BudgetExpired {} => Some("nobody decided in time".to_owned()),
-            Body::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
-            Body::BrainCancelled { actor, .. } => Some(format!("the run was cancelled{}", by(actor))),
+            EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => {
+                Some("nobody decided in time".to_owned())
+            }
+            EventKind::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
+            EventKind::BrainCancelled { actor, .. } => Some(format!("the run was cancelled{}", by(actor))),
             _ => None,
         });
     found.next().unwrap_or_else(|| "it was settled elsewhere".to_owned())
@@ -165,7 +167,7 @@ pub(crate) fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> 
 
 struct Session<'a, S> {
     runner: &'a Runner,
-    run: Run<Value>,
+    run: RunHandle<Value>,
     stream: S,
     screen: Screen<'a>,
     /// The number of the next event for the screen.
@@ -281,9 +283,9 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
 
     /// Says whether there is work in the run and nobody has it in hand.
     async fn is_alone(&self) -> Result<bool, Failure> {
-        let control = self.runner.control();
-        let row = control.store().run(self.run.id()).await?;
-        Ok(row.has_work(SystemClock.now()) && control.worker(&row).await?.is_none())
+        let client = self.runner.client();
+        let row = client.store().run(self.run.id()).await?;
+        Ok(row.has_work(SystemClock.now()) && client.worker(&row).await?.is_none())
     }
 
     /// Lets go of the run: whoever has worked on it begins nothing new, shows how what is in flight ends, and releases

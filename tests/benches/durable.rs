@@ -21,7 +21,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{Actor, Event, ModelRequest, Path, RunId, Seq, Status};
-use positronic_core::runner::{Control, Runner, Settled};
+use positronic_core::runner::{Client, Runner, Settled};
 use positronic_core::store::{
     Durability, EventStore, MemoryStore, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
 };
@@ -128,7 +128,7 @@ async fn batch() {
         for call in 0..approved {
             let each = Instant::now();
             runner
-                .control()
+                .client()
                 .approve(run.id(), &Path::root().stage("Ask").call(0, call), Actor::default())
                 .await
                 .unwrap();
@@ -296,14 +296,14 @@ async fn resume() {
     for rounds in [300, 3000] {
         let folder = folder();
         let store = store(&folder.path().join("resume.db"), Durability::ProcessCrash);
-        let control = Control::new(store.clone());
+        let client = Client::new(store.clone());
         let (mut whole, mut state, mut events) = (Vec::new(), Vec::new(), 0);
         for _ in 0..5 {
             let id = crashed(&store, rounds);
             events = store.run(&id).await.unwrap().next.index();
             let runner = runner(&store, rounds).brain(worker(rounds));
             let begun = Instant::now();
-            control.state(&id).await.unwrap();
+            client.state(&id).await.unwrap();
             state.push(begun.elapsed().as_secs_f64() * 1e3);
             let begun = Instant::now();
             let run = runner.resume(&id).await.unwrap();

@@ -1,6 +1,6 @@
 //! A whole support case: text, thoughts, parallel calls, a failing tool, a round without calls, and the exit.
 
-use positronic_core::record::{Body, DeltaKind, Finish, ModelFacts, Part};
+use positronic_core::record::{DeltaKind, EventKind, Finish, Part, ResponseMetadata};
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
@@ -69,18 +69,18 @@ fn assert_solved(played: &Played) {
     assert!(facts.iter().all(|facts| facts.first_chunk.is_some()));
 }
 
-fn facts(played: &Played) -> Vec<ModelFacts> {
-    let facts = |body: &Body| match body {
-        Body::LoopModelResult { facts, .. } => Some(facts.clone()),
+fn facts(played: &Played) -> Vec<ResponseMetadata> {
+    let facts = |kind: &EventKind| match kind {
+        EventKind::LoopModelResult { facts, .. } => Some(facts.clone()),
         _ => None,
     };
-    played.story.log().iter().filter_map(|event| facts(&event.body)).collect()
+    played.story.log().iter().filter_map(|event| facts(&event.kind)).collect()
 }
 
 /// What streamed, put together, is what was logged; and it came in pieces.
 fn assert_streamed(played: &Played) {
     for event in played.story.log() {
-        let Body::LoopModelResult { parts, .. } = &event.body else { continue };
+        let EventKind::LoopModelResult { parts, .. } = &event.kind else { continue };
         for (part, logged) in (0..).zip(&**parts) {
             let pieces: Vec<_> =
                 played.deltas.iter().filter(|delta| delta.path == event.path && delta.part == part).collect();
@@ -121,12 +121,12 @@ fn assert_streamed(played: &Played) {
 }
 
 fn call(played: &Played, path: &str) -> (String, Value) {
-    let call = |body: &Body| match body {
-        Body::LoopToolCall(call) => Some((call.tool.clone(), Value::clone(&call.arguments))),
+    let call = |kind: &EventKind| match kind {
+        EventKind::LoopToolCall(call) => Some((call.tool.clone(), Value::clone(&call.arguments))),
         _ => None,
     };
     let mut calls = played.story.log().iter().filter(|event| event.path.as_str() == path);
-    calls.find_map(|event| call(&event.body)).unwrap()
+    calls.find_map(|event| call(&event.kind)).unwrap()
 }
 
 /// A provider can cache what the requests have in common: each conversation begins with the one before it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::model::Model;
-use positronic_core::record::{Body, EndReason, ModelErrorKind};
+use positronic_core::record::{EndReason, EventKind, ModelErrorKind};
 use positronic_core::runner::Settled;
 use serde_json::json;
 
@@ -194,7 +194,7 @@ async fn calls_that_make_no_sense_get_errors_and_the_model_goes_on() {
         .story
         .log()
         .iter()
-        .filter(|event| matches!(event.body, Body::LoopToolStart { .. }))
+        .filter(|event| matches!(event.kind, EventKind::LoopToolStart { .. }))
         .map(|event| event.path.to_string())
         .collect();
     assert_eq!(started, ["Chat/0.1", "Chat/1.0"], "only calls that fit ran");
@@ -219,8 +219,8 @@ async fn a_slow_first_token_is_waited_for() {
 
     assert!(matches!(played.story.settled(), Settled::Completed(_)), "{:?}", played.story.settled());
     assert!(retries(&played.story).is_empty());
-    let first_chunk = played.story.log().iter().find_map(|event| match &event.body {
-        Body::LoopModelResult { facts, .. } => facts.first_chunk,
+    let first_chunk = played.story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopModelResult { facts, .. } => facts.first_chunk,
         _ => None,
     });
     assert!(first_chunk >= Some(600_000), "{first_chunk:?}");

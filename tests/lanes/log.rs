@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use positronic_core::model::Model;
 use positronic_core::projection::request_at;
-use positronic_core::record::{Body, ModelError};
+use positronic_core::record::{EventKind, ModelError};
 use positronic_core::testing::Story;
 
 /// Writes an event a line: its path and its name, and what the model's retries say.
@@ -13,8 +13,8 @@ pub(crate) fn outline(story: &Story) -> String {
     let mut text = String::new();
     for event in story.log() {
         let path = if event.path.is_root() { "·" } else { event.path.as_str() };
-        _ = write!(text, "{path} {}", event.body.name());
-        if let Body::LoopModelRetry { attempt, error, .. } = &event.body {
+        _ = write!(text, "{path} {}", event.kind.name());
+        if let EventKind::LoopModelRetry { attempt, error, .. } = &event.kind {
             _ = write!(text, " {attempt}: {:?}", error.kind);
         }
         text.push('\n');
@@ -26,7 +26,7 @@ pub(crate) fn outline(story: &Story) -> String {
 pub(crate) fn rebuilt(story: &Story, model: &impl Model) -> Vec<String> {
     let log = || story.log().iter().map(|event| &**event);
     log()
-        .filter(|event| matches!(event.body, Body::LoopModelCall { .. }))
+        .filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }))
         .map(|event| model.wire(&request_at(log(), event.seq).unwrap()))
         .collect()
 }
@@ -43,10 +43,11 @@ pub(crate) struct Retry {
 pub(crate) fn retries(story: &Story) -> Vec<Retry> {
     let mut retries = Vec::new();
     for (index, event) in story.log().iter().enumerate() {
-        let Body::LoopModelRetry { error, due, .. } = &event.body else { continue };
+        let EventKind::LoopModelRetry { error, due, .. } = &event.kind else { continue };
         let later = &story.log()[index + 1..];
-        let again =
-            later.iter().find(|later| later.path == event.path && matches!(later.body, Body::LoopModelCall { .. }));
+        let again = later
+            .iter()
+            .find(|later| later.path == event.path && matches!(later.kind, EventKind::LoopModelCall { .. }));
         retries.push(Retry {
             error: error.clone(),
             meant: millis(due.since(event.at)),

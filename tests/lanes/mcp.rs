@@ -8,7 +8,7 @@ use positronic_core::mcp::{Mcp, McpCommand, McpOptions, McpServer};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{OutputKind, Path, Status, ToolResult};
-use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::runner::{RunHandle, Runner, Settled};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl Desk {
         Self { test: Test::with(runner.build().sink(shown.clone())), shown }
     }
 
-    async fn start(&self, server: &McpServer) -> Run<Value> {
+    async fn start(&self, server: &McpServer) -> RunHandle<Value> {
         self.test.start(&desk(server), ()).await
     }
 
@@ -58,7 +58,7 @@ impl Desk {
     }
 }
 
-fn results(run: &Run<Value>) -> Vec<ToolResult> {
+fn results(run: &RunHandle<Value>) -> Vec<ToolResult> {
     let outputs = run.prompts().get(&path("Work")).unwrap().output.clone().into_iter();
     let results = outputs.filter_map(|output| match output.kind {
         OutputKind::Tool(tool) => tool.result,

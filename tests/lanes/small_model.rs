@@ -19,8 +19,8 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
 use positronic_core::model::wrap::{Concurrency, DevCache, Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Body, DecisionForm, DeltaKind, EndReason, Finish, Hop, LoopOutcome, ModelErrorKind, ModelFacts, OutputKind, Part,
-    Prompt, Settings, ToolResult,
+    DecisionForm, DeltaKind, EndReason, EventKind, Finish, LoopOutcome, ModelErrorKind, OutputKind, Part, Prompt,
+    ResponseMetadata, RoutingStep, Settings, ToolResult,
 };
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::sink::Recorder;
@@ -54,10 +54,10 @@ fn said(record: &Prompt) -> String {
 }
 
 /// Shows what an answer cost in time, and returns its facts.
-fn answers(story: &Story) -> Vec<ModelFacts> {
+fn answers(story: &Story) -> Vec<ResponseMetadata> {
     let mut answers = Vec::new();
     for event in story.log() {
-        let Body::LoopModelResult { facts, duration, .. } = &event.body else { continue };
+        let EventKind::LoopModelResult { facts, duration, .. } = &event.kind else { continue };
         let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
         let first = facts.first_chunk.unwrap();
         #[expect(clippy::cast_precision_loss, reason = "a few hundred tokens")]
@@ -169,15 +169,15 @@ impl Went {
     fn of(story: &Story) -> Self {
         let mut went = Self::default();
         for event in story.log() {
-            match &event.body {
-                Body::LoopToolCall(call) => went.decisions.push(format!("{}({})", call.tool, call.arguments)),
-                Body::LoopAnswerRefused { message, .. } => went.refused.push(message.clone()),
-                Body::LoopToolResult { result, .. } => went.results.push(match result {
+            match &event.kind {
+                EventKind::LoopToolCall(call) => went.decisions.push(format!("{}({})", call.tool, call.arguments)),
+                EventKind::LoopAnswerRefused { message, .. } => went.refused.push(message.clone()),
+                EventKind::LoopToolResult { result, .. } => went.results.push(match result {
                     ToolResult::Success { output, .. } => output.to_string(),
                     ToolResult::Error { message } => format!("error: {message}"),
                     other => format!("{other:?}"),
                 }),
-                Body::LoopComplete { outcome, .. } => went.outcome = Some(outcome.clone()),
+                EventKind::LoopComplete { outcome, .. } => went.outcome = Some(outcome.clone()),
                 _ => {}
             }
         }
@@ -222,7 +222,7 @@ async fn decide(form: DecisionForm) -> (Story, Went) {
     let went = Went::of(&story);
     println!("--- {form:?}: {:.1} s", began.elapsed().as_secs_f64());
     let facts = every_answer(&story);
-    let sum = |count: fn(&ModelFacts) -> u64| facts.iter().map(count).sum::<u64>();
+    let sum = |count: fn(&ResponseMetadata) -> u64| facts.iter().map(count).sum::<u64>();
     println!(
         "{} requests, {} tokens in ({} cached), {} out; refused {}; {:?}",
         facts.len(),
@@ -238,12 +238,12 @@ async fn decide(form: DecisionForm) -> (Story, Went) {
 }
 
 /// Returns the facts of every answer, and shows what each used; also of those that were refused.
-fn every_answer(story: &Story) -> Vec<ModelFacts> {
+fn every_answer(story: &Story) -> Vec<ResponseMetadata> {
     let mut answers = Vec::new();
     for event in story.log() {
-        let (facts, duration, fits) = match &event.body {
-            Body::LoopModelResult { facts, duration, .. } => (facts.clone(), *duration, true),
-            Body::LoopAnswerRefused { facts, duration, .. } => ((**facts).clone(), *duration, false),
+        let (facts, duration, fits) = match &event.kind {
+            EventKind::LoopModelResult { facts, duration, .. } => (facts.clone(), *duration, true),
+            EventKind::LoopAnswerRefused { facts, duration, .. } => ((**facts).clone(), *duration, false),
             _ => continue,
         };
         println!(
@@ -333,9 +333,13 @@ async fn a_server_that_is_down_is_stepped_in_for_and_the_same_is_not_asked_twice
 
     let [first, second] = [0, 1].map(|run| every_answer(&stories[run]).remove(0));
     println!("{:?}\n{:?}", first.via, second.via);
-    let down = |hop: &Hop| matches!(hop, Hop::Failed { kind: ModelErrorKind::Connection, model, .. } if model == "dead/smollm2");
+    let down = |hop: &RoutingStep| matches!(hop, RoutingStep::Failed { kind: ModelErrorKind::Connection, model, .. } if model == "dead/smollm2");
     assert!(first.via.len() == 1 && down(&first.via[0]), "{:?}", first.via);
     assert_eq!(first.provider, "llama-server");
-    assert!(matches!(&second.via[..], [Hop::Cached { usage, .. }] if *usage == first.usage), "{:?}", second.via);
+    assert!(
+        matches!(&second.via[..], [RoutingStep::Cached { usage, .. }] if *usage == first.usage),
+        "{:?}",
+        second.via
+    );
     assert_eq!(stories[0].transcript(), stories[1].transcript());
 }

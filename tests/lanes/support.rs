@@ -6,7 +6,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses, 
 use positronic_core::model::{Model, RetryPolicy};
 use positronic_core::prelude::*;
 use positronic_core::record::Delta;
-use positronic_core::runner::{Run, Runner};
+use positronic_core::runner::{RunHandle, Runner};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
 use schemars::JsonSchema;
@@ -95,7 +95,7 @@ pub(crate) async fn play(model: impl Model) -> Played {
     let recorder = Recorder::new();
     let runner = Runner::builder().model(model).ids(CountedIds::default()).retry(retry).lockstep(true).build();
     let test = Test::with(runner.sink(recorder.clone()));
-    let run: Run<Ticket> = test.start(&support(), ()).await;
+    let run: RunHandle<Ticket> = test.start(&support(), ()).await;
     let story = tokio::time::timeout(Duration::from_secs(30), Story::of(&run)).await.unwrap();
     Played { story, deltas: recorder.deltas() }
 }

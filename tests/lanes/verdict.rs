@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::model::Model;
-use positronic_core::record::{Body, ModelErrorKind};
+use positronic_core::record::{EventKind, ModelErrorKind};
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
@@ -196,6 +196,6 @@ async fn a_server_that_stays_down_is_left_alone_after_four_tries() {
 
     let Settled::Failed(failure) = played.story.settled() else { panic!("{:?}", played.story.settled()) };
     assert!(failure.retryable);
-    let calls = played.story.log().iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. }));
+    let calls = played.story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
     assert_eq!(calls.count(), 4);
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use positronic_core::machine::RunState;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::record::{Body, Event, LoopOutcome, ModelRequest, OutputFormat};
+use positronic_core::record::{Event, EventKind, LoopOutcome, ModelRequest, OutputFormat};
 use positronic_core::testing::{Story, Test};
 use positronic_examples::agentloop::{CASSETTE, GOAL, Search, Task, Work, agentloop};
 use serde::Deserialize as _;
@@ -71,11 +71,11 @@ async fn an_action_that_is_none_is_asked_for_again_with_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
 
-    let refused = |event: &&Arc<Event>| matches!(event.body, Body::LoopAnswerRefused { .. });
+    let refused = |event: &&Arc<Event>| matches!(event.kind, EventKind::LoopAnswerRefused { .. });
     let refused: Vec<_> = story.log().iter().filter(refused).collect();
 
     let [refused] = refused.as_slice() else { panic!("{refused:?}") };
-    let fields = refused.body.to_value();
+    let fields = refused.kind.to_value();
     assert_eq!(
         fields["message"],
         "there is no action `search`; the actions are `search_web`, `run_code`, `write_file`, `finish`"
@@ -108,10 +108,10 @@ async fn after_fifty_steps_one_last_round_sums_up_what_there_is() {
     let work = work(&story);
     assert_eq!(work.steps.len(), 50);
     assert_eq!(work.finished.unwrap().summary, "Pages were found, and no mean.");
-    let compacted = story.log().iter().filter(|event| matches!(event.body, Body::LoopCompacted { .. })).count();
+    let compacted = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopCompacted { .. })).count();
     assert_eq!(compacted, 3, "after 20 rounds, and whenever 15 more stand behind the summary");
-    let ended = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopComplete { outcome, .. } => Some(outcome.clone()),
+    let ended = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopComplete { outcome, .. } => Some(outcome.clone()),
         _ => None,
     });
     assert_eq!(ended, Some(LoopOutcome::Exited { tool: "finish".to_owned() }));

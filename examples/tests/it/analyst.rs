@@ -1,11 +1,11 @@
 use positronic_core::projection::{Prompts, request_at};
-use positronic_core::record::{Body, ModelRequest, OutputKind};
+use positronic_core::record::{EventKind, ModelRequest, OutputKind};
 use positronic_core::testing::{Story, Test};
 use positronic_examples::analyst::{CASSETTE, analyst};
 
 /// The requests that were sent, as the log tells them.
 fn requests(story: &Story) -> Vec<ModelRequest> {
-    let asked = story.log().iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. }));
+    let asked = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
     asked.map(|event| request_at(story.log().iter().map(|event| &**event), event.seq).unwrap()).collect()
 }
 

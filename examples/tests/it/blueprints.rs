@@ -1,5 +1,5 @@
 use positronic_core::projection::request_at;
-use positronic_core::record::Body;
+use positronic_core::record::EventKind;
 use positronic_core::testing::Test;
 use positronic_examples::blueprints::{CASSETTE, planner};
 
@@ -16,7 +16,7 @@ async fn the_cassette_plays_to_the_end() {
 async fn the_template_follows_what_is_said() {
     let story = Test::play(CASSETTE, planner(), ()).await;
 
-    let asked = story.log().iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. }));
+    let asked = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
     let templates: Vec<_> = asked
         .map(|event| request_at(story.log().iter().map(|event| &**event), event.seq).unwrap())
         .map(|request| request.context.last().unwrap().name.clone())

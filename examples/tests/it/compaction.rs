@@ -1,5 +1,5 @@
 use positronic_core::projection::request_at;
-use positronic_core::record::Body;
+use positronic_core::record::EventKind;
 use positronic_core::testing::Test;
 use positronic_examples::compaction::{CASSETTE, proofreader};
 
@@ -16,7 +16,7 @@ async fn the_cassette_plays_to_the_end() {
 async fn the_request_shrinks_and_is_whole_again() {
     let story = Test::play(CASSETTE, proofreader(), ()).await;
 
-    let asked = story.log().iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. }));
+    let asked = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
     let lengths: Vec<_> = asked
         .map(|event| request_at(story.log().iter().map(|event| &**event), event.seq).unwrap().messages.len())
         .collect();

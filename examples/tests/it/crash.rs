@@ -2,7 +2,7 @@
 
 use positronic_core::dsl::Runnable;
 use positronic_core::plugins::MemoryFacts;
-use positronic_core::record::Body;
+use positronic_core::record::EventKind;
 use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
@@ -44,11 +44,11 @@ where
         for call in lost {
             let in_flight = whole.log[..death.until].iter().rev().find(|event| event.path == call);
             assert!(matches!(
-                in_flight.map(|event| &event.body),
-                Some(Body::LoopToolStart { .. } | Body::LoopOutput { .. })
+                in_flight.map(|event| &event.kind),
+                Some(EventKind::LoopToolStart { .. } | EventKind::LoopOutput { .. })
             ));
-            let flags = log.iter().find_map(|event| match &event.body {
-                Body::LoopToolCall(made) if event.path == call => Some(made.flags),
+            let flags = log.iter().find_map(|event| match &event.kind {
+                EventKind::LoopToolCall(made) if event.path == call => Some(made.flags),
                 _ => None,
             });
             assert!(flags.is_some_and(|flags| !flags.read_only && !flags.idempotent), "{call} after {}", death.until);

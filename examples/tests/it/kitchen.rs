@@ -18,7 +18,7 @@ async fn the_cassette_is_a_conversation() {
     last.result().await.unwrap();
 
     assert_eq!(cassette.unused(), Vec::<String>::new());
-    let history = runner.control().history(last.id()).await.unwrap();
+    let history = runner.client().history(last.id()).await.unwrap();
     let said: Vec<&str> = history
         .iter()
         .map(|message| match message {
@@ -33,8 +33,8 @@ async fn the_cassette_is_a_conversation() {
 
 async fn transcript(runner: &Runner) -> String {
     let mut text = String::new();
-    for row in runner.control().conversation("c").await.unwrap().into_iter().rev() {
-        let log = runner.control().events(&row.run, positronic_core::record::Seq(0)).await.unwrap();
+    for row in runner.client().conversation("c").await.unwrap().into_iter().rev() {
+        let log = runner.client().events(&row.run, positronic_core::record::Seq(0)).await.unwrap();
         let prompts = positronic_core::projection::Prompts::of(log.iter().map(|event| &**event));
         text.push_str(&positronic_core::projection::transcript(&prompts));
     }

@@ -1,4 +1,4 @@
-use positronic_core::record::Body;
+use positronic_core::record::EventKind;
 use positronic_core::testing::Test;
 use positronic_examples::rover::{CASSETTE, rover};
 
@@ -17,8 +17,8 @@ async fn what_is_not_in_the_space_of_actions_is_asked_for_again_and_what_fails_i
     let refused: Vec<_> = story
         .log()
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::LoopAnswerRefused { message, .. } => Some(message.as_str()),
+        .filter_map(|event| match &event.kind {
+            EventKind::LoopAnswerRefused { message, .. } => Some(message.as_str()),
             _ => None,
         })
         .collect();

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{Actor, SignalKind};
-use positronic_core::runner::{Run, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::{Story, Test};
 use positronic_examples::acme::Acme;
 use positronic_examples::support::{CASSETTE, Closed, Outcome, SupportOptions, support};
@@ -19,7 +19,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 /// Starts the agent for a customer who asks for money.
-async fn asked_for_money(replies: impl IntoIterator<Item = Reply>) -> Run<Closed> {
+async fn asked_for_money(replies: impl IntoIterator<Item = Reply>) -> RunHandle<Closed> {
     let score = Reply::call("record_score", json!({}));
     let model = ScriptedModel::new(replies).on("Survey/Ask", [score]);
     let options = SupportOptions { message: "I want my money back!".into(), ..SupportOptions::default() };

@@ -9,9 +9,9 @@ use positronic_core::record::{
     Actor, Budget, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary, Timestamp,
 };
 use positronic_core::runner::{
-    Busy, Clock as _, Control, Conversation, ConversationError, ResumeError, Run, Runner, SystemClock,
+    Busy, Client, Clock as _, Conversation, ConversationError, ResumeError, RunHandle, Runner, SystemClock,
 };
-use positronic_core::store::{PendingFilter, Waiter};
+use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
 use super::files::Folder;
@@ -53,8 +53,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn control(&self) -> Control {
-        self.kept.control()
+    pub(super) fn client(&self) -> Client {
+        self.kept.client()
     }
 
     pub(super) fn conversation(&self, runner: &Runner) -> Conversation {
@@ -73,7 +73,7 @@ impl Desk {
 
     /// Begins another conversation.
     pub(super) async fn begin_anew(&mut self) -> Result<(), Failure> {
-        self.id = new_id(&self.control()).await?;
+        self.id = new_id(&self.client()).await?;
         self.budget.clone_from(&self.said);
         if let Some(follower) = &self.follower {
             follower.begin_anew();
@@ -92,16 +92,16 @@ impl Desk {
     }
 
     pub(super) async fn recorded(&self) -> Result<Recorded, Failure> {
-        Recorded::read(&self.control(), &self.id).await
+        Recorded::read(&self.client(), &self.id).await
     }
 
     /// Returns the conversation's last run.
     pub(super) async fn last(&self) -> Result<Option<RunSummary>, Failure> {
-        Ok(self.control().conversation(&self.id).await?.into_iter().next())
+        Ok(self.client().conversation(&self.id).await?.into_iter().next())
     }
 
     /// Goes on with a run that is not over, or looks at it where another worker has it or its brain is not here.
-    pub(super) async fn take_up(&self, runner: &Runner, run: &RunId) -> Result<Run<Value>, Failure> {
+    pub(super) async fn take_up(&self, runner: &Runner, run: &RunId) -> Result<RunHandle<Value>, Failure> {
         match runner.resume(run).await {
             Ok(run) => Ok(run),
             Err(ResumeError::Store(error)) => Err(error.into()),
@@ -155,9 +155,9 @@ impl Desk {
 
     /// Says what the last answer and the conversation used and cost, and what they may use.
     pub(super) async fn usage(&self) -> Result<String, Failure> {
-        let bill = self.control().bill(&self.id, &self.prices).await?;
+        let bill = self.client().bill(&self.id, &self.prices).await?;
         let mut limits = String::new();
-        let budget = self.control().budget(&self.id, self.budget.as_ref()).await?;
+        let budget = self.client().budget(&self.id, self.budget.as_ref()).await?;
         let currency = Some(&*self.prices.currency);
         let whole = budget.and_then(|shared| standing(&shared, currency));
         let each = self.each.as_ref().and_then(|each| allowed(each, currency));
@@ -189,24 +189,24 @@ impl Desk {
     }
 
     /// Lists what waits for somebody in this conversation.
-    pub(super) async fn waiters(&self) -> Result<Vec<Waiter>, Failure> {
+    pub(super) async fn waiters(&self) -> Result<Vec<PendingItem>, Failure> {
         let Some(last) = self.last().await?.filter(|last| !last.status.is_over()) else { return Ok(Vec::new()) };
-        Ok(self.control().store().pending(&PendingFilter::builder().run(last.run).build()).await?)
+        Ok(self.client().store().pending(&PendingFilter::builder().run(last.run).build()).await?)
     }
 
     /// Says what waits for somebody.
-    pub(super) fn waiting(waiters: &[Waiter]) -> String {
+    pub(super) fn waiting(waiters: &[PendingItem]) -> String {
         if waiters.is_empty() {
             return "nothing waits".to_owned();
         }
-        let line = |waiter: &Waiter| format!("{} {}", named(&waiter.pending), question(&waiter.pending, None));
+        let line = |waiter: &PendingItem| format!("{} {}", named(&waiter.pending), question(&waiter.pending, None));
         waiters.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// Says how a run goes on that waits for more than it has, which a budget that is given now is not.
     pub(crate) async fn short_of(&self) -> Result<Option<String>, Failure> {
         let waiters = if self.said.is_some() { self.waiters().await? } else { Vec::new() };
-        let is_short = |waiter: &&Waiter| matches!(waiter.pending.kind, PendingKind::More { shared: true, .. });
+        let is_short = |waiter: &&PendingItem| matches!(waiter.pending.kind, PendingKind::Amounts { shared: true, .. });
         Ok(waiters.iter().find(is_short).and_then(|waiter| {
             let run = &waiter.run;
             let answer = answers(run.as_str(), &waiter.pending, SystemClock.now(), &self.words).into_iter().next()?;
@@ -242,7 +242,7 @@ impl Desk {
     /// Saves a file, where its bytes are kept here, and returns where it lies.
     pub(super) async fn save(&self, file: &FileOutput) -> Result<Option<PathBuf>, Failure> {
         let (Some(folder), Some(sha256)) = (self.folder(), file.blob()) else { return Ok(None) };
-        let Some(bytes) = self.control().blob(sha256).await? else { return Ok(None) };
+        let Some(bytes) = self.client().blob(sha256).await? else { return Ok(None) };
         let saved = folder.save(&file.name, &bytes);
         saved.map(Some).map_err(|source| Failure::File {
             path: folder.path().to_owned(),

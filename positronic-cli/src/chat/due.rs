@@ -1,7 +1,7 @@
 //! Triggers that are due in the conversation: whoever sits at it fires them, as `work` does for all.
 
 use positronic_core::record::Timer;
-use positronic_core::runner::{Firing, Run, Runner};
+use positronic_core::runner::{Firing, RunHandle, Runner};
 use positronic_core::store::StoreError;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ impl Desk {
         firing: &mut Firing,
         runner: &Runner,
         timer: &Timer,
-    ) -> Result<Option<Run<Value>>, String> {
+    ) -> Result<Option<RunHandle<Value>>, String> {
         let trigger = &timer.trigger.id;
         if let Some(follower) = &self.follower {
             // Another process may have answered the last prompt.

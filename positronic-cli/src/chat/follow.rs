@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::Stream;
-use positronic_core::record::{Body, Event, Opening, RunId, Seq, SideOutput, Status};
-use positronic_core::runner::{Ids as _, Run, Settled, UuidIds};
+use positronic_core::record::{Event, EventKind, Opening, RunId, Seq, SideOutput, Status};
+use positronic_core::runner::{Ids as _, RunHandle, Settled, UuidIds};
 use positronic_core::sink::Live as Shown;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         }));
     }
 
-    pub(super) async fn sent(&mut self, sent: Result<Run<Value>, Failure>) -> Result<(), Failure> {
+    pub(super) async fn sent(&mut self, sent: Result<RunHandle<Value>, Failure>) -> Result<(), Failure> {
         match sent {
             Ok(run) => self.adopt(run).await?,
             Err(error) => {
@@ -55,7 +55,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
     }
 
     /// Shows a run from now on.
-    pub(super) async fn adopt(&mut self, run: Run<Value>) -> Result<(), Failure> {
+    pub(super) async fn adopt(&mut self, run: RunHandle<Value>) -> Result<(), Failure> {
         let is_same = self.run.as_ref().is_some_and(|shown| shown.id() == run.id());
         if !is_same {
             // The end of the one before, which was perhaps cancelled by this.
@@ -87,7 +87,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         if self.open {
             return self.take_over().await;
         }
-        let runs = self.desk.control().conversation(&self.desk.id).await?;
+        let runs = self.desk.client().conversation(&self.desk.id).await?;
         let known = self.known.as_ref();
         let newer = runs.iter().take_while(|row| Some(&row.run) != known).last();
         if let Some(row) = newer {
@@ -101,9 +101,9 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
     /// Goes on with the run that is shown where the process that has worked on it has died.
     async fn take_over(&mut self) -> Result<(), Failure> {
         let Some(run) = self.run.as_ref().filter(|_| self.elsewhere).map(|run| run.id().clone()) else { return Ok(()) };
-        let control = self.desk.control();
-        let row = control.store().run(&run).await?;
-        if row.status != Status::Running || control.worker(&row).await?.is_some() {
+        let client = self.desk.client();
+        let row = client.store().run(&run).await?;
+        if row.status != Status::Running || client.worker(&row).await?.is_some() {
             return Ok(());
         }
         self.desk.wind(&self.runner).await?;
@@ -141,12 +141,12 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
     async fn event(&mut self, event: &Event) -> Result<(), Failure> {
         self.seen = event.seq.next();
         self.live.event(event);
-        match &event.body {
-            Body::RunClaimed { holder, .. } => self.elsewhere = *holder != self.runner.worker().await?,
-            Body::LoopStart { message_id: Some(id), .. } | Body::LoopMessage { message_id: Some(id), .. } => {
+        match &event.kind {
+            EventKind::RunClaimed { owner, .. } => self.elsewhere = *owner != self.runner.worker().await?,
+            EventKind::LoopStart { message_id: Some(id), .. } | EventKind::LoopMessage { message_id: Some(id), .. } => {
                 self.unheard.retain(|opening| opening.id.as_ref() != Some(id));
             }
-            Body::LoopOutput { output: SideOutput::File(file), .. } => match self.desk.save(file).await {
+            EventKind::LoopOutput { output: SideOutput::File(file), .. } => match self.desk.save(file).await {
                 Ok(Some(path)) => self.live.note(event, format!("saved as {}", told(&path))),
                 Ok(None) => {}
                 Err(failure) => self.fail(&failure)?,

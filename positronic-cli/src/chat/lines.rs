@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use positronic_core::projection::Prompts;
-use positronic_core::record::{Body, Event, Opening, Path, RunId, Seq, Status};
+use positronic_core::record::{Event, EventKind, Opening, Path, RunId, Seq, Status};
 use positronic_core::runner::{Firing, Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -55,7 +55,7 @@ pub(crate) fn lines(
             return Ok(last);
         }
     }
-    let mut firing = desk.control().firing();
+    let mut firing = desk.client().firing();
     loop {
         let exit = fired(runtime, desk, runner, tape, manner, &mut firing, ui)?;
         while interrupts.try_recv().is_ok() {}
@@ -190,7 +190,7 @@ fn answered(
         }
     };
     let (run, ending) = runtime.block_on(session(runner, begin, &sitting, ui))?;
-    let log = runtime.block_on(desk.control().events(&run, Seq(0)))?;
+    let log = runtime.block_on(desk.client().events(&run, Seq(0)))?;
     let prompts = Prompts::of(log.iter().map(|event| &**event));
     let before = known.filter(|(known, _)| *known == run).map(|(_, prompts)| prompts);
     let outputs = |path: &Path| before.as_ref().and_then(|before| before.get(path)).map_or(0, |one| one.output.len());
@@ -205,7 +205,7 @@ fn answered(
         }
     }
     if manner.json {
-        let status = runtime.block_on(desk.control().store().run(&run))?.status;
+        let status = runtime.block_on(desk.client().store().run(&run))?.status;
         ui.json_line(&json!({"run": run, "status": status, "text": answer}))?;
     } else if !answer.is_empty() {
         ui.tell(&sanitise(&answer, ui.settings.unicode))?;
@@ -236,13 +236,13 @@ fn answered(
 /// Returns what the run that is not over has shown already.
 async fn known(desk: &Desk) -> Result<Option<(RunId, Prompts)>, Failure> {
     let Some(last) = desk.last().await?.filter(|last| !last.status.is_over()) else { return Ok(None) };
-    let log = desk.control().events(&last.run, Seq(0)).await?;
+    let log = desk.client().events(&last.run, Seq(0)).await?;
     Ok(Some((last.run, Prompts::of(log.iter().map(|event| &**event)))))
 }
 
 const fn file(event: &Event) -> Option<&positronic_core::record::FileOutput> {
-    match &event.body {
-        Body::LoopOutput { output: positronic_core::record::SideOutput::File(file), .. } => Some(file),
+    match &event.kind {
+        EventKind::LoopOutput { output: positronic_core::record::SideOutput::File(file), .. } => Some(file),
         _ => None,
     }
 }

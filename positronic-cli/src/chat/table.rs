@@ -8,7 +8,7 @@ use crossterm::event::{Event as Typed, KeyEventKind};
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{Opening, Path, Pending, RunId, Seq, SignalKind, Status};
-use positronic_core::runner::{Clock as _, Firing, Run, Runner, Settled, SystemClock};
+use positronic_core::runner::{Clock as _, Firing, RunHandle, Runner, Settled, SystemClock};
 use positronic_core::sink::{ChannelSink, Live as Shown};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -75,7 +75,7 @@ pub(crate) async fn table(desk: &mut Desk, runner: Runner, history: usize, ui: &
         settled: None,
         open: false,
         elsewhere: false,
-        firing: desk.control().firing(),
+        firing: desk.client().firing(),
         unfired: None,
         waiting: Vec::new(),
         left: HashSet::new(),
@@ -133,7 +133,7 @@ pub(super) struct Table<'a, S> {
     typed: UnboundedReceiver<io::Result<Typed>>,
     pub(super) interrupts: UnboundedReceiver<Interrupt>,
     /// The run that is shown.
-    pub(super) run: Option<Run<Value>>,
+    pub(super) run: Option<RunHandle<Value>>,
     /// The last run of the conversation that was shown.
     pub(super) known: Option<RunId>,
     /// The number of the next event for the screen.
@@ -156,7 +156,7 @@ pub(super) struct Table<'a, S> {
     pub(super) left: HashSet<(Path, Seq)>,
     /// What is to be sent, one after the other.
     pub(super) outbox: VecDeque<Opening>,
-    pub(super) sending: Option<JoinHandle<Result<Run<Value>, Failure>>>,
+    pub(super) sending: Option<JoinHandle<Result<RunHandle<Value>, Failure>>>,
     /// What was said and stands in no log yet.
     pub(super) unheard: Vec<Opening>,
     /// What the completion of a command may be.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use positronic_core::record::{AskMore, Budget, DecisionForm, Money, OnLimit};
+use positronic_core::record::{AskForMore, Budget, DecisionForm, Money, OnLimit};
 
 use super::values::{money, name, output_tokens, rounds, said, time, tokens};
 
@@ -234,7 +234,7 @@ impl BudgetArgs {
             Some(AtLimit::End) => Some(OnLimit::Exit),
             Some(AtLimit::Ask) | None => None,
         };
-        let ask = (at_limit == Some(AtLimit::Ask)).then(AskMore::default);
+        let ask = (at_limit == Some(AtLimit::Ask)).then(AskForMore::default);
         let max_time = max_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         let mut budget = Budget::default();
         (budget.max_money, budget.max_tokens, budget.max_rounds) = (max_money, max_tokens, max_rounds);
@@ -274,7 +274,7 @@ pub(crate) struct RunArgs {
     /// The run's id; the same id again is the same run, which then goes on
     #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) id: Option<String>,
-    /// Whom the run belongs to
+    /// WaitingOn the run belongs to
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
     /// Keeps the run in memory alone, so that it ends with this command

@@ -47,7 +47,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         ui.notice(&goal)?;
     }
     let id = block_on(conversation(&kept, entry, args, ui))?;
-    let known = block_on(async { Ok::<_, Failure>(kept.control().budget(&id, None).await?) })?;
+    let known = block_on(async { Ok::<_, Failure>(kept.client().budget(&id, None).await?) })?;
     let known = known.map(|known| known.budget);
     keepable(Limited::before(&id, known.as_ref()), &models)?;
     let budget = match (&said, &known) {
@@ -123,11 +123,11 @@ fn parted(desk: &Desk, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
 
 /// Finds the conversation that is meant, or makes the id of a new one.
 async fn conversation(kept: &Kept, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
-    let control = kept.control();
+    let client = kept.client();
     let id = match &args.conversation {
         Some(written) => known(kept, written, ui).await?,
         None if args.last => {
-            let mut all = control.conversations().await?.into_iter();
+            let mut all = client.conversations().await?.into_iter();
             let is_meant = |last: &RunSummary| *last.brain == *entry.plan.title && last.user == args.user;
             let last = all.find(|one| is_meant(&one.last));
             last.map(|last| last.id).ok_or_else(|| Failure::Misused {
@@ -144,9 +144,9 @@ async fn conversation(kept: &Kept, entry: &Entry, args: &ChatArgs, ui: &Ui) -> R
                     .to_owned(),
             })?
         }
-        None => new_id(&control).await?,
+        None => new_id(&client).await?,
     };
-    let last = control.conversation(&id).await?.into_iter().next();
+    let last = client.conversation(&id).await?.into_iter().next();
     belongs(&id, last.and_then(|last| last.user).as_deref(), args.user.as_deref())?;
     Ok(id)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use positronic_core::record::{Body, Seq};
+use positronic_core::record::{EventKind, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let now = SystemClock.now();
     let (all, alone) = block_on(async {
         let all = listed(&kept, args).await?;
-        let alone = alone(&kept.control(), all.iter().map(|talk| &talk.summary.last), now).await?;
+        let alone = alone(&kept.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
         Ok::<_, Failure>((all, alone))
     })?;
     if args.json {
@@ -67,18 +67,18 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 }
 
 async fn listed(kept: &Kept, args: &ConversationListArgs) -> Result<Vec<Talk>, Failure> {
-    let control = kept.control();
+    let client = kept.client();
     let mut listed = Vec::new();
-    for summary in control.conversations().await? {
+    for summary in client.conversations().await? {
         if listed.len() >= args.limit {
             break;
         }
         if args.user.is_some() && summary.last.user != args.user {
             continue;
         }
-        let first = control.store().read(&summary.last.run, Seq(0), 1).await?;
-        let said = first.first().and_then(|event| match &event.body {
-            Body::BrainStart(start) => Some(start.start.as_ref()?.message.as_ref()?.text.clone()),
+        let first = client.store().read(&summary.last.run, Seq(0), 1).await?;
+        let said = first.first().and_then(|event| match &event.kind {
+            EventKind::BrainStart(start) => Some(start.start.as_ref()?.message.as_ref()?.text.clone()),
             _ => None,
         });
         listed.push(Talk { summary, said });
@@ -157,6 +157,6 @@ fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
     let kept = Kept::look(ui)?;
     block_on(async {
         let id = find(&kept, written, ui).await?;
-        Recorded::read(&kept.control(), &id).await
+        Recorded::read(&kept.client(), &id).await
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use positronic_core::projection::{Given, Parted, RunDiff, diff as differences};
+use positronic_core::projection::{DivergentEvent, Inputs, RunDiff, diff as differences};
 use positronic_core::record::{Overrides, RunSummary, Seq};
 use serde_json::Value;
 
@@ -19,9 +19,9 @@ pub(crate) fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let (runs, diff) = block_on(async {
         let runs = [find(&kept, &args.one, ui).await?, find(&kept, &args.other, ui).await?];
-        let control = kept.control();
-        let one = control.events(&runs[0].run, Seq(0)).await?;
-        let other = control.events(&runs[1].run, Seq(0)).await?;
+        let client = kept.client();
+        let one = client.events(&runs[0].run, Seq(0)).await?;
+        let other = client.events(&runs[1].run, Seq(0)).await?;
         let diff = differences(&one, &other).map_err(Failure::store)?;
         Ok::<_, Failure>((runs, diff))
     })?;
@@ -77,7 +77,7 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
 }
 
 /// Says what was given to a run, as far as it is other than what another one was given.
-fn given(one: &Given, other: &Given, unicode: bool) -> String {
+fn given(one: &Inputs, other: &Inputs, unicode: bool) -> String {
     let mut options = one.options.clone();
     if let (Some(fields), Some(others)) = (options.as_object_mut(), other.options.as_object()) {
         fields.retain(|name, value| others.get(name) != Some(value));
@@ -95,8 +95,8 @@ pub(super) fn overridden(overrides: &Overrides) -> String {
     model.into_iter().chain(system).collect::<Vec<_>>().join(" and ")
 }
 
-fn parted(event: Option<&Parted>) -> String {
-    let Some(Parted { seq, path, body }) = event else { return "the run has no more events".to_owned() };
+fn parted(event: Option<&DivergentEvent>) -> String {
+    let Some(DivergentEvent { seq, path, body }) = event else { return "the run has no more events".to_owned() };
     let name = body.get("type").and_then(Value::as_str).unwrap_or_default();
     let mut rest = body.clone();
     rest.as_object_mut().and_then(|fields| fields.remove("type"));

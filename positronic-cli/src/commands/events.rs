@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use positronic_core::record::{Body, Event, Seq, TriggerChange};
+use positronic_core::record::{Event, EventKind, Seq, TriggerChange};
 
 use super::block_on;
 use crate::cli::EventsArgs;
@@ -19,7 +19,7 @@ pub(crate) fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let log = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
-        Ok::<_, Failure>(kept.control().events(&row.run, Seq(0)).await?)
+        Ok::<_, Failure>(kept.client().events(&row.run, Seq(0)).await?)
     })?;
     let from = Seq(args.from);
     if args.json {
@@ -42,7 +42,7 @@ fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String
     let mut told = Plain::new(io::sink(), Style { unicode, ..Style::default() });
     let started = log.first().map(|event| event.at).unwrap_or_default();
     let digits = log.len().saturating_sub(1).to_string().len();
-    let names = log.iter().filter(|event| event.seq >= from).map(|event| event.body.name().len());
+    let names = log.iter().filter(|event| event.seq >= from).map(|event| event.kind.name().len());
     let widest = names.max().unwrap_or(0);
     for event in log {
         let said = told.told(event).or_else(|| named(event, unicode)).unwrap_or_default();
@@ -50,7 +50,7 @@ fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String
             continue;
         }
         let since = event.at.since(started);
-        let (seq, name, path) = (event.seq.0, event.body.name(), one_line(event.path.as_str(), unicode));
+        let (seq, name, path) = (event.seq.0, event.kind.name(), one_line(event.path.as_str(), unicode));
         let time = format!("{}.{:03}", since.as_secs(), since.subsec_millis());
         let gap = if path.is_empty() || said.is_empty() { "" } else { "  " };
         let line = format!("{seq:>digits$}  {time:>8}  {name:<widest$}  {path}{gap}{said}");
@@ -62,13 +62,13 @@ fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String
 /// Says what an event is about that no progress tells of.
 fn named(event: &Event, unicode: bool) -> Option<String> {
     Some(one_line(
-        match &event.body {
-            Body::ValueRecorded { name, .. } => name,
-            Body::RunClaimed { holder, .. } => holder,
-            Body::RunReleased { reason } => reason,
-            Body::RunNotClaimed { message, .. } => message,
-            Body::LoopTrigger { change: TriggerChange::Set(trigger) } => &trigger.what,
-            Body::LoopTrigger { change: TriggerChange::Deleted(id) } => id.as_str(),
+        match &event.kind {
+            EventKind::ValueRecorded { name, .. } => name,
+            EventKind::RunClaimed { owner, .. } => owner,
+            EventKind::RunReleased { reason } => reason,
+            EventKind::RunNotClaimed { message, .. } => message,
+            EventKind::LoopTrigger { change: TriggerChange::Set(trigger) } => &trigger.what,
+            EventKind::LoopTrigger { change: TriggerChange::Deleted(id) } => id.as_str(),
             _ => return None,
         },
         unicode,

@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use positronic_core::machine::RunState;
 use positronic_core::projection::{RunFile, files};
 use positronic_core::record::{Event, EventError, RunId, Seq, sha256};
-use positronic_core::runner::Control;
+use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -74,8 +74,8 @@ pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let (row, log, kept_files) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
-        let log = kept.control().events(&row.run, Seq(0)).await?;
-        let files = blobs(&kept.control(), &log).await?;
+        let log = kept.client().events(&row.run, Seq(0)).await?;
+        let files = blobs(&kept.client(), &log).await?;
         Ok::<_, Failure>((row, log, files))
     })?;
     let (blobs, left_out) = kept_files;
@@ -117,9 +117,9 @@ pub(crate) fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     block_on(async {
         // The bytes first, so that no run names what is not there.
         for bytes in blobs {
-            kept.control().put_blob(bytes).await?;
+            kept.client().put_blob(bytes).await?;
         }
-        kept.control().import(&header.run, &log).await.map_err(|error| match error {
+        kept.client().import(&header.run, &log).await.map_err(|error| match error {
             StoreError::Conflict { .. } => Failure::Refused {
                 message: format!("{} has the run {} already", kept.place, header.run),
                 hints: vec![format!("`{}` shows it", ui.command(&["show", header.run.as_str()]))],
@@ -138,11 +138,11 @@ fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {
 }
 
 /// Reads the bytes of the files that a log names, each once, and says why some cannot be read.
-async fn blobs(control: &Control, log: &[Arc<Event>]) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>), StoreError> {
+async fn blobs(client: &Client, log: &[Arc<Event>]) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>), StoreError> {
     let (mut blobs, mut left_out, mut known) = (Vec::new(), Vec::new(), HashSet::new());
     for RunFile { file, .. } in files(log.iter().map(|event| &**event)) {
         let Some(sha256) = file.blob().filter(|sha256| known.insert((*sha256).to_owned())) else { continue };
-        match control.blob(sha256).await {
+        match client.blob(sha256).await {
             Ok(Some(bytes)) => blobs.push((sha256.to_owned(), bytes)),
             Ok(None) => left_out.push(format!("the bytes of `{}` are not in the store", file.name)),
             Err(error @ StoreError::Damaged { .. }) => left_out.push(format!("`{}`: {error}", file.name)),

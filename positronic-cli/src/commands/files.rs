@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use positronic_core::projection::RunFile;
-use positronic_core::runner::Control;
+use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde_json::{Value, json};
 
@@ -28,11 +28,11 @@ const HASH: usize = 12;
 
 pub(crate) fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
-    let (control, mut files) = block_on(async {
+    let (client, mut files) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
-        let control = kept.control();
-        let files = control.files(&row.run).await?;
-        Ok::<_, Failure>((control, files))
+        let client = kept.client();
+        let files = client.files(&row.run).await?;
+        Ok::<_, Failure>((client, files))
     })?;
     if let Some(unknown) = args.names.iter().find(|name| !files.iter().any(|file| file.file.name == **name)) {
         let known: Vec<_> = files.iter().map(|file| file.file.name.as_str()).collect();
@@ -42,7 +42,7 @@ pub(crate) fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     files.retain(|file| args.names.is_empty() || args.names.contains(&file.file.name));
     match &args.save {
-        Some(folder) => save(&control, &files, folder, args, ui),
+        Some(folder) => save(&client, &files, folder, args, ui),
         None => list(&files, args, ui),
     }
 }
@@ -107,7 +107,7 @@ struct Saved<'a> {
     path: PathBuf,
 }
 
-fn save(control: &Control, files: &[RunFile], folder: &Path, args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+fn save(client: &Client, files: &[RunFile], folder: &Path, args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if folder.exists() && !folder.is_dir() {
         return Err(Failure::NoFolder { file: folder.to_owned() });
     }
@@ -124,7 +124,7 @@ fn save(control: &Control, files: &[RunFile], folder: &Path, args: &FilesArgs, u
     let (mut written, mut missing) = (0, Vec::new());
     for Saved { file, path } in &saved {
         // One after the other, so that not all of them are in memory.
-        let bytes = match block_on(async { Ok::<_, Failure>(control.blob(&file.file.sha256).await) })? {
+        let bytes = match block_on(async { Ok::<_, Failure>(client.blob(&file.file.sha256).await) })? {
             Ok(Some(bytes)) => bytes,
             Ok(None) => {
                 missing.push(format!("the bytes of `{}` are not in the store", file.file.name));

@@ -1,7 +1,7 @@
 //! `positronic fork`: a new run that shares another one's past.
 
-use positronic_core::record::{Body, Event, Overrides, Path, RunId, Seq, ToolResult};
-use positronic_core::runner::{Control, Fork, ForkError};
+use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, Seq, ToolResult};
+use positronic_core::runner::{Client, Fork, ForkError};
 use serde_json::{Value, json};
 
 use super::block_on;
@@ -23,24 +23,24 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
     let kept = Kept::known(ui)?;
     let (from, at, new, short, over) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
-        let control = kept.control();
+        let client = kept.client();
         let at = match &args.stage {
-            Some(stage) => before(&control, &row.run, stage).await?,
+            Some(stage) => before(&client, &row.run, stage).await?,
             None => Seq(args.at.unwrap_or_default()),
         };
-        let first = control.store().read(&row.run, Seq(0), 1).await?;
-        let options = match first.first().map(|event| &event.body) {
-            Some(Body::BrainStart(start)) => options(project, args, &row.brain, &start.options)?,
+        let first = client.store().read(&row.run, Seq(0), 1).await?;
+        let options = match first.first().map(|event| &event.kind) {
+            Some(EventKind::BrainStart(start)) => options(project, args, &row.brain, &start.options)?,
             _ => None,
         };
         let mut fork = Fork { options, actor: ui.actor(args.by.as_deref()), ..Fork::default() };
         fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
         fork.results = results.into_iter().map(|(call, output)| (call, ToolResult::success(output))).collect();
-        let new = control.fork(&row.run, at, fork).await.map_err(refused)?;
+        let new = client.fork(&row.run, at, fork).await.map_err(refused)?;
         // What was appended in one is not parted, so the fork may be a little later than asked for.
-        let forked = control.store().run(&new).await?;
+        let forked = client.store().run(&new).await?;
         let at = forked.forked_from.as_ref().map_or(at, |(_, at)| *at);
-        let short = Short::of(&control, [&new]).await?;
+        let short = Short::of(&client, [&new]).await?;
         Ok::<_, Failure>((row.run, at, new, short, forked.status.is_over()))
     })?;
     if args.json {
@@ -61,15 +61,15 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
 }
 
 /// Finds the event right before a run entered a stage.
-async fn before(control: &Control, run: &RunId, written: &str) -> Result<Seq, Failure> {
-    let log = control.events(run, Seq(0)).await?;
+async fn before(client: &Client, run: &RunId, written: &str) -> Result<Seq, Failure> {
+    let log = client.events(run, Seq(0)).await?;
     let stages = stages(log.iter().map(|event| &**event));
     let stage = Path::parse(written).ok().filter(|path| stages.contains(path)).ok_or_else(|| {
         let near = nearest(written, stages.iter().map(Path::as_str)).into_iter().map(str::to_owned).collect();
         let known = stages.iter().map(ToString::to_string).collect();
         Failure::UnknownStage { written: written.to_owned(), run: run.to_string(), near, known }
     })?;
-    control.before(run, &stage).await?.ok_or_else(|| {
+    client.before(run, &stage).await?.ok_or_else(|| {
         let entered = |stage: &&Path| log.iter().any(|event| event.path.is_within(stage));
         let entered: Vec<String> = stages.iter().filter(entered).map(|stage| format!("`{stage}`")).collect();
         let hints =
@@ -80,8 +80,8 @@ async fn before(control: &Control, run: &RunId, written: &str) -> Result<Seq, Fa
 
 /// Lists the stages of a run's brain, and of the brains in it that have begun, in the order in which they are known.
 fn stages<'a>(log: impl Iterator<Item = &'a Event>) -> Vec<Path> {
-    log.filter_map(|event| match &event.body {
-        Body::BrainStart(start) => Some(start.stages.0.iter().map(|stage| event.path.stage(&stage.name))),
+    log.filter_map(|event| match &event.kind {
+        EventKind::BrainStart(start) => Some(start.stages.0.iter().map(|stage| event.path.stage(&stage.name))),
         _ => None,
     })
     .flatten()

@@ -1,7 +1,7 @@
 //! `positronic inbox`: what waits for a person, over all runs.
 
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::{Lies, PendingFilter, StoreError};
+use positronic_core::store::{DeliveryState, PendingFilter, StoreError};
 use serde_json::json;
 
 use super::block_on;
@@ -22,9 +22,9 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let filter = PendingFilter { person: !args.all, most: Some(args.limit), ..PendingFilter::default() };
     let (waiters, short) = block_on(async {
-        let control = kept.control();
-        let waiters = control.store().pending(&filter).await?;
-        let short = Short::of(&control, waiters.iter().map(|waiter| &waiter.run)).await?;
+        let client = kept.client();
+        let waiters = client.store().pending(&filter).await?;
+        let short = Short::of(&client, waiters.iter().map(|waiter| &waiter.run)).await?;
         Ok::<_, StoreError>((waiters, short))
     })?;
     let now = SystemClock.now();
@@ -44,7 +44,7 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         if index > 0 {
             ui.blank()?;
         }
-        let currency = block_on(async { currency(&kept.control(), &waiter.run, &waiter.pending).await })?;
+        let currency = block_on(async { currency(&kept.client(), &waiter.run, &waiter.pending).await })?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
         ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, room, ui))?;
     }
@@ -57,12 +57,12 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 /// Lists the webhooks that came before anybody waited for them.
 fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
-    let letters = block_on(async { kept.control().store().mailbox().await })?;
+    let entries = block_on(async { kept.client().store().mailbox().await })?;
     let now = SystemClock.now();
-    let mails: Vec<_> = letters
+    let mails: Vec<_> = entries
         .iter()
-        .filter_map(|letter| match &letter.lies {
-            Lies::Here(mail) if mail.expires > now => Some(mail),
+        .filter_map(|entry| match &entry.delivery {
+            DeliveryState::Undelivered(mail) if mail.expires > now => Some(mail),
             _ => None,
         })
         .take(args.limit)

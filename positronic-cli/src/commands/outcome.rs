@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use positronic_core::record::{Body, Event, LoopOutcome, Pending, RunId, Segment, Seq};
+use positronic_core::record::{Event, EventKind, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(crate) fn ended(
     match ending {
         Ending::Completed(result) => {
             completed(&result, tape, json, ui)?;
-            let log = block_on(async { Ok::<_, Failure>(kept.control().events(run, Seq(0)).await?) })?;
+            let log = block_on(async { Ok::<_, Failure>(kept.client().events(run, Seq(0)).await?) })?;
             cut_short(&log, ui)?;
             Ok(Exit::Done)
         }
@@ -45,7 +45,7 @@ pub(crate) fn ended(
             Ok(Exit::Unanswered)
         }
         Ending::LetGo(told) => {
-            let short = block_on(async { Short::of(&kept.control(), [run]).await })?;
+            let short = block_on(async { Short::of(&kept.client(), [run]).await })?;
             let command = ui.command(&["work", short.get(run)]);
             ui.notice(&format!("the run stays as it is; go on with: {command}"))?;
             Ok(left_by(told))
@@ -86,12 +86,12 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
     let (mut limits, mut currency) = (HashMap::new(), None);
     for event in log {
         currency = currency.or_else(|| event.currency());
-        let whose = match &event.body {
-            Body::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "round")),
-            Body::LoopLimit { unpriced: Some(model), .. } => {
+        let whose = match &event.kind {
+            EventKind::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "round")),
+            EventKind::LoopLimit { unpriced: Some(model), .. } => {
                 format!("a limit of money, since nobody knows what {model} costs")
             }
-            Body::LoopLimit { kind, limit, of, shared, .. } => {
+            EventKind::LoopLimit { kind, limit, of, shared, .. } => {
                 let whose = match of {
                     _ if *shared => "the conversation's".to_owned(),
                     None => "its".to_owned(),
@@ -100,7 +100,7 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
                 };
                 format!("{whose} limit of {}", amount(*kind, *limit, currency))
             }
-            Body::LoopComplete { outcome: LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }, .. } => {
+            EventKind::LoopComplete { outcome: LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }, .. } => {
                 let limit = limits.remove(&event.path).unwrap_or_else(|| "a limit".to_owned());
                 let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
                 if !is_called {
@@ -109,7 +109,7 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
                 }
                 continue;
             }
-            Body::LoopComplete { outcome: LoopOutcome::Stopped { message, .. }, .. } => {
+            EventKind::LoopComplete { outcome: LoopOutcome::Stopped { message, .. }, .. } => {
                 let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
                 if !is_called {
                     ui.notice(&format!("the loop `{}` was stopped: {message}", event.path))?;
@@ -125,11 +125,11 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
 
 /// Says what a run waits for, since when, and how it goes on.
 fn left(kept: &Kept, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
-    let control = kept.control();
+    let client = kept.client();
     let (row, mut waiters, short) = block_on(async {
-        let row = control.store().run(run).await?;
-        let waiters = control.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
-        Ok::<_, Failure>((row, waiters, Short::of(&control, [run]).await?))
+        let row = client.store().run(run).await?;
+        let waiters = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+        Ok::<_, Failure>((row, waiters, Short::of(&client, [run]).await?))
     })?;
     waiters.retain(|waiter| pending.iter().any(|pending| pending.call == waiter.pending.call));
     let id = short.get(run);
@@ -142,7 +142,7 @@ fn left(kept: &Kept, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<()
         ui.notice(&format!("{why} It stays:"))?;
     }
     for waiter in &waiters {
-        let currency = block_on(async { currency(&control, run, &waiter.pending).await })?;
+        let currency = block_on(async { currency(&client, run, &waiter.pending).await })?;
         let text = entry(waiter, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
         ui.lines(&text)?;
     }

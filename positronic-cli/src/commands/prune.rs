@@ -24,16 +24,16 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let now = SystemClock.now();
     let filter = RunFilter { status, before: Some(earlier(now, args.before)), ..RunFilter::default() };
     let (rows, short, removed, needed, files) = block_on(async {
-        let control = kept.control();
-        let mut rows = control.store().runs(&filter).await?;
+        let client = kept.client();
+        let mut rows = client.store().runs(&filter).await?;
         // A run whose prompts are the history of one that stays, stays with it.
-        let removable = control.removable(&rows).await?;
+        let removable = client.removable(&rows).await?;
         let needed = rows.len() - removable.len();
         rows.retain(|row| removable.contains(&row.run));
-        let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
+        let short = Short::of(&client, rows.iter().map(|row| &row.run)).await?;
         let (removed, files) = match args.dry_run {
             true => (0, 0),
-            false => (control.store().remove(&removable).await?, control.sweep().await?),
+            false => (client.store().remove(&removable).await?, client.sweep().await?),
         };
         Ok::<_, StoreError>((rows, short, removed, needed, files))
     })?;

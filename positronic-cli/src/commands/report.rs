@@ -20,7 +20,7 @@ pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
     let (row, log) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
-        let log = kept.control().events(&row.run, Seq(0)).await?;
+        let log = kept.client().events(&row.run, Seq(0)).await?;
         Ok::<_, Failure>((row, log))
     })?;
     let report = RunReport::of(log.iter().map(|event| &**event), &prices)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::plan::StageBody;
-use positronic_core::record::{Body, Event, LoopOutcome, Opening, RunId, Seq, SignalId, Speaker, Start};
+use positronic_core::record::{Event, EventKind, LoopOutcome, Opening, RunId, Seq, SignalId, Speaker, Start};
 use positronic_core::runner::{Runner, StartError};
 use positronic_core::store::StoreError;
 use serde_json::Value;
@@ -87,7 +87,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     if over {
         return Ok(exit);
     }
-    let log = block_on(async { Ok::<_, Failure>(kept.control().events(&run, Seq(0)).await?) })?;
+    let log = block_on(async { Ok::<_, Failure>(kept.client().events(&run, Seq(0)).await?) })?;
     if ui.settings.stderr_is_terminal && !takes_options(&log) && answered_nobody(&log) {
         let title = &entry.plan.title;
         ui.notice(&format!("nothing was said to `{title}`: say something with --message TEXT, or talk with it:"))?;
@@ -106,23 +106,26 @@ pub(super) fn hears(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), 
 }
 
 fn takes_options(log: &[Arc<Event>]) -> bool {
-    log.first().is_some_and(|event| matches!(&event.body, Body::BrainStart(start) if !start.options.is_null()))
+    log.first().is_some_and(|event| matches!(&event.kind, EventKind::BrainStart(start) if !start.options.is_null()))
 }
 
 /// Says whether the run's first loop has answered, or failed, although neither the brain nor a person has said anything to it.
 /// One that ends by a tool has done what its instructions say.
 fn answered_nobody(log: &[Arc<Event>]) -> bool {
     let mut own = log.iter().filter(|event| event.path.parent().is_some_and(|owner| owner.is_root()));
-    let first = own.find(|event| matches!(event.body, Body::LoopStart { .. }));
+    let first = own.find(|event| matches!(event.kind, EventKind::LoopStart { .. }));
     let is_unopened = |event: &&Arc<Event>| {
-        matches!(event.body, Body::LoopStart { input: None, .. } | Body::LoopStart { from: Speaker::Engine, .. })
+        matches!(
+            event.kind,
+            EventKind::LoopStart { input: None, .. } | EventKind::LoopStart { from: Speaker::Engine, .. }
+        )
     };
     let Some(first) = first.filter(is_unopened) else { return false };
-    let later = own.filter(|event| event.path == first.path).map(|event| &event.body);
+    let later = own.filter(|event| event.path == first.path).map(|event| &event.kind);
     for body in later {
         match body {
-            Body::LoopMessage { from: Speaker::Person, .. } => return false,
-            Body::LoopComplete { outcome, .. } => {
+            EventKind::LoopMessage { from: Speaker::Person, .. } => return false,
+            EventKind::LoopComplete { outcome, .. } => {
                 return matches!(outcome, LoopOutcome::Answered | LoopOutcome::Failed { .. });
             }
             _ => {}
@@ -134,7 +137,7 @@ fn answered_nobody(log: &[Arc<Event>]) -> bool {
 /// Says whether the run of an id is over before anything is done.
 fn over(kept: &Kept, id: Option<&str>) -> Result<bool, Failure> {
     let Some(id) = id else { return Ok(false) };
-    match block_on(async { Ok::<_, Failure>(kept.control().store().run(&RunId::new(id)).await) })? {
+    match block_on(async { Ok::<_, Failure>(kept.client().store().run(&RunId::new(id)).await) })? {
         Ok(row) => Ok(row.status.is_over()),
         Err(StoreError::NoSuchRun { .. }) => Ok(false),
         Err(error) => Err(error.into()),

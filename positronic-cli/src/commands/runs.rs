@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 
 use positronic_core::record::{RunSummary, Timestamp};
-use positronic_core::runner::{Clock as _, Control, SystemClock};
+use positronic_core::runner::{Client, Clock as _, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
 
 use super::block_on;
@@ -23,12 +23,12 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
     let kept = Kept::look(ui)?;
     let now = SystemClock.now();
     let (rows, short, alone, changed, unreadable) = block_on(async {
-        let control = kept.control();
-        let rows = listed(&control, args, now).await?;
-        let short = Short::of(&control, rows.iter().map(|row| &row.run)).await?;
-        let alone = alone(&control, rows.iter(), now).await?;
+        let client = kept.client();
+        let rows = listed(&client, args, now).await?;
+        let short = Short::of(&client, rows.iter().map(|row| &row.run)).await?;
+        let alone = alone(&client, rows.iter(), now).await?;
         let changed = changed(project, &kept, rows.iter()).await;
-        let unreadable = control.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
+        let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
         Ok::<_, StoreError>((rows, short, alone, changed, unreadable))
     })?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
@@ -71,10 +71,10 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
     Ok(Exit::Done)
 }
 
-async fn listed(control: &Control, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
+async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
     let mut filter = RunFilter { status: args.status.clone(), ..RunFilter::default() };
     filter.brain = match &args.brain {
-        Some(written) => Some(title(control, written).await?),
+        Some(written) => Some(title(client, written).await?),
         None => None,
     };
     filter.user.clone_from(&args.user);
@@ -82,23 +82,23 @@ async fn listed(control: &Control, args: &RunsArgs, now: Timestamp) -> Result<Ve
     filter.before = args.before.map(|age| earlier(now, age));
     let Some(text) = &args.search else {
         filter.most = Some(args.limit);
-        return control.store().runs(&filter).await;
+        return client.store().runs(&filter).await;
     };
-    let found = control.store().search(text, FOUND).await?;
+    let found = client.store().search(text, FOUND).await?;
     let runs: HashSet<_> = found.into_iter().map(|found| found.run).collect();
-    let mut rows = control.store().runs(&filter).await?;
+    let mut rows = client.store().runs(&filter).await?;
     rows.retain(|row| runs.contains(&row.run));
     rows.truncate(args.limit);
     Ok(rows)
 }
 
 /// Finds the title that a person meant among the brains of the runs; what they wrote, where there is none such.
-async fn title(control: &Control, written: &str) -> Result<String, StoreError> {
+async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
     let exact = RunFilter::builder().brain(written).most(1).build();
-    if !control.store().runs(&exact).await?.is_empty() {
+    if !client.store().runs(&exact).await?.is_empty() {
         return Ok(written.to_owned());
     }
-    let rows = control.store().runs(&RunFilter::default()).await?;
+    let rows = client.store().runs(&RunFilter::default()).await?;
     let meant = rows.iter().map(|row| &*row.brain).find(|title| normal(title) == normal(written));
     Ok(meant.unwrap_or(written).to_owned())
 }

@@ -1,8 +1,8 @@
 //! `positronic send`: a message, an answer to a call, a webhook; and away with a webhook that is kept.
 
-use positronic_core::record::{Body, SignalId, SignalKind};
-use positronic_core::runner::{Control, Delivered, Ids as _, UuidIds};
-use positronic_core::store::{Letter, Lies, StoreError};
+use positronic_core::record::{EventKind, SignalId, SignalKind};
+use positronic_core::runner::{Client, Delivered, Ids as _, UuidIds};
+use positronic_core::store::{DeliveryState, MailboxEntry, StoreError};
 use serde_json::{Value, json};
 
 use super::block_on;
@@ -55,22 +55,22 @@ fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let id = args.id.as_deref().map_or_else(|| UuidIds.signal(), SignalId::new);
     let actor = ui.actor(args.by.by.as_deref());
     let (delivered, mut before) = block_on(async {
-        let control = kept.control();
-        let before = control.store().mailbox().await?;
-        if let Some(letter) = before.iter().find(|letter| letter.id == id) {
+        let client = kept.client();
+        let before = client.store().mailbox().await?;
+        if let Some(entry) = before.iter().find(|entry| entry.id == id) {
             let sent = (name.as_str(), identifier.as_str(), &payload);
-            if !is_same(&control, letter, sent).await? {
+            if !is_same(&client, entry, sent).await? {
                 return Err(Failure::another(&id));
             }
         }
-        let delivered = control.deliver(id.clone(), &name, &identifier, payload, actor).await?;
+        let delivered = client.deliver(id.clone(), &name, &identifier, payload, actor).await?;
         Ok::<_, Failure>((delivered, before))
     })?;
-    let known = before.iter().any(|letter| letter.id == id);
-    before.retain(|letter| letter.webhook == name && letter.identifier == identifier);
-    let taken = before.iter().rev().find_map(|letter| match &letter.lies {
-        Lies::Taken { run, seq } => Some((run, seq)),
-        Lies::Here(_) => None,
+    let known = before.iter().any(|entry| entry.id == id);
+    before.retain(|entry| entry.webhook == name && entry.identifier == identifier);
+    let taken = before.iter().rev().find_map(|entry| match &entry.delivery {
+        DeliveryState::Delivered { run, seq } => Some((run, seq)),
+        DeliveryState::Undelivered(_) => None,
     });
     let again = if known { "known already: " } else { "" };
     let (document, told) = match &delivered {
@@ -84,10 +84,10 @@ fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
                 Some((run, seq)) => format!(
                     "nobody waits for {name} {identifier}: event {seq} of {run} took one already. This one is kept for {}, \
                      and answers the next call that waits",
-                    age(Control::KEEP)
+                    age(Client::KEEP)
                 ),
                 None => {
-                    format!("{again}nobody waits for {name} {identifier} yet; it is kept for {}", age(Control::KEEP))
+                    format!("{again}nobody waits for {name} {identifier} yet; it is kept for {}", age(Client::KEEP))
                 }
             };
             let told = format!("{told}. Away with it: {}", ui.command(&["send", "--discard", id.as_str()]));
@@ -104,43 +104,43 @@ fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 }
 
 /// Says whether a webhook that is known is the one that is sent now; where its run is gone, nobody can tell.
-async fn is_same(control: &Control, letter: &Letter, sent: (&str, &str, &Value)) -> Result<bool, Failure> {
-    let payload = match &letter.lies {
-        Lies::Here(mail) => Some(mail.payload.clone()),
-        Lies::Taken { run, seq } => match control.store().read(run, *seq, 1).await {
+async fn is_same(client: &Client, entry: &MailboxEntry, sent: (&str, &str, &Value)) -> Result<bool, Failure> {
+    let payload = match &entry.delivery {
+        DeliveryState::Undelivered(mail) => Some(mail.payload.clone()),
+        DeliveryState::Delivered { run, seq } => match client.store().read(run, *seq, 1).await {
             Err(StoreError::NoSuchRun { .. }) => None,
-            log => log?.first().and_then(|event| match &event.body {
-                Body::LoopResume { payload, .. } => Some(payload.clone()),
+            log => log?.first().and_then(|event| match &event.kind {
+                EventKind::LoopResume { payload, .. } => Some(payload.clone()),
                 _ => None,
             }),
         },
     };
     let payload = payload.as_ref().unwrap_or(sent.2);
-    Ok((letter.webhook.as_str(), letter.identifier.as_str(), payload) == sent)
+    Ok((entry.webhook.as_str(), entry.identifier.as_str(), payload) == sent)
 }
 
 /// Throws a webhook away that is kept.
 fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::known(ui)?;
-    let letter = block_on(async {
-        let control = kept.control();
-        let letter = control.store().mailbox().await?.into_iter().find(|letter| letter.id.as_str() == id);
-        if let Some(Letter { lies: Lies::Here(mail), .. }) = &letter {
-            control.store().discard(&mail.id).await?;
+    let entry = block_on(async {
+        let client = kept.client();
+        let entry = client.store().mailbox().await?.into_iter().find(|entry| entry.id.as_str() == id);
+        if let Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) = &entry {
+            client.store().discard(&mail.id).await?;
         }
-        Ok::<_, Failure>(letter)
+        Ok::<_, Failure>(entry)
     })?;
     let hints = vec![format!("`{}` lists what is kept", ui.command(&["inbox", "--mail"]))];
-    match letter {
-        Some(Letter { lies: Lies::Here(mail), .. }) if json => {
+    match entry {
+        Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) if json => {
             ui.json_line(&json!({"discarded": mail.id}))?;
             Ok(Exit::Done)
         }
-        Some(Letter { lies: Lies::Here(mail), .. }) => {
+        Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) => {
             ui.tell(&format!("threw the webhook {} {} away", mail.webhook, mail.identifier))?;
             Ok(Exit::Done)
         }
-        Some(Letter { lies: Lies::Taken { run, seq }, .. }) => {
+        Some(MailboxEntry { delivery: DeliveryState::Delivered { run, seq }, .. }) => {
             let message = format!("the webhook `{id}` is not kept any more: event {seq} of {run} has it");
             Err(Failure::Refused { message, hints })
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::{Stream, StreamExt as _};
 use positronic_core::record::{ClaimRefusal, Event, RunId, RunSummary, Seq, Timer};
-use positronic_core::runner::{Due, Firing, ResumeError, Run, Runner, Settled};
+use positronic_core::runner::{Due, Firing, ResumeError, RunHandle, Runner, Settled};
 use positronic_core::sink::{ChannelSink, Live};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -106,8 +106,8 @@ impl<'a> Server<'a> {
         mut ended: mpsc::UnboundedReceiver<Done>,
         ui: &mut Ui,
     ) -> Result<Exit, Failure> {
-        let control = self.kept.control();
-        let (mut due, mut firing) = (control.due(), control.firing());
+        let client = self.kept.client();
+        let (mut due, mut firing) = (client.due(), client.firing());
         let mut interrupts = interrupts();
         loop {
             // Each gets its turn: a run that says much keeps nobody from ending, and no other run waiting.
@@ -273,7 +273,7 @@ impl<'a> Server<'a> {
         };
         match firing.fire(&runner, timer).await {
             Ok(Some(run)) => {
-                let row = self.kept.control().store().run(run.id()).await?;
+                let row = self.kept.client().store().run(run.id()).await?;
                 let name = self.name(&row.run).await?;
                 ui.notice(&format!("the trigger {trigger} has started {name}"))?;
                 if !self.busy.contains_key(&row.run) {
@@ -295,7 +295,7 @@ impl<'a> Server<'a> {
     /// conversation, a trigger's run begins anew, and no recording begins with it.
     async fn has_answers(&self, models: &Models, timer: &Timer) -> Result<bool, Failure> {
         let (Tape::Plays(cassette), Some(conversation)) = (&models.tape, &timer.conversation) else { return Ok(false) };
-        let rows = self.kept.control().conversation(conversation).await?;
+        let rows = self.kept.client().conversation(conversation).await?;
         let Some(last) = rows.first() else { return Ok(false) };
         rewind(cassette, self.kept, &last.run).await?;
         Ok(goes_on(cassette))
@@ -321,7 +321,7 @@ impl<'a> Server<'a> {
     }
 
     async fn name(&self, run: &RunId) -> Result<String, Failure> {
-        Ok(Short::of(&self.kept.control(), [run]).await?.get(run).to_owned())
+        Ok(Short::of(&self.kept.client(), [run]).await?.get(run).to_owned())
     }
 
     async fn show(&mut self, live: Live, ui: &mut Ui) -> Result<(), Failure> {
@@ -344,7 +344,7 @@ impl<'a> Server<'a> {
             }
         }
         let ends = ["BRAIN_COMPLETE", "BRAIN_ERROR", "BRAIN_CANCELLED"];
-        if event.path.is_root() && ends.contains(&event.body.name()) {
+        if event.path.is_root() && ends.contains(&event.kind.name()) {
             self.told.remove(&run);
         }
         Ok(())
@@ -352,12 +352,12 @@ impl<'a> Server<'a> {
 
     /// Returns the events of a run that are not told yet, up to and with this one.
     async fn untold(&mut self, run: &RunId, event: &Arc<Event>, unicode: bool) -> Result<Vec<Arc<Event>>, Failure> {
-        let control = self.kept.control();
+        let client = self.kept.client();
         if !self.told.contains_key(run) {
             let style = Style { unicode, ..Style::default() };
             let mut told = Told { name: self.name(run).await?, lines: Plain::new(io::sink(), style), next: Seq(0) };
             // What happened before it was taken up is known, and not told again.
-            for before in control.store().read(run, Seq(0), event.seq.index()).await? {
+            for before in client.store().read(run, Seq(0), event.seq.index()).await? {
                 _ = told.lines.told(&before);
                 told.next = before.seq.next();
             }
@@ -367,14 +367,14 @@ impl<'a> Server<'a> {
         // the last one has told, and begins behind what came between.
         let next = self.told.get(run).map_or(Seq(0), |told| told.next);
         let between = event.seq.index().saturating_sub(next.index());
-        let mut events = if between > 0 { control.store().read(run, next, between).await? } else { Vec::new() };
+        let mut events = if between > 0 { client.store().read(run, next, between).await? } else { Vec::new() };
         events.extend((event.seq >= next).then(|| Arc::clone(event)));
         Ok(events)
     }
 }
 
 /// Waits until a run has settled, and its events are told.
-async fn settled(run: &Run<Value>) -> Became {
+async fn settled(run: &RunHandle<Value>) -> Became {
     let settled = run.settled().await;
     run.flushed(PATIENCE).await;
     match settled {

@@ -52,7 +52,7 @@ pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Ex
 fn is_run(written: &str, ui: &Ui) -> bool {
     let run = RunId::from(written);
     Kept::look(ui)
-        .is_ok_and(|kept| block_on(async { Ok::<_, Failure>(kept.control().store().run(&run).await?) }).is_ok())
+        .is_ok_and(|kept| block_on(async { Ok::<_, Failure>(kept.client().store().run(&run).await?) }).is_ok())
 }
 
 fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {

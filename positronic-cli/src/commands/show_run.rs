@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use positronic_core::machine::{RunState, Why, why};
+use positronic_core::machine::{RunState, Waiting, why};
 use positronic_core::projection::Costs;
-use positronic_core::record::{Body, Event, PriceTable, RunSummary, Seq, Status, Timestamp};
+use positronic_core::record::{Event, EventKind, PriceTable, RunSummary, Seq, Status, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::{PendingFilter, Waiter};
+use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::json;
 
 use super::block_on;
@@ -28,7 +28,7 @@ use crate::ui::Ui;
 struct Known {
     row: RunSummary,
     log: Vec<Arc<Event>>,
-    waiters: Vec<Waiter>,
+    waiters: Vec<PendingItem>,
     short: Short,
     /// The worker that has the run in hand.
     worker: Option<String>,
@@ -45,7 +45,7 @@ pub(crate) fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) 
     if args.json {
         let id = known.row.run.as_str();
         let waiting =
-            |waiter: &Waiter| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, now, ui)});
+            |waiter: &PendingItem| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, now, ui)});
         let mut document = json!({
             "run": known.row,
             "why": why(&state(&known)?),
@@ -71,11 +71,11 @@ pub(crate) fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) 
 
 async fn known(project: Option<&Project>, kept: &Kept, written: &str, ui: &Ui) -> Result<Known, Failure> {
     let row = find(kept, written, ui).await?;
-    let control = kept.control();
-    let log = control.events(&row.run, Seq(0)).await?;
-    let waiters = control.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
-    let short = Short::of(&control, [&row.run]).await?;
-    let worker = control.worker(&row).await?;
+    let client = kept.client();
+    let log = client.events(&row.run, Seq(0)).await?;
+    let waiters = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let short = Short::of(&client, [&row.run]).await?;
+    let worker = client.worker(&row).await?;
     let changed = changed(project, kept, std::iter::once(&row)).await.remove(&row.run).transpose()?;
     Ok(Known { row, log, waiters, short, worker, changed })
 }
@@ -86,7 +86,7 @@ fn state(known: &Known) -> Result<RunState, Failure> {
 }
 
 /// Writes what stands above the tree.
-fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: &Style, ui: &Ui) -> String {
+fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, style: &Style, ui: &Ui) -> String {
     let row = &known.row;
     let id = known.short.get(&row.run);
     let mut lines = vec![format!("run {}", row.run)];
@@ -110,7 +110,7 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
         lines.push(nobody(&ui.command(&["work", id])));
     }
     let mut started = format!("started {} ago", age(now.since(row.started)));
-    if let Some(Body::BrainStart(start)) = known.log.first().map(|event| &event.body)
+    if let Some(EventKind::BrainStart(start)) = known.log.first().map(|event| &event.kind)
         && let Some(actor) = start.start.as_ref().map(|start| &start.actor)
     {
         _ = actor.by.as_ref().map(|by| write!(started, " by {by}"));
@@ -121,14 +121,14 @@ fn head(known: &Known, why: Option<&Why>, costs: &Costs, now: Timestamp, style: 
     if costs.total().calls > 0 {
         lines.push(told(costs));
     }
-    if let Some(Body::BrainStart(begin)) = known.log.first().map(|event| &event.body)
+    if let Some(EventKind::BrainStart(begin)) = known.log.first().map(|event| &event.kind)
         && let Some(fired) = begin.start.as_ref().and_then(|start| start.fired.as_ref())
     {
         lines.push(format!("the trigger {} has started it: {}", fired.trigger.id, fired.trigger.what));
     }
     if let Some((run, seq)) = &row.forked_from {
-        let others = match known.log.first().map(|event| &event.body) {
-            Some(Body::BrainStart(begin)) => begin.start.as_ref().map(|start| overridden(&start.overrides)),
+        let others = match known.log.first().map(|event| &event.kind) {
+            Some(EventKind::BrainStart(begin)) => begin.start.as_ref().map(|start| overridden(&start.overrides)),
             _ => None,
         };
         let others =

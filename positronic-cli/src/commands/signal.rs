@@ -5,9 +5,9 @@
 
 use positronic_core::machine::Refusal;
 use positronic_core::record::{
-    Body, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Segment, Seq, Signal, SignalId, SignalKind,
+    EventKind, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Segment, Seq, Signal, SignalId, SignalKind,
 };
-use positronic_core::runner::{Clock as _, Control, Ids as _, SignalError, SystemClock, UuidIds};
+use positronic_core::runner::{Client, Clock as _, Ids as _, SignalError, SystemClock, UuidIds};
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
 
@@ -52,7 +52,7 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
     let (currency, question) = (currency.as_deref(), |pending: &Pending| question(pending, currency.as_deref()));
     let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
     let (to, kind, asks) = match meant.as_slice() {
-        [one @ Pending { call, kind: PendingKind::More { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
+        [one @ Pending { call, kind: PendingKind::Amounts { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
         [_, _, ..] => {
             return Err(Failure::SeveralAsk { asking: all.iter().map(|one| line(one, &question(one))).collect() });
         }
@@ -62,7 +62,7 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
         message: format!("--more {written} cannot be granted: {expected}"),
         hint: format!("{} {asks}", place(&to)),
     })?;
-    if let [Pending { kind: PendingKind::More { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
+    if let [Pending { kind: PendingKind::Amounts { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
         && limit.saturating_add(more.money.nanos()) <= *used
     {
         let least = money(least_money(*limit, *used), currency);
@@ -96,13 +96,13 @@ fn place(path: &Path) -> String {
 async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
     let kept = Kept::look(ui)?;
     let row = find(&kept, run, ui).await?;
-    let waiters = kept.control().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
-    let asks = |pending: &Pending| matches!(pending.kind, PendingKind::More { .. });
+    let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Amounts { .. });
     let all: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).filter(asks).collect();
     let mut known = None;
     for pending in &all {
         if known.is_none() {
-            known = currency(&kept.control(), &row.run, pending).await?;
+            known = currency(&kept.client(), &row.run, pending).await?;
         }
     }
     Ok((all, known))
@@ -186,16 +186,16 @@ fn decide(
 async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
     let kept = Kept::look(ui)?;
     let row = find(&kept, run, ui).await?;
-    let waiters = kept.control().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut waiting: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).collect();
-    let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::More { .. })).cloned();
+    let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Amounts { .. })).cloned();
     waiting.retain(|pending| match pending.kind {
         PendingKind::Approval { .. } => true,
-        PendingKind::More { .. } => limits,
+        PendingKind::Amounts { .. } => limits,
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
-        let currency = currency(&kept.control(), &row.run, asking).await?;
+        let currency = currency(&kept.client(), &row.run, asking).await?;
         let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
         return Err(Failure::Refused { message, hints: answers(run, asking, SystemClock.now(), ui) });
@@ -210,7 +210,7 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         [_, _, ..] if !all => {
             let mut calls = Vec::new();
             for pending in &waiting {
-                let currency = currency(&kept.control(), &row.run, pending).await?;
+                let currency = currency(&kept.client(), &row.run, pending).await?;
                 calls.push(line(pending, &question(pending, currency.as_deref())));
             }
             Err(Failure::SeveralCalls { calls })
@@ -230,7 +230,7 @@ pub(super) fn say(
     let kept = Kept::known(ui)?;
     let (row, accepted, rest) = block_on(async {
         let row = find(&kept, run, ui).await?;
-        let control = kept.control();
+        let client = kept.client();
         let actor = ui.actor(by.by.as_deref());
         let signal = |(kind, _): &(SignalKind, String)| Signal {
             id: id.map_or_else(|| UuidIds.signal(), SignalId::new),
@@ -240,14 +240,14 @@ pub(super) fn say(
         let signals: Vec<Signal> = said.iter().map(signal).collect();
         if id.is_some() {
             for signal in &signals {
-                said_before(&control, &row.run, signal).await?;
+                said_before(&client, &row.run, signal).await?;
             }
         }
-        let accepted = match control.send(&row.run, &signals).await {
+        let accepted = match client.send(&row.run, &signals).await {
             Ok(accepted) => accepted,
-            Err(error) => return Err(refused(error, &control, &row, ui).await?),
+            Err(error) => return Err(refused(error, &client, &row, ui).await?),
         };
-        let rest = rest(&control, &row, ui).await?;
+        let rest = rest(&client, &row, ui).await?;
         Ok::<_, Failure>((row, accepted, rest))
     })?;
     told(&row, said, &accepted, rest, by.json, ui)?;
@@ -277,21 +277,21 @@ fn told(
 }
 
 /// Refuses a signal whose id the run has accepted with another content: it would be dropped without a word.
-async fn said_before(control: &Control, run: &RunId, signal: &Signal) -> Result<(), Failure> {
-    let Some(seq) = control.store().accepted(run, &signal.id).await? else { return Ok(()) };
-    let event = control.store().read(run, seq, 1).await?;
-    let same = match (event.first().map(|event| &event.body), &signal.kind) {
+async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<(), Failure> {
+    let Some(seq) = client.store().accepted(run, &signal.id).await? else { return Ok(()) };
+    let event = client.store().read(run, seq, 1).await?;
+    let same = match (event.first().map(|event| &event.kind), &signal.kind) {
         (
-            Some(Body::LoopResume { payload: before, .. }),
+            Some(EventKind::LoopResume { payload: before, .. }),
             SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. },
         ) => before == payload,
-        (Some(Body::LoopMessage { text: before, .. }), SignalKind::Message { text, .. }) => before == text,
+        (Some(EventKind::LoopMessage { text: before, .. }), SignalKind::Message { text, .. }) => before == text,
         _ => false,
     };
     if same { Ok(()) } else { Err(Failure::another(&signal.id)) }
 }
 
-async fn refused(error: SignalError, control: &Control, row: &RunSummary, ui: &Ui) -> Result<Failure, Failure> {
+async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui) -> Result<Failure, Failure> {
     let call = match &error {
         SignalError::Refused(Refusal::Unasked { call, .. }) => Some(call.clone()),
         _ => None,
@@ -300,7 +300,7 @@ async fn refused(error: SignalError, control: &Control, row: &RunSummary, ui: &U
     let show = ui.command(&["show", row.run.as_str()]);
     let mut hints = vec![format!("nothing was changed; `{show}` says how the run stands")];
     if let SignalError::Refused(Refusal::Ended) = &error {
-        let status = control.store().run(&row.run).await?.status;
+        let status = client.store().run(&row.run).await?.status;
         hints = vec![format!("it is {}, and nothing was changed; `{show}` says how it ended", status.as_str())];
     }
     if let SignalError::Refused(Refusal::Expired { .. }) = &error {
@@ -309,7 +309,7 @@ async fn refused(error: SignalError, control: &Control, row: &RunSummary, ui: &U
     }
     if let Some(call) = call {
         let filter = PendingFilter::builder().run(row.run.clone()).build();
-        let waiters = control.store().pending(&filter).await?;
+        let waiters = client.store().pending(&filter).await?;
         let waits = waiters.iter().filter(|waiter| waiter.pending.call == call);
         hints.extend(waits.flat_map(|waiter| answers(row.run.as_str(), &waiter.pending, SystemClock.now(), ui)));
     }
@@ -317,12 +317,12 @@ async fn refused(error: SignalError, control: &Control, row: &RunSummary, ui: &U
 }
 
 /// Says what is left to do for a run: work that nobody does.
-async fn rest(control: &Control, row: &RunSummary, ui: &Ui) -> Result<Option<String>, StoreError> {
-    let row = control.store().run(&row.run).await?;
-    if !row.has_work(SystemClock.now()) || control.worker(&row).await?.is_some() {
+async fn rest(client: &Client, row: &RunSummary, ui: &Ui) -> Result<Option<String>, StoreError> {
+    let row = client.store().run(&row.run).await?;
+    if !row.has_work(SystemClock.now()) || client.worker(&row).await?.is_some() {
         return Ok(None);
     }
-    let short = Short::of(control, [&row.run]).await?;
+    let short = Short::of(client, [&row.run]).await?;
     let work = ui.command(&["work", short.get(&row.run)]);
     Ok(Some(nobody(&work)))
 }

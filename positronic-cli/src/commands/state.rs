@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use positronic_core::machine::{RunState, pending, status, why};
 use positronic_core::projection::{Prompts, request_at, transcript};
-use positronic_core::record::{Body, ModelRequest, RunId, Seq};
+use positronic_core::record::{EventKind, ModelRequest, RunId, Seq};
 use serde_json::{Value, json};
 
 use super::block_on;
@@ -29,7 +29,7 @@ pub(crate) fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             let (seq, request) = next_request(&kept, &row.run, from, args.at.is_none()).await?;
             ui.document(&document(seq, &request))?;
         } else {
-            let (state, prompts) = kept.control().state_at(&row.run, at).await?;
+            let (state, prompts) = kept.client().state_at(&row.run, at).await?;
             if args.json {
                 ui.document(&json!({
                     "run": row.run,
@@ -69,9 +69,9 @@ fn text(at: Seq, state: &RunState, prompts: &Prompts) -> String {
 
 /// Finds the first request that was sent with an event or after it; with `last`, the last of all.
 async fn next_request(kept: &Kept, run: &RunId, from: Seq, last: bool) -> Result<(Seq, ModelRequest), Failure> {
-    let log = kept.control().events(run, Seq(0)).await?;
+    let log = kept.client().events(run, Seq(0)).await?;
     let mut requests =
-        log.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })).map(|event| event.seq);
+        log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).map(|event| event.seq);
     let found = if last { requests.next_back() } else { requests.find(|seq| *seq >= from) };
     let Some(seq) = found else {
         let message = format!("no request was sent to a model from event {from} on");

@@ -314,7 +314,7 @@ fn json_writes_every_event_as_a_line() {
 
     let events: Vec<Event> = outcome.out.lines().map(|line| Event::from_json(line).unwrap()).collect();
     assert!(events.iter().zip(0..).all(|(event, seq)| event.seq.0 == seq));
-    assert_eq!(events.last().map(|event| event.body.name()), Some("BRAIN_COMPLETE"));
+    assert_eq!(events.last().map(|event| event.kind.name()), Some("BRAIN_COMPLETE"));
 }
 
 #[test]

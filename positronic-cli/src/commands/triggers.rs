@@ -24,7 +24,7 @@ pub(crate) fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure
 
 fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::known(ui)?;
-    let was_there = block_on(async { kept.control().delete_trigger(&TriggerId::new(id)).await })?;
+    let was_there = block_on(async { kept.client().delete_trigger(&TriggerId::new(id)).await })?;
     if !was_there {
         return Err(Failure::Misused {
             message: format!("there is no trigger `{}` in {}", one_line(id, ui.settings.unicode), kept.place),
@@ -41,7 +41,7 @@ fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 
 fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::look(ui)?;
-    let mut timers = block_on(async { kept.control().triggers(&TimerFilter::default()).await })?;
+    let mut timers = block_on(async { kept.client().triggers(&TimerFilter::default()).await })?;
     timers.retain(|timer| args.user.is_none() || timer.user == args.user);
     if args.json {
         for timer in &timers {

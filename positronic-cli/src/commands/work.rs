@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::record::{Body, RunSummary, Seq};
+use positronic_core::record::{EventKind, RunSummary, Seq};
 use positronic_core::runner::{ResumeError, Runner};
 use positronic_core::store::StoreError;
 use serde_json::Value;
@@ -90,9 +90,9 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
 
 /// Returns the model that a fork is to ask, whatever its brain says.
 async fn wanted(kept: &Kept, row: &RunSummary) -> Result<Option<String>, StoreError> {
-    let first = kept.control().store().read(&row.run, Seq(0), 1).await?;
-    let start = first.first().and_then(|event| match &event.body {
-        Body::BrainStart(begin) => begin.start.as_ref(),
+    let first = kept.client().store().read(&row.run, Seq(0), 1).await?;
+    let start = first.first().and_then(|event| match &event.kind {
+        EventKind::BrainStart(begin) => begin.start.as_ref(),
         _ => None,
     });
     Ok(start.and_then(|start| start.overrides.model.clone()))

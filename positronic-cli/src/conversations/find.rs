@@ -1,7 +1,7 @@
 //! Which conversation is meant: an id may be shortened while it fits one alone.
 
 use positronic_core::record::RunId;
-use positronic_core::runner::{Control, Ids as _, UuidIds};
+use positronic_core::runner::{Client, Ids as _, UuidIds};
 use positronic_core::store::{RunFilter, StoreError};
 
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ const CANDIDATES: usize = 8;
 
 /// Finds the conversation whose id a person wrote, or its beginning.
 pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<String, Failure> {
-    let all = kept.control().conversations().await?;
+    let all = kept.client().conversations().await?;
     if all.iter().any(|one| one.id == written) {
         return Ok(written.to_owned());
     }
@@ -63,21 +63,21 @@ fn is_made(id: &str) -> bool {
 
 /// Makes an id that no conversation has: short enough to be written, and with its chance at the beginning, so that a
 /// part of it is enough.
-pub(crate) async fn new_id(control: &Control) -> Result<String, StoreError> {
+pub(crate) async fn new_id(client: &Client) -> Result<String, StoreError> {
     loop {
         let drawn = UuidIds.run();
         // The last digits are drawn, the first ones say the time.
         let digits: String = drawn.as_str().chars().rev().filter(char::is_ascii_hexdigit).take(LENGTH).collect();
         let taken = RunFilter::builder().conversation(digits.as_str()).most(1).build();
-        if control.store().runs(&taken).await?.is_empty() && !exists(control, &digits).await? {
+        if client.store().runs(&taken).await?.is_empty() && !exists(client, &digits).await? {
             return Ok(digits);
         }
     }
 }
 
 /// Says whether there is a run of the name that the conversation's first one gets.
-async fn exists(control: &Control, id: &str) -> Result<bool, StoreError> {
-    match control.store().run(&RunId::new(format!("{id}-0"))).await {
+async fn exists(client: &Client, id: &str) -> Result<bool, StoreError> {
+    match client.store().run(&RunId::new(format!("{id}-0"))).await {
         Ok(_) => Ok(true),
         Err(StoreError::NoSuchRun { .. }) => Ok(false),
         Err(error) => Err(error),

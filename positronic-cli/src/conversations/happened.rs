@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use positronic_core::record::{Body, Decision, Event, LoopOutcome, Path, Timestamp};
+use positronic_core::record::{Decision, Event, EventKind, LoopOutcome, Path, Timestamp};
 
 use crate::amounts::asks;
 use crate::display::{by, granted};
@@ -48,8 +48,8 @@ impl Happened {
         if self.currency.is_none() {
             self.currency = event.currency().map(str::to_owned);
         }
-        match &event.body {
-            Body::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
+        match &event.kind {
+            EventKind::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
                 let what = match (decision, arguments) {
                     (Decision::Approved, None) => "approved",
                     (Decision::Approved, Some(_)) => "approved with other arguments",
@@ -57,21 +57,21 @@ impl Happened {
                 };
                 self.call(event, format!("{what}{}{}", by(actor), why(reason)));
             }
-            Body::LoopApprovalExpired {} => self.call(event, "nobody decided in time".to_owned()),
-            Body::LoopApprovalWithdrawn { .. } => self.call(event, "the question was withdrawn".to_owned()),
-            Body::BudgetRequested { kind, limit, used, shared, .. } => {
+            EventKind::LoopApprovalExpired {} => self.call(event, "nobody decided in time".to_owned()),
+            EventKind::LoopApprovalWithdrawn { .. } => self.call(event, "the question was withdrawn".to_owned()),
+            EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
                 self.remark(event, asks(*kind, *limit, *used, *shared, self.currency.as_deref()));
             }
-            Body::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
                 let granted = granted(more, self.currency.as_deref());
                 self.remark(event, format!("granted {granted}{}{}", by(actor), why(reason)));
             }
-            Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 self.remark(event, format!("refused more{}{}", by(actor), why(reason)));
             }
-            Body::BudgetExpired {} => self.remark(event, "nobody granted more in time".to_owned()),
-            Body::LoopStart { .. } if is_own(&event.path) => self.open = Some(event.path.clone()),
-            Body::LoopComplete { outcome, .. } => {
+            EventKind::BudgetExpired {} => self.remark(event, "nobody granted more in time".to_owned()),
+            EventKind::LoopStart { .. } if is_own(&event.path) => self.open = Some(event.path.clone()),
+            EventKind::LoopComplete { outcome, .. } => {
                 match outcome {
                     LoopOutcome::MaxIterations => self.remark(event, "ended by its limit of rounds".to_owned()),
                     LoopOutcome::Limit { limit } => self.remark(event, format!("ended by a limit of {}", limit.noun())),
@@ -81,10 +81,10 @@ impl Happened {
                 }
                 self.open = self.open.take().filter(|open| *open != event.path);
             }
-            Body::BrainError(failure) if event.path.is_root() => {
+            EventKind::BrainError(failure) if event.path.is_root() => {
                 self.end = Some(format!("failed: {}", failure.message));
             }
-            Body::BrainCancelled { actor, reason, .. } if event.path.is_root() => {
+            EventKind::BrainCancelled { actor, reason, .. } if event.path.is_root() => {
                 self.end = Some(format!("was cancelled{}{}", by(actor), why(reason)));
             }
             _ => {}

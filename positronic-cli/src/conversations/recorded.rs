@@ -5,10 +5,10 @@ use std::sync::Arc;
 use positronic_core::machine::RunState;
 use positronic_core::projection::Prompts;
 use positronic_core::record::{
-    Body, Event, FileOutput, Output, OutputKind, Path, Prompt, RunSummary, Seq, SharedBudget, SideOutput, Timestamp,
-    ToolDecl,
+    Event, EventKind, FileOutput, Output, OutputKind, Path, Prompt, RunSummary, Seq, SharedBudget, SideOutput,
+    Timestamp, ToolDecl,
 };
-use positronic_core::runner::Control;
+use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
 use super::happened::is_own;
@@ -39,13 +39,13 @@ struct Answered<'a> {
 
 impl Recorded {
     /// Reads a conversation; one that has not begun is empty.
-    pub(crate) async fn read(control: &Control, id: &str) -> Result<Self, Failure> {
+    pub(crate) async fn read(client: &Client, id: &str) -> Result<Self, Failure> {
         let mut runs = Vec::new();
-        for row in control.conversation(id).await?.into_iter().rev() {
-            let log = control.events(&row.run, Seq(0)).await?;
+        for row in client.conversation(id).await?.into_iter().rev() {
+            let log = client.events(&row.run, Seq(0)).await?;
             runs.push((row, log));
         }
-        Ok(Self { id: id.to_owned(), runs, budget: control.budget(id, None).await? })
+        Ok(Self { id: id.to_owned(), runs, budget: client.budget(id, None).await? })
     }
 
     /// Writes the last `most` runs as a transcript; with `all`, also what people are not shown.
@@ -109,7 +109,7 @@ impl Recorded {
     /// Returns the tools that a model had when it was asked last.
     pub(crate) fn tools(&self) -> Result<Option<Vec<ToolDecl>>, Failure> {
         for (row, log) in self.runs.iter().rev() {
-            let is_asked = |event: &&Arc<Event>| matches!(event.body, Body::LoopModelCall { question: None, .. });
+            let is_asked = |event: &&Arc<Event>| matches!(event.kind, EventKind::LoopModelCall { question: None, .. });
             if let Some(asked) = log.iter().rev().find(is_asked) {
                 // Not those of the request: one for a decision tells of the tools in words.
                 let before = log.iter().take_while(|event| event.seq < asked.seq).map(|event| &**event);
@@ -125,7 +125,7 @@ impl Recorded {
     pub(crate) fn files(&self) -> Vec<FileOutput> {
         let mut files: Vec<FileOutput> = Vec::new();
         for event in self.runs.iter().flat_map(|(_, log)| log) {
-            if let Body::LoopOutput { output: SideOutput::File(file), .. } = &event.body
+            if let EventKind::LoopOutput { output: SideOutput::File(file), .. } = &event.kind
                 && !files.contains(file)
             {
                 files.push(file.clone());

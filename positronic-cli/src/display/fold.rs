@@ -1,8 +1,8 @@
 //! How each event and each streamed piece changes a [`View`].
 
 use positronic_core::record::{
-    Actor, Body, BrainStart, Decision, Delta, DeltaKind, Event, FileOutput, LoopOutcome, ModelFacts, More, Part, Path,
-    ResumeCause, Segment, SideOutput, Speaker, ToolCall, ToolResult,
+    Actor, Amounts, BrainStart, Decision, Delta, DeltaKind, Event, EventKind, FileOutput, LoopOutcome, Part, Path,
+    ResponseMetadata, ResumeCause, Segment, SideOutput, Speaker, ToolCall, ToolResult,
 };
 use serde_json::Value;
 
@@ -19,27 +19,27 @@ impl View {
         if self.currency.is_none() {
             self.currency = event.currency().map(str::to_owned);
         }
-        match &event.body {
-            Body::BrainStart(start) => self.brain_start(path, start),
-            Body::BrainComplete { result } => {
+        match &event.kind {
+            EventKind::BrainStart(start) => self.brain_start(path, start),
+            EventKind::BrainComplete { result } => {
                 self.end_brain(path, Status::Done, End::Completed { result: result.clone() });
             }
-            Body::BrainError(failure) => {
+            EventKind::BrainError(failure) => {
                 self.end_brain(path, Status::Failed, End::Failed { message: failure.message.clone() });
             }
-            Body::BrainCancelled { actor, reason, .. } => {
+            EventKind::BrainCancelled { actor, reason, .. } => {
                 let end = End::Cancelled { by: actor.by.clone(), reason: reason.clone() };
                 self.end_brain(path, Status::Cut, end);
             }
-            Body::BrainPaused { .. } => self.paused = true,
-            Body::BrainResumed { .. } => self.paused = false,
-            Body::StepStart { .. } => self.begin(self.around(path)),
-            Body::StepComplete { .. } => self.close(self.around(path), Status::Done),
-            Body::StepRetry { attempt, message, due } | Body::LoopToolRetry { attempt, message, due } => {
+            EventKind::BrainPaused { .. } => self.paused = true,
+            EventKind::BrainResumed { .. } => self.paused = false,
+            EventKind::StepStart { .. } => self.begin(self.around(path)),
+            EventKind::StepComplete { .. } => self.close(self.around(path), Status::Done),
+            EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
                 let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
-            Body::LoopStart { input, from, limits, hidden, .. } => {
+            EventKind::LoopStart { input, from, limits, hidden, .. } => {
                 let stage = self.around(path);
                 self.begin(stage);
                 if *hidden {
@@ -52,7 +52,7 @@ impl View {
                     self.message(path, text, false);
                 }
             }
-            Body::LoopIteration(iteration) => {
+            EventKind::LoopIteration(iteration) => {
                 let id = self.around(path);
                 if let (Some(stage), Some(Segment::Round(round))) = (self.stage_mut(id), path.last()) {
                     stage.round = Some(round);
@@ -61,36 +61,36 @@ impl View {
                     }
                 }
             }
-            Body::LoopModelCall { model, .. } => {
+            EventKind::LoopModelCall { model, .. } => {
                 let asking = Asking { path: path.clone(), model: model.clone(), since: event.at };
                 if let Some(stage) = self.stage_mut(self.around(path)) {
                     stage.asking = Some(asking);
                 }
             }
-            Body::LoopModelResult { parts, facts, .. } => {
+            EventKind::LoopModelResult { parts, facts, .. } => {
                 self.count(event, facts);
                 self.answered(path);
                 self.went(path, facts);
                 self.answer(path, parts);
             }
-            Body::LoopModelRetry { attempt, error, due } => {
+            EventKind::LoopModelRetry { attempt, error, due } => {
                 self.answered(path);
                 let retry = NodeKind::Retry { attempt: *attempt, message: error.to_string(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
-            Body::LoopAnswerRefused { message, facts, .. } => {
+            EventKind::LoopAnswerRefused { message, facts, .. } => {
                 self.count(event, facts);
                 self.answered(path);
                 self.went(path, facts);
                 self.note(path, format!("no decision that fits: {message}"), true);
             }
-            Body::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
-            Body::LoopMaxIterations { limit } => self.limited(path, many(u64::from(*limit), "round")),
-            Body::LoopLimit { unpriced: Some(model), .. } => {
+            EventKind::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
+            EventKind::LoopMaxIterations { limit } => self.limited(path, many(u64::from(*limit), "round")),
+            EventKind::LoopLimit { unpriced: Some(model), .. } => {
                 self.note(path, format!("nobody knows what {model} costs, so its limit of money cannot be kept"), true);
                 self.limited(path, "money".to_owned());
             }
-            Body::LoopLimit { kind, limit, used, of, .. } => {
+            EventKind::LoopLimit { kind, limit, used, of, .. } => {
                 let whose =
                     of.as_ref().map_or("", |of| if of.is_root() { " of the run" } else { " of a brain around" });
                 self.note(
@@ -100,12 +100,12 @@ impl View {
                 );
                 self.limited(path, amount(*kind, *limit, self.currency.as_deref()));
             }
-            Body::BudgetRequested { kind, limit, used, shared, .. } => {
+            EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
                 let asks = crate::amounts::asks(*kind, *limit, *used, *shared, self.currency.as_deref());
                 self.note_at_work(path, asks, true);
                 self.suspend(path);
             }
-            Body::BudgetDecided { decision, more, reason, actor, .. } => {
+            EventKind::BudgetDecided { decision, more, reason, actor, .. } => {
                 let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
                 let what = match decision {
                     Decision::Approved => format!("granted {}", granted(more, self.currency.as_deref())),
@@ -119,22 +119,22 @@ impl View {
                 }
                 self.begin(self.around(path));
             }
-            Body::BudgetExpired {} => {
+            EventKind::BudgetExpired {} => {
                 self.note_at_work(path, "nobody granted more in time".to_owned(), true);
                 self.begin(self.around(path));
             }
-            Body::StepHeld {} => {
+            EventKind::StepHeld {} => {
                 self.note(path, "it asks a model that a limit does not allow".to_owned(), true);
                 self.suspend(path);
             }
-            Body::LoopCompacted { keep, summary } => {
+            EventKind::LoopCompacted { keep, summary } => {
                 let what = match summary {
                     Some(_) => format!("older messages were summarised, the last {keep} stay"),
                     None => "the messages are whole again".to_owned(),
                 };
                 self.note(path, what, false);
             }
-            Body::LoopComplete { outcome, usage, .. } => {
+            EventKind::LoopComplete { outcome, usage, .. } => {
                 let id = self.around(path);
                 if let Some(stage) = self.stage_mut(id) {
                     stage.outcome = Some(outcome.clone());
@@ -161,13 +161,13 @@ impl View {
 
     fn fold_call(&mut self, event: &Event) {
         let path = &event.path;
-        match &event.body {
-            Body::LoopToolCall(call) => self.tool_call(path, call),
-            Body::LoopToolStart { .. } => {
+        match &event.kind {
+            EventKind::LoopToolCall(call) => self.tool_call(path, call),
+            EventKind::LoopToolStart { .. } => {
                 self.set_phase(path, Phase::Running);
                 self.begin(self.around(path));
             }
-            Body::LoopToolResult { result, duration, .. } => {
+            EventKind::LoopToolResult { result, duration, .. } => {
                 let id = self.around(path);
                 if let Some(call) = self.call_mut(id) {
                     call.phase = Phase::Done(result.clone());
@@ -183,7 +183,7 @@ impl View {
                 self.close_below(id, Status::Cut);
                 self.close(id, status);
             }
-            Body::LoopBrainStart { title, .. } => {
+            EventKind::LoopBrainStart { title, .. } => {
                 let id = self.around(path);
                 if let Some(call) = self.call_mut(id) {
                     call.brain = Some(title.clone());
@@ -191,7 +191,7 @@ impl View {
                 }
                 self.begin(id);
             }
-            Body::LoopOutput { id: output, output: side } => {
+            EventKind::LoopOutput { id: output, output: side } => {
                 let id = self.around(path);
                 match side.clone() {
                     SideOutput::File(FileOutput { name, media_type, size, uri, .. }) => {
@@ -204,22 +204,22 @@ impl View {
                     _ => {}
                 }
             }
-            Body::LoopApprovalRequested { reason, expires, .. } => {
+            EventKind::LoopApprovalRequested { reason, expires, .. } => {
                 self.set_phase(path, Phase::Pending { reason: reason.clone(), expires: *expires });
                 self.suspend(path);
             }
-            Body::LoopApprovalDecided { decision, arguments: edited, reason: _, actor, .. } => {
+            EventKind::LoopApprovalDecided { decision, arguments: edited, reason: _, actor, .. } => {
                 self.decided(path, *decision, edited.as_ref(), actor);
             }
-            Body::LoopApprovalWithdrawn { .. } | Body::LoopApprovalExpired {} => {
+            EventKind::LoopApprovalWithdrawn { .. } | EventKind::LoopApprovalExpired {} => {
                 self.set_phase(path, Phase::Queued);
                 self.queue(path);
             }
-            Body::LoopWait { waits, .. } => {
+            EventKind::LoopWait { waits, .. } => {
                 self.set_phase(path, Phase::Waiting { waits: waits.clone() });
                 self.suspend(path);
             }
-            Body::LoopResume { cause, wait, actor, .. } => {
+            EventKind::LoopResume { cause, wait, actor, .. } => {
                 let answered = match cause {
                     ResumeCause::Answered => "answered",
                     ResumeCause::Expired => "no answer in time",
@@ -442,7 +442,7 @@ impl View {
     }
 
     /// Says how a request went to its answer, where wrappers of models did something with it.
-    fn went(&mut self, path: &Path, facts: &ModelFacts) {
+    fn went(&mut self, path: &Path, facts: &ResponseMetadata) {
         if let Some(way) = way(facts) {
             self.note(path, way, failed_over(facts));
         }
@@ -455,7 +455,7 @@ impl View {
 }
 
 /// Writes what was granted: `20 tokens more`.
-pub(crate) fn granted(granted: &More, currency: Option<&str>) -> String {
+pub(crate) fn granted(granted: &Amounts, currency: Option<&str>) -> String {
     let amounts: Vec<String> = granted.kinds().map(|kind| more(kind, granted.of(kind), currency)).collect();
     amounts.join(" and ")
 }

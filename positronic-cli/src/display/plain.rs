@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use positronic_core::record::{
-    Actor, Body, CODE, Decision, Event, LoopOutcome, ModelFacts, Part, Path, PriceTable, ResumeCause, Segment,
-    SideOutput, Speaker, ToolResult, Usage,
+    Actor, CODE, Decision, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause,
+    Segment, SideOutput, Speaker, ToolResult, Usage,
 };
 
 use super::figures::{duration, many, seconds, size, tokens, used_of};
@@ -84,92 +84,94 @@ impl<W: Write> Plain<W> {
 
     fn tell(&self, event: &Event) -> Option<String> {
         let unicode = self.style.unicode;
-        Some(match &event.body {
-            Body::BrainStart(start) => {
+        Some(match &event.kind {
+            EventKind::BrainStart(start) => {
                 let options = self.detail(&arguments(&start.options, unicode));
                 let with = if options.is_empty() { String::new() } else { format!(" with {options}") };
                 format!("{} starts{with}", self.line(&start.title))
             }
-            Body::BrainComplete { .. } if event.path.is_root() => format!("completed, {}", self.used()),
-            Body::BrainComplete { .. } => "completed".to_owned(),
-            Body::BrainError(failure) => format!("failed: {}", self.line(&failure.message)),
-            Body::BrainCancelled { actor, reason, .. } => {
+            EventKind::BrainComplete { .. } if event.path.is_root() => format!("completed, {}", self.used()),
+            EventKind::BrainComplete { .. } => "completed".to_owned(),
+            EventKind::BrainError(failure) => format!("failed: {}", self.line(&failure.message)),
+            EventKind::BrainCancelled { actor, reason, .. } => {
                 format!("cancelled{}{}", by(actor), self.why(reason.as_ref()))
             }
-            Body::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
-            Body::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
-            Body::StepComplete { duration: took, .. } => format!("done in {}", micros(*took)),
-            Body::StepRetry { attempt, message, due } | Body::LoopToolRetry { attempt, message, due } => {
+            EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
+            EventKind::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
+            EventKind::StepComplete { duration: took, .. } => format!("done in {}", micros(*took)),
+            EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
                 self.again(*attempt, message, due.since(event.at))
             }
-            Body::LoopStart { input: Some(input), from: Speaker::Person, .. } => {
+            EventKind::LoopStart { input: Some(input), from: Speaker::Person, .. } => {
                 format!("begins with: {}", self.detail(&self.line(input)))
             }
-            Body::LoopStart { .. } => "begins".to_owned(),
-            Body::LoopIteration(_) => match event.path.last() {
+            EventKind::LoopStart { .. } => "begins".to_owned(),
+            EventKind::LoopIteration(_) => match event.path.last() {
                 Some(Segment::Round(round)) => format!("round {}", u64::from(round) + 1),
                 _ => return None,
             },
-            Body::LoopModelResult { parts, facts, duration: took } => self.answer(parts, facts, *took),
-            Body::LoopModelRetry { attempt, error, due } => {
+            EventKind::LoopModelResult { parts, facts, duration: took } => self.answer(parts, facts, *took),
+            EventKind::LoopModelRetry { attempt, error, due } => {
                 self.again(*attempt, &error.to_string(), due.since(event.at))
             }
-            Body::LoopAnswerRefused { message, .. } => format!("no decision that fits: {}", self.line(message)),
-            Body::LoopToolCall(call) => {
+            EventKind::LoopAnswerRefused { message, .. } => format!("no decision that fits: {}", self.line(message)),
+            EventKind::LoopToolCall(call) => {
                 let arguments = self.detail(&arguments(&call.arguments, unicode));
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
             }
-            Body::LoopToolResult { result, duration, .. } => self.result(result, *duration),
-            Body::LoopOutput { output: SideOutput::File(file), .. } => {
+            EventKind::LoopToolResult { result, duration, .. } => self.result(result, *duration),
+            EventKind::LoopOutput { output: SideOutput::File(file), .. } => {
                 let name = self.line(&file.name);
                 format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
             }
-            Body::LoopOutput { output: SideOutput::Custom(custom), .. } => {
+            EventKind::LoopOutput { output: SideOutput::Custom(custom), .. } => {
                 format!("shows {}: {}", self.line(&custom.kind), self.line(&custom.fallback))
             }
-            Body::LoopOutput { output: SideOutput::Widget(widget), .. } => {
+            EventKind::LoopOutput { output: SideOutput::Widget(widget), .. } => {
                 let shows = if widget.replaces.is_some() { "updated" } else { "shows" };
                 format!("{shows}: {}", self.line(&widget.fallback))
             }
-            Body::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
-            Body::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
+            EventKind::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
+            EventKind::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
                 self.decision(*decision, edited.as_ref(), reason.as_ref(), actor)
             }
-            Body::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
-            Body::LoopApprovalExpired {} => "nobody decided in time".to_owned(),
-            Body::LoopWait { waits, .. } => {
+            EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
+            EventKind::LoopApprovalExpired {} => "nobody decided in time".to_owned(),
+            EventKind::LoopWait { waits, .. } => {
                 let waits: Vec<String> =
                     waits.iter().map(|wait| format!("{} {}", wait.webhook, self.line(&wait.identifier))).collect();
                 format!("waits for {}", waits.join(" or "))
             }
-            Body::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
+            EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
                 format!("answered{}: {}", by(actor), self.detail(&value_line(payload, unicode)))
             }
-            Body::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
-            Body::LoopMessage { text, from: Speaker::Person, .. } => format!("was told: {}", self.line(text)),
-            Body::LoopMessage { text, from: Speaker::Engine, .. } => format!("the model was told: {}", self.line(text)),
-            Body::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "round")),
-            Body::LoopLimit { unpriced: Some(model), .. } => {
+            EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
+            EventKind::LoopMessage { text, from: Speaker::Person, .. } => format!("was told: {}", self.line(text)),
+            EventKind::LoopMessage { text, from: Speaker::Engine, .. } => {
+                format!("the model was told: {}", self.line(text))
+            }
+            EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "round")),
+            EventKind::LoopLimit { unpriced: Some(model), .. } => {
                 format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
             }
-            Body::LoopLimit { kind, limit, used, .. } => {
+            EventKind::LoopLimit { kind, limit, used, .. } => {
                 format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency.as_deref()))
             }
-            Body::BudgetRequested { kind, limit, used, shared, .. } => {
+            EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
                 let asks = crate::amounts::asks(*kind, *limit, *used, *shared, self.view.currency.as_deref());
                 format!("{}{asks}", of_run(&event.path))
             }
-            Body::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
                 format!("{}granted {}{}", of_run(&event.path), granted(more, self.view.currency.as_deref()), by(actor))
             }
-            Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
             }
-            Body::BudgetExpired {} => "nobody granted more in time".to_owned(),
-            Body::StepHeld {} => "asks a model that a limit does not allow".to_owned(),
-            Body::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
-            Body::LoopCompacted { summary: None, .. } => "the messages are whole again".to_owned(),
-            Body::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
+            EventKind::BudgetExpired {} => "nobody granted more in time".to_owned(),
+            EventKind::StepHeld {} => "asks a model that a limit does not allow".to_owned(),
+            EventKind::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
+            EventKind::LoopCompacted { summary: None, .. } => "the messages are whole again".to_owned(),
+            EventKind::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
             _ => return None,
         })
     }
@@ -190,7 +192,7 @@ impl<W: Write> Plain<W> {
         format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
     }
 
-    fn answer(&self, parts: &[Part], facts: &ModelFacts, took: u64) -> String {
+    fn answer(&self, parts: &[Part], facts: &ResponseMetadata, took: u64) -> String {
         let text: Vec<String> = parts
             .iter()
             .filter_map(|part| match part {

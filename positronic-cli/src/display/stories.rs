@@ -1,9 +1,9 @@
 //! Short runs for tests, written by hand.
 
 use positronic_core::record::{
-    Actor, Body, BrainStart, CallFlags, Change, Decision, Delta, DeltaKind, Draft, EndReason, Event, Failure, Limits,
-    LoopOutcome, ModelError, ModelErrorKind, ModelFacts, Part, Path, Seq, Shape, SideOutput, SignalId, StageKind,
-    StageShape, Timestamp, ToolCall, ToolResult, Usage, WaitSpec, WidgetOutput, hash_text,
+    Actor, BrainStart, CallFlags, Change, Decision, Delta, DeltaKind, EndReason, Event, EventKind, Failure, Limits,
+    LoopOutcome, ModelError, ModelErrorKind, NewEvent, Part, Path, ResponseMetadata, Seq, Shape, SideOutput, SignalId,
+    StageKind, StageShape, Timestamp, ToolCall, ToolResult, Usage, WaitSpec, WidgetOutput, hash_text,
 };
 use serde_json::{Value, json};
 
@@ -38,9 +38,9 @@ impl Story {
         self
     }
 
-    pub(crate) fn event(mut self, at: &str, body: Body) -> Self {
-        let Draft { path, body } = Draft::new(path(at), body);
-        let event = Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, path, body };
+    pub(crate) fn event(mut self, at: &str, kind: EventKind) -> Self {
+        let NewEvent { path, kind } = NewEvent::new(path(at), kind);
+        let event = Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, path, kind };
         self.beats.push(Beat::Event(Box::new(event)));
         self.seq += 1;
         self
@@ -83,21 +83,21 @@ impl Story {
             budget: None,
             start: None,
         };
-        self.event(at, Body::BrainStart(Box::new(start)))
+        self.event(at, EventKind::BrainStart(Box::new(start)))
     }
 
     pub(crate) fn step(self, at: &str, millis: i64) -> Self {
         let duration = u64::try_from(millis * 1_000).unwrap();
-        self.event(at, Body::StepStart { attempt: 0 })
+        self.event(at, EventKind::StepStart { attempt: 0 })
             .after(millis)
-            .event(at, Body::StepComplete { change: Some(Change::State(json!({}))), duration })
+            .event(at, EventKind::StepComplete { change: Some(Change::State(json!({}))), duration })
     }
 
     pub(crate) fn loop_start(self, at: &str, input: Option<&str>) -> Self {
         let input = input.map(str::to_owned);
         self.event(
             at,
-            Body::LoopStart {
+            EventKind::LoopStart {
                 input,
                 from: positronic_core::record::Speaker::Person,
                 message_id: None,
@@ -110,8 +110,8 @@ impl Story {
 
     pub(crate) fn ask(self, round: &str) -> Self {
         let model = "openai/gpt-5-mini".to_owned();
-        self.event(round, Body::LoopIteration(Box::default()))
-            .event(round, Body::LoopModelCall { attempt: 0, model, question: None })
+        self.event(round, EventKind::LoopIteration(Box::default()))
+            .event(round, EventKind::LoopModelCall { attempt: 0, model, question: None })
             .after(1_300)
     }
 
@@ -122,8 +122,8 @@ impl Story {
         }
         parts.extend((0..calls).map(|index| Part::Call { index }));
         let usage = Usage { input: 812, output: 45, ..Usage::default() };
-        let facts = ModelFacts { usage, ..ModelFacts::default() };
-        self.event(round, Body::LoopModelResult { parts: parts.into(), facts, duration: 1_300_000 })
+        let facts = ResponseMetadata { usage, ..ResponseMetadata::default() };
+        self.event(round, EventKind::LoopModelResult { parts: parts.into(), facts, duration: 1_300_000 })
     }
 
     pub(crate) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {
@@ -136,16 +136,16 @@ impl Story {
             flags: CallFlags::default(),
             gate: None,
         };
-        self.event(at, Body::LoopToolCall(Box::new(call)))
+        self.event(at, EventKind::LoopToolCall(Box::new(call)))
     }
 
     pub(crate) fn run(self, at: &str) -> Self {
-        self.event(at, Body::LoopToolStart { attempt: 0 })
+        self.event(at, EventKind::LoopToolStart { attempt: 0 })
     }
 
     pub(crate) fn result(self, at: &str, millis: i64, result: ToolResult) -> Self {
         let duration = (millis > 0).then(|| u64::try_from(millis * 1_000).unwrap());
-        self.after(millis).event(at, Body::LoopToolResult { result, duration, change: None })
+        self.after(millis).event(at, EventKind::LoopToolResult { result, duration, change: None })
     }
 
     pub(crate) fn ok(self, at: &str, millis: i64, output: Value) -> Self {
@@ -154,22 +154,22 @@ impl Story {
 
     pub(crate) fn loop_complete(self, at: &str, outcome: LoopOutcome) -> Self {
         let usage = Usage { input: 1_624, output: 90, ..Usage::default() };
-        self.event(at, Body::LoopComplete { outcome, usage, change: None })
+        self.event(at, EventKind::LoopComplete { outcome, usage, change: None })
     }
 
     pub(crate) fn approval(self, at: &str, reason: &str) -> Self {
         let (reason, arguments_hash) = (reason.to_owned(), hash_text(""));
-        self.event(at, Body::LoopApprovalRequested { reason, expires: None, editable: true, arguments_hash })
+        self.event(at, EventKind::LoopApprovalRequested { reason, expires: None, editable: true, arguments_hash })
     }
 
     pub(crate) fn decide(self, at: &str, decision: Decision, arguments: Option<Value>, reason: Option<&str>) -> Self {
         let actor = Actor { by: Some("ada".to_owned()), ..Actor::default() };
         let (signal, reason) = (SignalId::from("s-1"), reason.map(str::to_owned));
-        self.event(at, Body::LoopApprovalDecided { decision, arguments, reason, signal, actor })
+        self.event(at, EventKind::LoopApprovalDecided { decision, arguments, reason, signal, actor })
     }
 
     pub(crate) fn complete(self, at: &str, result: Value) -> Self {
-        self.event(at, Body::BrainComplete { result })
+        self.event(at, EventKind::BrainComplete { result })
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn tools() -> Story {
         .call("Chat/1.0", "resolve", json!({}))
         .run("Chat/1.0")
         .ok("Chat/1.0", 1, Value::Null)
-        .event("Chat", Body::LoopExit { call: path("Chat/1.0"), tool: "resolve".parse_id() })
+        .event("Chat", EventKind::LoopExit { call: path("Chat/1.0"), tool: "resolve".parse_id() })
         .loop_complete("Chat", LoopOutcome::Exited { tool: "resolve".to_owned() })
         .step("Close", 5)
         .complete("", json!({"customer": "C-17", "resolved": true, "notes": ["shipped", "refund explained"]}))
@@ -236,7 +236,7 @@ pub(crate) fn waiting() -> Story {
         .ok("Chat/0.0", 320, json!({"receipt": "R-5"}))
         .run("Chat/0.1")
         .after(12)
-        .event("Chat/0.1", Body::LoopWait { waits: vec![wait], output: Value::Null, change: None })
+        .event("Chat/0.1", EventKind::LoopWait { waits: vec![wait], output: Value::Null, change: None })
         .after(60_000)
 }
 
@@ -247,9 +247,9 @@ pub(crate) fn nested() -> Story {
         .loop_start("Chat", None)
         .ask("Chat/0")
         .answer("Chat/0", "", 1)
-        .call("Chat/0.0", "billing", json!({"question": "Why was I charged twice?"}))
+        .call("Chat/0.0", "billing", json!({"question": "Waiting was I charged twice?"}))
         .run("Chat/0.0")
-        .event("Chat/0.0", Body::LoopBrainStart { title: "Billing".to_owned(), options: json!({}) })
+        .event("Chat/0.0", EventKind::LoopBrainStart { title: "Billing".to_owned(), options: json!({}) })
         .brain("Chat/0.0", "Billing", json!({}), &[("Load", StageKind::Step), ("Answer", StageKind::Loop)])
         .step("Chat/0.0/Load", 30)
         .loop_start("Chat/0.0/Answer", None)
@@ -257,7 +257,7 @@ pub(crate) fn nested() -> Story {
         .answer("Chat/0.0/Answer/0", "One of the two charges is a reservation that is released tomorrow.", 0)
         .loop_complete("Chat/0.0/Answer", LoopOutcome::Answered)
         .complete("Chat/0.0", json!("released tomorrow"))
-        .event("Chat/0.0", Body::LoopBrainComplete { result: Some(json!("released tomorrow")), error: None })
+        .event("Chat/0.0", EventKind::LoopBrainComplete { result: Some(json!("released tomorrow")), error: None })
         .ok("Chat/0.0", 0, json!("released tomorrow"))
         .ask("Chat/1")
         .answer("Chat/1", "It is only a reservation.", 0)
@@ -279,11 +279,11 @@ pub(crate) fn failing() -> Story {
         .result("Chat/0.1", 0, ToolResult::error("there is no tool `refnd`; the tools are order_status, refund"))
         .run("Chat/0.0")
         .after(500);
-    let retry = Body::LoopToolRetry { attempt: 0, message: "connection reset".to_owned(), due: due(&story, 200) };
+    let retry = EventKind::LoopToolRetry { attempt: 0, message: "connection reset".to_owned(), due: due(&story, 200) };
     let story = story
         .event("Chat/0.0", retry)
         .after(200)
-        .event("Chat/0.0", Body::LoopToolStart { attempt: 1 })
+        .event("Chat/0.0", EventKind::LoopToolStart { attempt: 1 })
         .result(
             "Chat/0.0",
             700,
@@ -291,13 +291,13 @@ pub(crate) fn failing() -> Story {
         )
         .ask("Chat/1");
     let error = ModelError::new(ModelErrorKind::RateLimited, "too many requests (429)");
-    let retry = Body::LoopModelRetry { attempt: 0, error, due: due(&story, 3_000) };
+    let retry = EventKind::LoopModelRetry { attempt: 0, error, due: due(&story, 3_000) };
     story.event("Chat/1", retry).after(1_200)
 }
 
 /// A model that is to decide, and talks first.
 pub(crate) fn deciding() -> Story {
-    let refused = Body::LoopAnswerRefused {
+    let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
         message: "the answer holds no JSON object".to_owned(),
         parts: [Part::Text { text: "I would look it up.".to_owned() }].into(),
@@ -305,15 +305,15 @@ pub(crate) fn deciding() -> Story {
         duration: 900_000,
     };
     let reason = Part::Reasoning { text: "The order's state is not known yet.".to_owned(), data: None };
-    let decided = Body::LoopModelResult {
+    let decided = EventKind::LoopModelResult {
         parts: [reason, Part::Call { index: 0 }].into(),
-        facts: ModelFacts::default(),
+        facts: ResponseMetadata::default(),
         duration: 800_000,
     };
     support()
         .after(900)
         .event("Chat/0", refused)
-        .event("Chat/0", Body::LoopModelCall { attempt: 1, model: "openai/gpt-5".to_owned(), question: None })
+        .event("Chat/0", EventKind::LoopModelCall { attempt: 1, model: "openai/gpt-5".to_owned(), question: None })
         .after(800)
         .event("Chat/0", decided)
         .call("Chat/0.0", "order_status", json!({"order": "A-1723"}))
@@ -329,11 +329,11 @@ pub(crate) fn failed() -> Story {
     failing()
         .after(9_000)
         .loop_complete("Chat", LoopOutcome::Failed { code: EndReason::Model, message, retryable: true })
-        .event("", Body::BrainError(failure))
+        .event("", EventKind::BrainError(failure))
 }
 
 /// A loop that a limit ends, and a stage after it.
-pub(crate) fn limited(limit: Body, outcome: LoopOutcome) -> Story {
+pub(crate) fn limited(limit: EventKind, outcome: LoopOutcome) -> Story {
     support()
         .answer("Chat/0", "", 1)
         .call("Chat/0.0", "order_status", json!({"order": "A-1723"}))
@@ -356,11 +356,14 @@ pub(crate) fn cancelled() -> Story {
         .run("Chat/0.0")
         .approval("Chat/0.1", "a refund of 250 is above the limit of 100")
         .after(2_500)
-        .event("Chat/0.1", Body::LoopApprovalWithdrawn { cause: "the run was cancelled".to_owned() })
+        .event("Chat/0.1", EventKind::LoopApprovalWithdrawn { cause: "the run was cancelled".to_owned() })
         .result("Chat/0.0", 0, interrupted)
         .result("Chat/0.1", 0, skipped)
         .loop_complete("Chat", LoopOutcome::Cancelled)
-        .event("", Body::BrainCancelled { signal: None, actor: Actor::default(), reason: Some("Ctrl-C".to_owned()) })
+        .event(
+            "",
+            EventKind::BrainCancelled { signal: None, actor: Actor::default(), reason: Some("Ctrl-C".to_owned()) },
+        )
 }
 
 /// A tool shows a widget and tells how far it is, while the arguments of a call stream in another run.
@@ -386,7 +389,10 @@ pub(crate) fn outputs() -> Story {
         .answer("Chat/0", "", 1)
         .call("Chat/0.0", "report", json!({}))
         .run("Chat/0.0")
-        .event("Chat/0.0", Body::LoopOutput { id: path("Chat/0.0").public_id(), output: SideOutput::Widget(widget) })
+        .event(
+            "Chat/0.0",
+            EventKind::LoopOutput { id: path("Chat/0.0").public_id(), output: SideOutput::Widget(widget) },
+        )
         .delta("Chat/0.0", DeltaKind::Progress, "page 3 of 8")
         .after(2_100)
 }
@@ -401,7 +407,7 @@ pub(crate) fn updates(rows: u32) -> Story {
             fallback: text.to_owned(),
             replaces: replaces.map(output),
         };
-        Body::LoopOutput { id: output(id), output: SideOutput::Widget(widget) }
+        EventKind::LoopOutput { id: output(id), output: SideOutput::Widget(widget) }
     };
     let mut story = support().answer("Chat/0", "", 2).call("Chat/0.0", "report", json!({})).run("Chat/0.0");
     story = story.event("Chat/0.0", bar("one", None, "0 %")).event("Chat/0.0", bar("two", Some("one"), "50 %"));

@@ -174,7 +174,7 @@ fn is_message(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use positronic_core::record::{Body, DeltaKind};
+    use positronic_core::record::{DeltaKind, EventKind};
     use serde_json::{Value, json};
 
     use super::super::stories::{Beat, Story};
@@ -199,7 +199,7 @@ mod tests {
         let limits = positronic_core::record::Limits::default();
         story.event(
             at,
-            Body::LoopStart {
+            EventKind::LoopStart {
                 input: None,
                 from: positronic_core::record::Speaker::Person,
                 message_id: None,
@@ -239,7 +239,7 @@ mod tests {
             .call("Talk/0.0", "find", json!({"order": 17}))
             .run("Talk/0.0")
             .ok("Talk/0.0", 1_400, json!("in Bern"));
-        let message = Body::LoopMessage {
+        let message = EventKind::LoopMessage {
             text: "Quick, please.".to_owned(),
             message_id: None,
             from: positronic_core::record::Speaker::Person,

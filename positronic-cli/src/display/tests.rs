@@ -1,5 +1,6 @@
 use positronic_core::record::{
-    Body, CODE, DeltaKind, Hop, LimitKind, LoopOutcome, ModelErrorKind, ModelFacts, Part, PriceTable, StageKind, Usage,
+    CODE, DeltaKind, EventKind, LimitKind, LoopOutcome, ModelErrorKind, Part, PriceTable, ResponseMetadata,
+    RoutingStep, StageKind, Usage,
 };
 
 use super::stories::{self, Beat, Story};
@@ -78,10 +79,15 @@ fn a_decision_is_shown_with_its_reason_and_one_that_was_refused_with_what_was_wr
 fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
     let facts = |provider: &str, input| {
         let usage = Usage { input, ..Usage::default() };
-        ModelFacts { provider: provider.to_owned(), model: "gpt-5".to_owned(), usage, ..ModelFacts::default() }
+        ResponseMetadata {
+            provider: provider.to_owned(),
+            model: "gpt-5".to_owned(),
+            usage,
+            ..ResponseMetadata::default()
+        }
     };
-    let code = Body::LoopModelResult { parts: [].into(), facts: facts(CODE, 0), duration: 0 };
-    let refused = Body::LoopAnswerRefused {
+    let code = EventKind::LoopModelResult { parts: [].into(), facts: facts(CODE, 0), duration: 0 };
+    let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
         message: "no action".to_owned(),
         parts: [].into(),
@@ -106,7 +112,7 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
 
 #[test]
 fn a_loop_that_a_limit_ended_has_no_check_mark() {
-    let rounds = stories::limited(Body::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations);
+    let rounds = stories::limited(EventKind::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations);
     insta::assert_snapshot!(frame(&rounds, 80), @r#"
     Support Agent  customer_id="C-17"
     ✓ Load customer  210 ms
@@ -118,7 +124,7 @@ fn a_loop_that_a_limit_ended_has_no_check_mark() {
     ✓ completed · 1.5 s · 812 tokens in, 45 out · cost unknown
     "#);
     let limit = |kind, limit| {
-        let reached = Body::LoopLimit { kind, limit, used: limit, of: None, shared: false, unpriced: None };
+        let reached = EventKind::LoopLimit { kind, limit, used: limit, of: None, shared: false, unpriced: None };
         let frame = frame(&stories::limited(reached, LoopOutcome::Limit { limit: kind }), 100);
         frame.lines().find(|line| line.contains("Chat")).unwrap().to_owned()
     };
@@ -226,7 +232,7 @@ fn all() -> Vec<Story> {
         stories::failing(),
         stories::failed(),
         stories::cancelled(),
-        stories::limited(Body::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations),
+        stories::limited(EventKind::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations),
         stories::streaming(),
         stories::outputs(),
     ]
@@ -250,19 +256,19 @@ fn what_a_model_had_streamed_before_it_failed_is_not_shown_beside_the_answer_of_
     let shown = frame(&story, 80);
     assert!(shown.contains("The second model") && !shown.contains("The first"), "{shown}");
 
-    let failed = Hop::Failed {
+    let failed = RoutingStep::Failed {
         model: "openai/gpt-5".to_owned(),
         kind: ModelErrorKind::Server,
         message: "overloaded (HTTP 503)".to_owned(),
     };
-    let facts = ModelFacts {
+    let facts = ResponseMetadata {
         provider: "groq".to_owned(),
         model: "llama".to_owned(),
         via: vec![failed],
-        ..ModelFacts::default()
+        ..ResponseMetadata::default()
     };
     let parts = [Part::Text { text: "The second model".to_owned() }].into();
-    let story = story.event("Chat/0", Body::LoopModelResult { parts, facts, duration: 1_300_000 });
+    let story = story.event("Chat/0", EventKind::LoopModelResult { parts, facts, duration: 1_300_000 });
 
     for shown in [frame(&story, 100), plain(&story)] {
         assert_eq!(shown.matches("The second model").count(), 1, "{shown}");

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use positronic_core::projection::{CallCost, Cost, Spent};
 use positronic_core::record::{
-    CODE, CustomOutput, Event, LoopOutcome, ModelFacts, Path, PriceTable, PublicId, Segment, StageKind, Timestamp,
-    ToolResult, Usage, WaitSpec, WidgetOutput,
+    CODE, CustomOutput, Event, LoopOutcome, Path, PriceTable, PublicId, ResponseMetadata, Segment, StageKind,
+    Timestamp, ToolResult, Usage, WaitSpec, WidgetOutput,
 };
 use serde_json::Value;
 
@@ -234,7 +234,7 @@ impl View {
     }
 
     /// Adds what an answer used and cost. What code said in the place of a model is no answer of one.
-    pub(crate) fn count(&mut self, event: &Event, facts: &ModelFacts) {
+    pub(crate) fn count(&mut self, event: &Event, facts: &ResponseMetadata) {
         self.usage += facts.usage;
         if facts.provider == CODE {
             return;

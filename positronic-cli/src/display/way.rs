@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use positronic_core::record::{Hop, ModelFacts, WaitReason};
+use positronic_core::record::{ResponseMetadata, RoutingStep, WaitReason};
 
 use super::figures::duration;
 
 /// Says what happened between a request and its answer, and who answered where it was not who was asked first.
-pub(crate) fn way(facts: &ModelFacts) -> Option<String> {
+pub(crate) fn way(facts: &ResponseMetadata) -> Option<String> {
     let mut said: Vec<String> = facts.via.iter().filter_map(told).collect();
     if said.is_empty() {
         return None;
@@ -19,16 +19,16 @@ pub(crate) fn way(facts: &ModelFacts) -> Option<String> {
 }
 
 /// Says whether another model had to step in.
-pub(crate) fn failed_over(facts: &ModelFacts) -> bool {
-    facts.via.iter().any(|hop| matches!(hop, Hop::Failed { .. } | Hop::Resting { .. }))
+pub(crate) fn failed_over(facts: &ResponseMetadata) -> bool {
+    facts.via.iter().any(|hop| matches!(hop, RoutingStep::Failed { .. } | RoutingStep::Resting { .. }))
 }
 
-fn told(hop: &Hop) -> Option<String> {
+fn told(hop: &RoutingStep) -> Option<String> {
     Some(match hop {
-        Hop::Routed { rule, model } => format!("sent to {model} by the rule `{rule}`"),
-        Hop::Failed { model, message, .. } => format!("{model} failed: {message}"),
-        Hop::Resting { model, .. } => format!("{model} rests after a failure"),
-        Hop::Waited { reason, micros } => {
+        RoutingStep::Routed { rule, model } => format!("sent to {model} by the rule `{rule}`"),
+        RoutingStep::Failed { model, message, .. } => format!("{model} failed: {message}"),
+        RoutingStep::Resting { model, .. } => format!("{model} rests after a failure"),
+        RoutingStep::Waited { reason, micros } => {
             let reason = match reason {
                 WaitReason::Requests => "for its requests a minute",
                 WaitReason::Tokens => "for its tokens a minute",
@@ -38,8 +38,8 @@ fn told(hop: &Hop) -> Option<String> {
             };
             format!("waited {} {reason}", duration(Duration::from_micros(*micros)))
         }
-        Hop::Cached { .. } => "from the development cache".to_owned(),
-        Hop::CacheFailed { message } => message.clone(),
+        RoutingStep::Cached { .. } => "from the development cache".to_owned(),
+        RoutingStep::CacheFailed { message } => message.clone(),
         _ => return None,
     })
 }
@@ -50,18 +50,18 @@ mod tests {
 
     use super::*;
 
-    fn facts(via: Vec<Hop>) -> ModelFacts {
-        ModelFacts { provider: "groq".to_owned(), model: "llama".to_owned(), via, ..ModelFacts::default() }
+    fn facts(via: Vec<RoutingStep>) -> ResponseMetadata {
+        ResponseMetadata { provider: "groq".to_owned(), model: "llama".to_owned(), via, ..ResponseMetadata::default() }
     }
 
     #[test]
     fn every_hop_is_said_and_who_stepped_in() {
         let (model, kind) = ("openai/gpt-5".to_owned(), ModelErrorKind::RateLimited);
-        let failed = Hop::Failed { model: model.clone(), kind, message: "too many requests".to_owned() };
-        let waited = Hop::Waited { reason: WaitReason::Tokens, micros: 2_100_000 };
-        let cached = Hop::Cached { key: "0".to_owned(), usage: Usage::default() };
-        let routed = Hop::Routed { rule: "no tools".to_owned(), model: model.clone() };
-        let resting = Hop::Resting { model, kind, left: 7 };
+        let failed = RoutingStep::Failed { model: model.clone(), kind, message: "too many requests".to_owned() };
+        let waited = RoutingStep::Waited { reason: WaitReason::Tokens, micros: 2_100_000 };
+        let cached = RoutingStep::Cached { key: "0".to_owned(), usage: Usage::default() };
+        let routed = RoutingStep::Routed { rule: "no tools".to_owned(), model: model.clone() };
+        let resting = RoutingStep::Resting { model, kind, left: 7 };
 
         for (via, said) in [
             (vec![], None),

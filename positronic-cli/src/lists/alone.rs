@@ -4,18 +4,18 @@
 use std::collections::HashSet;
 
 use positronic_core::record::{RunId, RunSummary, Timestamp};
-use positronic_core::runner::Control;
+use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
 /// Finds the runs that have work, and that nobody works on.
 pub(crate) async fn alone(
-    control: &Control,
+    client: &Client,
     rows: impl Iterator<Item = &RunSummary>,
     now: Timestamp,
 ) -> Result<HashSet<RunId>, StoreError> {
     let mut alone = HashSet::new();
     for row in rows.filter(|row| row.has_work(now)) {
-        if control.worker(row).await?.is_none() {
+        if client.worker(row).await?.is_none() {
             alone.insert(row.run.clone());
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use positronic_core::record::{
     Gate, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec,
 };
-use positronic_core::store::Waiter;
+use positronic_core::store::PendingItem;
 use serde_json::json;
 
 use super::{LISTED_ROWS, entry, table};
@@ -99,7 +99,7 @@ fn what_waits_comes_with_the_commands_that_answer() {
     let waits = vec![wait("slack", "it's 7"), wait("reply", "")];
 
     let written = [PendingKind::Approval { gate, expires: None }, PendingKind::Answer { waits }].map(|kind| {
-        let waiter = Waiter {
+        let waiter = PendingItem {
             run: RunId::new("ticket-1"),
             brain: "Support".into(),
             at: Timestamp(95 * HOUR),
@@ -115,7 +115,7 @@ fn what_waits_comes_with_the_commands_that_answer() {
 fn long_arguments_have_their_size_said_first_and_can_be_read_whole() {
     let code: String = (0..100).map(|n| format!("line {n}\n")).collect();
     let gate = Gate { reason: "it runs".to_owned(), valid_for: None, editable: false };
-    let waiter = Waiter {
+    let waiter = PendingItem {
         run: RunId::new("ticket-1"),
         brain: "Support".into(),
         at: Timestamp(0),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
-use positronic_core::store::Waiter;
+use positronic_core::store::PendingItem;
 
 use crate::amounts;
 use crate::answers::REPLY;
@@ -25,7 +25,7 @@ pub(crate) const LISTED_ROWS: usize = 20;
 /// Arguments of more than a line have their size said first. They are shown whole, or the first `most` rows of them with the
 /// command that shows the rest.
 pub(crate) fn entry(
-    waiter: &Waiter,
+    waiter: &PendingItem,
     run: &str,
     currency: Option<&str>,
     now: Timestamp,
@@ -86,7 +86,9 @@ pub(crate) fn named(pending: &Pending) -> String {
 pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::More { kind, limit, used, shared, .. } => amounts::asks(*kind, *limit, *used, *shared, currency),
+        PendingKind::Amounts { kind, limit, used, shared, .. } => {
+            amounts::asks(*kind, *limit, *used, *shared, currency)
+        }
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()
@@ -115,7 +117,7 @@ pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> 
             commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));
             commands
         }
-        PendingKind::More { kind, limit, used, .. } => {
+        PendingKind::Amounts { kind, limit, used, .. } => {
             let call = if call.is_empty() { RUN } else { call };
             let more = amounts::suggested(*kind, *limit, *used);
             vec![
@@ -139,7 +141,7 @@ fn delivery(run: &str, call: &str, wait: &WaitSpec, ui: &Ui) -> String {
 
 fn expires(pending: &Pending) -> Option<Timestamp> {
     match &pending.kind {
-        PendingKind::Approval { expires, .. } | PendingKind::More { expires, .. } => *expires,
+        PendingKind::Approval { expires, .. } | PendingKind::Amounts { expires, .. } => *expires,
         PendingKind::Answer { waits } => waits.iter().filter_map(|wait| wait.expires).min(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::approval::Approval;
-use super::mistake::mistake;
+use super::usage_panic::usage_panic;
 use crate::plan::{Scope, ToolBody, ToolPlan};
 use crate::record::{CallFlags, ToolDecl, ToolId};
 use crate::tools::Schema;
@@ -78,7 +78,7 @@ impl About<Arc<Value>> {
 
 #[track_caller]
 pub(super) fn tool_id(name: &str) -> ToolId {
-    ToolId::new(name).unwrap_or_else(|error| mistake(&error.to_string()))
+    ToolId::new(name).unwrap_or_else(|error| usage_panic(&error.to_string()))
 }
 
 /// Gives a builder with a field `about` the methods that all tools have.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::bounds::{IntoServices, Options, Runnable, Services, State, Within};
 use super::context::{LoopContext, StepContext};
 use super::r#loop::Loop;
-use super::mistake::mistake;
+use super::usage_panic::usage_panic;
 use crate::error::{Error, Result};
 use crate::plan::{
     AnyServices, Document, NestedPlan, Plan, Scope, StageBody, StagePlan, encode, encode_constant_state, encode_state,
@@ -216,7 +216,7 @@ impl<S, V> Brain<(), S, V> {
     #[track_caller]
     pub fn options<O: Options>(self) -> Brain<O, S, V> {
         if !self.plan.stages.is_empty() {
-            mistake(&format!("`{}` says its options after a stage; say them before the first", self.plan.title));
+            usage_panic(&format!("`{}` says its options after a stage; say them before the first", self.plan.title));
         }
         self.with(|plan| {
             plan.options = Schema::of::<O>();
@@ -239,7 +239,7 @@ impl<O, S> Brain<O, S, ()> {
     #[track_caller]
     pub fn services<V: Services>(self) -> Brain<O, S, V> {
         if !self.plan.stages.is_empty() {
-            mistake(&format!("`{}` says its services after a stage; say them before the first", self.plan.title));
+            usage_panic(&format!("`{}` says its services after a stage; say them before the first", self.plan.title));
         }
         self.with(|_| ())
     }
@@ -255,9 +255,9 @@ impl<O: Options, V: Services> Brain<O, (), V> {
     #[expect(clippy::needless_pass_by_value, reason = "an author hands the state over; a reference would read oddly")]
     pub fn state<S: State>(self, initial: S) -> Brain<O, S, V> {
         if !self.plan.stages.is_empty() {
-            mistake(&format!("`{}` says its state after a stage; say it before the first", self.plan.title));
+            usage_panic(&format!("`{}` says its state after a stage; say it before the first", self.plan.title));
         }
-        let initial = encode_constant_state(&initial).unwrap_or_else(|error| mistake(&error.to_string()));
+        let initial = encode_constant_state(&initial).unwrap_or_else(|error| usage_panic(&error.to_string()));
         self.with(|plan| plan.initial = Arc::new(initial))
     }
 }
@@ -356,18 +356,18 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, V> {
         let title = &self.plan.title;
         if !Path::is_stage_name(name) {
-            mistake(&format!(
+            usage_panic(&format!(
                 "`{name}` cannot name a stage of `{title}`: a name is not empty, is no number and holds no `/`"
             ));
         }
         if self.plan.stage(name).is_some() {
-            mistake(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
+            usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
         if self.plan.result.is_some() || self.plan.public.is_some() {
-            mistake(&format!("`{title}` adds the stage `{name}` after `.result` or `.public`; say those last"));
+            usage_panic(&format!("`{title}` adds the stage `{name}` after `.result` or `.public`; say those last"));
         }
         if self.plan.provide.is_some() {
-            mistake(&format!("`{title}` adds the stage `{name}` after `.bind` or `.provide`; say those last"));
+            usage_panic(&format!("`{title}` adds the stage `{name}` after `.bind` or `.provide`; say those last"));
         }
         self.with(|plan| plan.stages.push(StagePlan { name: name.to_owned(), body }))
     }

@@ -337,7 +337,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// The bytes are kept beside the logs, never in one: each content once, for as long as a run refers to it. They are
     /// there before the event is that names them. People get them with `positronic files`, programs with
-    /// [`Control::blob`](crate::runner::Control::blob).
+    /// [`Client::blob`](crate::runner::Client::blob).
     ///
     /// ```
     /// # use positronic_core::prelude::*;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::bounds::{Options, Services, State};
 use super::r#loop::Loop;
-use crate::record::{CODE, DecisionForm, Decisions, ModelFacts, ModelResponse, Part, ProposedCall};
+use crate::record::{CODE, DecisionForm, Decisions, ModelResponse, Part, ProposedCall, ResponseMetadata};
 
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Decides this round in code: the loop makes these calls, in this order, and no model is asked. Without a call the loop
@@ -35,7 +35,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         let calls: Vec<_> = calls.into_iter().map(call).collect();
         let parts = (0..).zip(&calls).map(|(index, _)| Part::Call { index }).collect();
         let (provider, model) = (CODE.to_owned(), CODE.to_owned());
-        let facts = ModelFacts { provider, model, ..ModelFacts::default() };
+        let facts = ResponseMetadata { provider, model, ..ResponseMetadata::default() };
         self.plan.answer = Some(ModelResponse { parts, calls, facts });
         self
     }

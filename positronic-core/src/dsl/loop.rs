@@ -14,14 +14,14 @@ use super::bounds::{IntoTool, Options, Services, State, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::kept::PluginState as _;
-use super::mistake::mistake;
 use super::plugin::{Plugin, erased};
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
+use super::usage_panic::usage_panic;
 use crate::error::{Error, Result};
 use crate::plan::{Document, Link, LoopPlan, ToolPlan};
 use crate::record::{
-    AskMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, micros,
+    AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, micros,
 };
 
 /// A loop's configuration for one round: what the model is told, and what it can call.
@@ -171,7 +171,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     pub fn plugin<P: Plugin<O, S, V>>(mut self, plugin: P) -> Self {
         let name = P::State::NAME;
         if self.plan.plugins.insert(name, erased(plugin)).is_some() {
-            mistake(&format!("the loop has two plugins named `{name}`"));
+            usage_panic(&format!("the loop has two plugins named `{name}`"));
         }
         self
     }
@@ -180,7 +180,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     fn add(mut self, tool: Arc<ToolPlan>) -> Self {
         let id = tool.decl.id.clone();
         if self.plan.tools.insert(id.clone(), tool).is_some() {
-            mistake(&format!("the loop has two tools named `{id}`; give one of them another name"));
+            usage_panic(&format!("the loop has two tools named `{id}`; give one of them another name"));
         }
         self
     }
@@ -242,13 +242,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Asks a person for more where a limit is reached, whichever it is. The run waits until the person grants it, and the
     /// loop goes on, or refuses it, and what [`Loop::on_limit`] says is done.
     pub const fn ask_for_more(mut self) -> Self {
-        self.plan.limits.ask = Some(AskMore { valid_for: None });
+        self.plan.limits.ask = Some(AskForMore { valid_for: None });
         self
     }
 
     /// Asks a person for more as [`Loop::ask_for_more`] does. Where nobody answers within this time, it is refused.
     pub fn ask_for_more_within(mut self, time: Duration) -> Self {
-        self.plan.limits.ask = Some(AskMore::within(time));
+        self.plan.limits.ask = Some(AskForMore::within(time));
         self
     }
 

@@ -14,8 +14,8 @@ use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, Services, Stat
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
-use super::mistake::mistake;
 use super::reply::IntoReply;
+use super::usage_panic::usage_panic;
 use super::wait::Wait;
 use crate::error::{Error, Result};
 use crate::plan::{ActionSet, Document, ExitsFn, ToolBody, ToolFn, ToolPlan, WaitsFn};
@@ -128,7 +128,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     {
         let mut plan = Arc::unwrap_or_clone(self.plan);
         let ToolBody::Function { execute: inner, waits } = plan.body else {
-            mistake(&format!("the tool `{}` runs a brain; fold its result with `map_output`", plan.decl.id));
+            usage_panic(&format!("the tool `{}` runs a brain; fold its result with `map_output`", plan.decl.id));
         };
         let keep = Arc::new(keep);
         let schema = Arc::clone(&plan.schema);
@@ -351,7 +351,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         let mut schema = schema;
         schema.sort_all_objects();
         if !describes_object(&schema) {
-            mistake(&format!(
+            usage_panic(&format!(
                 "the schema of the tool `{}` describes no object: give it `\"type\": \"object\"`",
                 self.about.id
             ));

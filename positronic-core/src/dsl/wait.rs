@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::bounds::State;
-use super::mistake::mistake;
+use super::usage_panic::usage_panic;
 use crate::error::{Error, Result};
 use crate::plan::{Document, OutputFn, PlannedWait, encode};
 use crate::record::WaitSpec;
@@ -47,7 +47,7 @@ pub struct Webhook<P> {
 #[must_use]
 pub fn webhook<P: JsonSchema + 'static>(name: &str) -> Webhook<P> {
     if name == crate::machine::REPLY {
-        mistake(
+        usage_panic(
             "no webhook can be named `reply`: `cx.result(…).wait_for_reply(…)` waits for a reply to the call itself",
         );
     }
@@ -68,7 +68,7 @@ impl<P: JsonSchema + 'static> Webhook<P> {
     pub fn on<S>(&self, identifier: impl Into<String>) -> Wait<S, P> {
         let identifier = identifier.into();
         if identifier.is_empty() {
-            mistake(&format!(
+            usage_panic(&format!(
                 "the webhook `{}` is waited for with an empty identifier; pass what tells this wait from others, such as the \
                  id of the thread",
                 self.name

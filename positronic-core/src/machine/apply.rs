@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, Change, Claim, Event, LimitKind, LoopOutcome, Path, Segment, StageKind};
+use crate::record::{Change, Claim, Event, EventKind, LimitKind, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
 use super::call::{Call, CallPhase};
 use super::crashes::doubt;
-use super::limits::{Allowance, Bound, Spending};
+use super::limits::{Bound, Grants, Spending};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::shared_budget::{budget_of, shared_of};
 use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, owner_of};
@@ -70,7 +70,7 @@ impl RunState {
         };
         fits.map_err(|reason| IllegalEvent {
             seq: event.seq,
-            name: event.body.name(),
+            name: event.kind.name(),
             path: event.path.clone(),
             reason,
         })?;
@@ -81,11 +81,11 @@ impl RunState {
 
     fn apply_body(&mut self, event: &Event) -> Result<(), Reason> {
         let path = &event.path;
-        if self.has_ended() && !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. }) {
+        if self.has_ended() && !matches!(event.kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. }) {
             return Err("the run has ended".to_owned());
         }
         // What passed until the event passed in the state before it, where a worker had the run.
-        let claims = matches!(event.body, Body::RunClaimed { .. });
+        let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
         let held = !claims && was_claimed;
         let passed = u64::try_from(event.at.since(self.at).as_micros()).unwrap_or(u64::MAX);
@@ -93,30 +93,30 @@ impl RunState {
         if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && held && self.paused.is_none()) {
             active_frames(root, false, &mut active);
         }
-        let applied = match &event.body {
-            Body::RunClaimed { holder, .. } => {
+        let applied = match &event.kind {
+            EventKind::RunClaimed { owner, .. } => {
                 let epoch = event.epoch.ok_or("it has no epoch")?;
                 if self.claim.as_ref().is_some_and(|claim| claim.epoch >= epoch) {
                     return Err("its epoch is not newer than the last".to_owned());
                 }
                 self.refused = None;
-                self.claim = Some(Claim { epoch, holder: holder.as_str().into(), released: false });
+                self.claim = Some(Claim { epoch, owner: owner.as_str().into(), released: false });
                 if let Some(root) = &mut self.root {
                     doubt(Arc::make_mut(root), was_claimed);
                 }
                 Ok(())
             }
-            Body::RunReleased { .. } => {
+            EventKind::RunReleased { .. } => {
                 let claim = self.claim.as_mut().ok_or("nobody holds the run")?;
                 claim.released = true;
                 Ok(())
             }
-            Body::RunNotClaimed { reason, message, .. } => {
+            EventKind::RunNotClaimed { reason, message, .. } => {
                 let (since, reason, message) = (event.seq, *reason, message.clone());
                 self.refused = Some(Arc::new(NotClaimed { since, reason, message }));
                 Ok(())
             }
-            Body::BrainStart(start) => {
+            EventKind::BrainStart(start) => {
                 let frame = BrainFrame {
                     path: path.clone(),
                     title: start.title.as_str().into(),
@@ -132,7 +132,7 @@ impl RunState {
                     usage: crate::record::Usage::default(),
                     budget: budget_of(start),
                     shared: shared_of(start),
-                    allowance: Allowance::default(),
+                    grants: Grants::default(),
                     spent: Spending::default(),
                     rounds: 0,
                     active: 0,
@@ -146,7 +146,7 @@ impl RunState {
                 }
                 self.begin_brain(path, frame)
             }
-            Body::BrainMigrated { version, fingerprint, stages, change } => {
+            EventKind::BrainMigrated { version, fingerprint, stages, change } => {
                 let brain =
                     self.brain_mut("", |_| ()).filter(|_| path.is_root()).ok_or("only the run's brain migrates")?;
                 brain.index = migrated_place(brain, stages)?;
@@ -154,19 +154,19 @@ impl RunState {
                 brain.stages = Arc::new(stages.clone());
                 change_state(brain, change.as_ref(), event)
             }
-            Body::BrainComplete { result } => self.end_brain(path, |brain| {
+            EventKind::BrainComplete { result } => self.end_brain(path, |brain| {
                 if brain.index < brain.stages.0.len() {
                     return Err("not all of its stages are done".to_owned());
                 }
                 Ok(BrainEnd::Completed(result.clone()))
             }),
-            Body::BrainError(failure) => self.end_brain(path, |_| Ok(BrainEnd::Failed(failure.clone()))),
-            Body::BrainCancelled { signal, .. } => {
+            EventKind::BrainError(failure) => self.end_brain(path, |_| Ok(BrainEnd::Failed(failure.clone()))),
+            EventKind::BrainCancelled { signal, .. } => {
                 self.end_brain(path, |_| Ok(BrainEnd::Cancelled))?;
                 self.accept(signal.as_ref(), event);
                 Ok(())
             }
-            Body::BrainPaused { signal, .. } => {
+            EventKind::BrainPaused { signal, .. } => {
                 if self.paused.is_some() {
                     return Err("the run is paused".to_owned());
                 }
@@ -174,70 +174,74 @@ impl RunState {
                 self.accept(Some(signal), event);
                 Ok(())
             }
-            Body::BrainResumed { signal, .. } => {
+            EventKind::BrainResumed { signal, .. } => {
                 self.paused.take().ok_or("the run is not paused")?;
                 self.accept(Some(signal), event);
                 Ok(())
             }
-            Body::StepStart { attempt } => self.start_step(path, *attempt),
-            Body::StepHeld {} => self.hold_step(path),
-            Body::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
-            Body::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
-            Body::ValueRecorded { name, value } => match path.last() {
+            EventKind::StepStart { attempt } => self.start_step(path, *attempt),
+            EventKind::StepHeld {} => self.hold_step(path),
+            EventKind::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
+            EventKind::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
+            EventKind::ValueRecorded { name, value } => match path.last() {
                 Some(Segment::Call(..)) => apply_loop::apply(self, event),
                 _ => self.keep_value_of_step(path, name, value),
             },
-            Body::LoopModelCall { question: Some(question), .. } if self.is_question(path) => self.ask(path, question),
-            Body::LoopModelResult { parts, facts, .. } if self.is_question(path) => {
+            EventKind::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
+                self.ask(path, question)
+            }
+            EventKind::LoopModelResult { parts, facts, .. } if self.is_question(path) => {
                 self.answer(path, parts, facts)?;
                 self.add_usage(path, facts);
                 Ok(())
             }
-            Body::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
-            Body::LoopAnswerRefused { facts, .. } => {
+            EventKind::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
+            EventKind::LoopAnswerRefused { facts, .. } => {
                 apply_loop::apply(self, event)?;
                 self.add_usage(path, facts);
                 Ok(())
             }
-            Body::LoopModelResult { facts, .. } => {
+            EventKind::LoopModelResult { facts, .. } => {
                 apply_loop::apply(self, event)?;
                 self.add_usage(path, facts);
                 Ok(())
             }
-            Body::LoopIteration(_) => {
+            EventKind::LoopIteration(_) => {
                 apply_loop::apply(self, event)?;
                 self.add_round(path);
                 Ok(())
             }
-            Body::BudgetRequested { .. } | Body::BudgetDecided { .. } | Body::BudgetExpired {} => {
+            EventKind::BudgetRequested { .. } | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
                 self.apply_budget(event)
             }
-            Body::LoopComplete { change, outcome, .. } => self.complete_loop(path, outcome, change.as_ref(), event),
-            Body::LoopStart { .. }
-            | Body::LoopModelCall { .. }
-            | Body::LoopModelRetry { .. }
-            | Body::LoopToolCall(_)
-            | Body::LoopToolStart { .. }
-            | Body::LoopToolRetry { .. }
-            | Body::LoopToolResult { .. }
-            | Body::LoopBrainStart { .. }
-            | Body::LoopBrainComplete { .. }
-            | Body::LoopOutput { .. }
-            | Body::LoopTrigger { .. }
-            | Body::LoopApprovalRequested { .. }
-            | Body::LoopApprovalDecided { .. }
-            | Body::LoopApprovalWithdrawn { .. }
-            | Body::LoopApprovalExpired {}
-            | Body::LoopWait { .. }
-            | Body::LoopResume { .. }
-            | Body::LoopMessage { .. }
-            | Body::LoopExit { .. }
-            | Body::LoopMaxIterations { .. }
-            | Body::LoopLimit { .. }
-            | Body::LoopStopped { .. }
-            | Body::LoopPluginChanged { .. }
-            | Body::LoopPluginFailed { .. }
-            | Body::LoopCompacted { .. } => apply_loop::apply(self, event),
+            EventKind::LoopComplete { change, outcome, .. } => {
+                self.complete_loop(path, outcome, change.as_ref(), event)
+            }
+            EventKind::LoopStart { .. }
+            | EventKind::LoopModelCall { .. }
+            | EventKind::LoopModelRetry { .. }
+            | EventKind::LoopToolCall(_)
+            | EventKind::LoopToolStart { .. }
+            | EventKind::LoopToolRetry { .. }
+            | EventKind::LoopToolResult { .. }
+            | EventKind::LoopBrainStart { .. }
+            | EventKind::LoopBrainComplete { .. }
+            | EventKind::LoopOutput { .. }
+            | EventKind::LoopTrigger { .. }
+            | EventKind::LoopApprovalRequested { .. }
+            | EventKind::LoopApprovalDecided { .. }
+            | EventKind::LoopApprovalWithdrawn { .. }
+            | EventKind::LoopApprovalExpired {}
+            | EventKind::LoopWait { .. }
+            | EventKind::LoopResume { .. }
+            | EventKind::LoopMessage { .. }
+            | EventKind::LoopExit { .. }
+            | EventKind::LoopMaxIterations { .. }
+            | EventKind::LoopLimit { .. }
+            | EventKind::LoopStopped { .. }
+            | EventKind::LoopPluginChanged { .. }
+            | EventKind::LoopPluginFailed { .. }
+            | EventKind::LoopCompacted { .. } => apply_loop::apply(self, event),
         };
         applied?;
         self.count_crashes(event, was_claimed);
@@ -390,7 +394,7 @@ fn active_frames(brain: &BrainFrame, waits: bool, active: &mut Vec<Path>) -> boo
 }
 
 fn active_loop(frame: &LoopFrame, waits: bool, active: &mut Vec<Path>) -> bool {
-    let waits = waits || frame.allowance.asked.is_some();
+    let waits = waits || frame.grants.asked.is_some();
     let mut busy = match &frame.phase {
         LoopPhase::Batch => false,
         LoopPhase::Prepare | LoopPhase::Answered => !waits,

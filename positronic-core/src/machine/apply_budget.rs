@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, Decision, Event, Failure, LimitKind, LoopOutcome, ModelFacts, OnLimit, Path};
+use crate::record::{Decision, Event, EventKind, Failure, LimitKind, LoopOutcome, OnLimit, Path, ResponseMetadata};
 
 use super::apply::Reason;
-use super::limits::{Allowance, AskedMore, Before, Bound, asked_at, bound_at};
+use super::limits::{Before, Bound, Grants, PendingGrant, asked_at, bound_at};
 use super::loop_frame::LoopFrame;
 use super::state::{RunState, Stage, Visit, owner_of};
 
@@ -15,9 +15,9 @@ impl RunState {
     /// Folds a question for more, and what becomes of it.
     pub(super) fn apply_budget(&mut self, event: &Event) -> Result<(), Reason> {
         let path = &event.path;
-        let shared = match (&event.body, asked_at(self, path)) {
-            (Body::BudgetRequested { .. }, Some(_)) => return Err("a person is asked already".to_owned()),
-            (Body::BudgetRequested { kind, shared, .. }, None) => {
+        let shared = match (&event.kind, asked_at(self, path)) {
+            (EventKind::BudgetRequested { .. }, Some(_)) => return Err("a person is asked already".to_owned()),
+            (EventKind::BudgetRequested { kind, shared, .. }, None) => {
                 let bound = bound_at(self, path, *shared).ok_or(NO_LIMITS)?;
                 if bound.reached(Before::Round).is_none() {
                     return Err(format!("its limit of {} is not reached", kind.noun()));
@@ -27,41 +27,41 @@ impl RunState {
             (_, None) => return Err("nobody is asked for more".to_owned()),
             (_, Some((bound, _))) => bound.is_shared(),
         };
-        let allowance = self.allowance_mut(path, shared).ok_or(NO_LIMITS)?;
-        match &event.body {
-            Body::BudgetRequested { kind, limit, used, expires, .. } => {
+        let grants = self.allowance_mut(path, shared).ok_or(NO_LIMITS)?;
+        match &event.kind {
+            EventKind::BudgetRequested { kind, limit, used, expires, .. } => {
                 let (kind, limit, used, expires) = (*kind, *limit, *used, *expires);
-                allowance.asked = Some(AskedMore { since: event.seq, kind, limit, used, expires });
+                grants.asked = Some(PendingGrant { since: event.seq, kind, limit, used, expires });
             }
-            Body::BudgetDecided { decision, more, signal, .. } => {
-                allowance.asked = None;
+            EventKind::BudgetDecided { decision, more, signal, .. } => {
+                grants.asked = None;
                 match decision {
-                    Decision::Approved => allowance.more += *more,
-                    Decision::Rejected => allowance.refused = true,
+                    Decision::Approved => grants.more += *more,
+                    Decision::Rejected => grants.refused = true,
                 }
                 self.accept(Some(signal), event);
             }
-            _ => (allowance.asked, allowance.refused) = (None, true),
+            _ => (grants.asked, grants.refused) = (None, true),
         }
         Ok(())
     }
 
-    fn allowance_mut(&mut self, path: &Path, shared: bool) -> Option<&mut Allowance> {
+    fn allowance_mut(&mut self, path: &Path, shared: bool) -> Option<&mut Grants> {
         if self.looped(path).is_none_or(|frame| frame.path != *path) {
             let brain = self.brain_mut(path.as_str(), |_| ())?;
             return match shared {
-                true => brain.shared.as_mut().map(|shared| &mut Arc::make_mut(shared).allowance),
-                false => Some(&mut brain.allowance),
+                true => brain.shared.as_mut().map(|shared| &mut Arc::make_mut(shared).grants),
+                false => Some(&mut brain.grants),
             };
         }
         match &mut self.brain_mut(owner_of(path)?, |_| ())?.stage {
-            Stage::Loop(frame) => Some(&mut Arc::make_mut(frame).allowance),
+            Stage::Loop(frame) => Some(&mut Arc::make_mut(frame).grants),
             _ => None,
         }
     }
 
     /// Adds up what an answer used and cost, for the loop and every loop and brain around it.
-    pub(super) fn add_usage(&mut self, path: &Path, facts: &ModelFacts) {
+    pub(super) fn add_usage(&mut self, path: &Path, facts: &ResponseMetadata) {
         let Some(owner) = owner_of(path) else { return };
         // What no provider was asked for costs nothing, in no currency.
         let charge = facts.cost.as_ref().filter(|_| !facts.is_free()).filter(|charge| {

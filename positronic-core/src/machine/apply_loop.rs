@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::record::{
-    Body as EventBody, Content, Decision, Event, Finish, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings,
-    Speaker, StageKind, ToolCall, ToolResult, ToolSet, hash_json,
+    Content, Decision, Event, EventKind, Finish, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings, Speaker,
+    StageKind, ToolCall, ToolResult, ToolSet, hash_json,
 };
 
 use super::apply::{Reason, change_state};
 use super::apply_step::{question_hash, record_value};
 use super::call::{Call, CallPhase};
-use super::known::Body;
+use super::known::KnownContent;
 use super::loop_frame::{LoopFrame, LoopPhase, Refused};
 use super::state::{Asked, BrainFrame, Intent, RunState, Stage, owner_of};
 
@@ -19,20 +19,20 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     let path = &event.path;
     let owner = owner_of(path).ok_or("this is no loop's path")?;
     let brain = state.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
-    if let EventBody::LoopStart { limits, projection, .. } = &event.body {
+    if let EventKind::LoopStart { limits, projection, .. } = &event.kind {
         return start(brain, path, limits, *projection);
     }
     let Stage::Loop(frame) = &mut brain.stage else { return Err("no loop is open here".to_owned()) };
     let frame = Arc::make_mut(frame);
-    match &event.body {
-        EventBody::LoopIteration(iteration) => {
+    match &event.kind {
+        EventKind::LoopIteration(iteration) => {
             frame.seen = Arc::clone(&brain.state);
             frame.seen_plugins = brain.plugins.clone();
             for (plugin, step) in &iteration.plugins {
                 brain.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
             }
         }
-        EventBody::LoopPluginChanged { plugin, step } => {
+        EventKind::LoopPluginChanged { plugin, step } => {
             brain.plugins.apply(plugin, step).map_err(|error| error.to_string())?;
         }
         _ => {}
@@ -40,14 +40,14 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     if !path.is_within(&frame.path) {
         return Err(format!("the open loop is `{}`", frame.path));
     }
-    let signal = match &event.body {
-        EventBody::LoopToolResult { change, .. } | EventBody::LoopWait { change, .. } => {
+    let signal = match &event.kind {
+        EventKind::LoopToolResult { change, .. } | EventKind::LoopWait { change, .. } => {
             call_event(frame, event)?;
             let change = change.clone();
             return change_state(brain, change.as_ref(), event);
         }
-        EventBody::LoopApprovalDecided { signal, .. } => Some(signal),
-        EventBody::LoopResume { signal, .. } | EventBody::LoopMessage { signal, .. } => signal.as_ref(),
+        EventKind::LoopApprovalDecided { signal, .. } => Some(signal),
+        EventKind::LoopResume { signal, .. } | EventKind::LoopMessage { signal, .. } => signal.as_ref(),
         _ => None,
     };
     match path.last() {
@@ -71,8 +71,8 @@ fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits, pr
 }
 
 fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
-    match &event.body {
-        EventBody::LoopMessage { from: Speaker::Engine, .. } if wraps_up(frame).is_some() => {
+    match &event.kind {
+        EventKind::LoopMessage { from: Speaker::Engine, .. } if wraps_up(frame).is_some() => {
             let outcome = wraps_up(frame).cloned();
             if frame.cut {
                 next_round(frame);
@@ -80,13 +80,13 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             frame.phase = LoopPhase::Prepare;
             frame.wrap_up = outcome.map(|outcome| (frame.round, outcome));
         }
-        EventBody::LoopMessage { from: Speaker::Engine, .. } => {
+        EventKind::LoopMessage { from: Speaker::Engine, .. } => {
             if !matches!(frame.phase, LoopPhase::Answered) {
                 return Err("the engine speaks only after an answer without a call".to_owned());
             }
             next_round(frame);
         }
-        EventBody::LoopMessage { from: Speaker::Person, .. } => match frame.phase {
+        EventKind::LoopMessage { from: Speaker::Person, .. } => match frame.phase {
             LoopPhase::Prepare => {}
             // The answer was not the last word after all.
             LoopPhase::Answered => {
@@ -96,7 +96,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             LoopPhase::Ask { .. } | LoopPhase::Batch => frame.unread = true,
             LoopPhase::Ending(_) => return Err("the loop is ending".to_owned()),
         },
-        EventBody::LoopExit { call, tool } => {
+        EventKind::LoopExit { call, tool } => {
             let done = frame.batch.iter().any(|other| {
                 other.path == *call && other.flags.exit && other.result().is_some_and(|result| result.is_success())
             });
@@ -106,26 +106,26 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             all_done(frame)?;
             frame.phase = LoopPhase::Ending(LoopOutcome::Exited { tool: tool.as_str().to_owned() });
         }
-        EventBody::LoopMaxIterations { .. } => {
+        EventKind::LoopMaxIterations { .. } => {
             if !matches!(frame.phase, LoopPhase::Prepare) {
                 return Err("a round is not over".to_owned());
             }
             frame.cut = false;
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
-        EventBody::LoopLimit { kind, of, shared, .. } => {
+        EventKind::LoopLimit { kind, of, shared, .. } => {
             all_done(frame)?;
             frame.cut = !matches!(frame.phase, LoopPhase::Prepare);
             frame.ended_by.clone_from(of);
             frame.ended_by_shared = *shared;
             frame.phase = LoopPhase::Ending(LoopOutcome::Limit { limit: *kind });
         }
-        EventBody::LoopStopped { cause, message } => {
+        EventKind::LoopStopped { cause, message } => {
             all_done(frame)?;
             let (cause, message) = (cause.clone(), message.clone());
             frame.phase = LoopPhase::Ending(LoopOutcome::Stopped { cause, message });
         }
-        EventBody::LoopCompacted { .. } => {
+        EventKind::LoopCompacted { .. } => {
             if !matches!(frame.phase, LoopPhase::Prepare) {
                 return Err("a record is compacted between rounds only".to_owned());
             }
@@ -166,31 +166,31 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
     if round != frame.round {
         return Err(format!("the loop is in round {}", frame.round));
     }
-    match (&event.body, &mut frame.phase) {
-        (EventBody::LoopPluginChanged { .. } | EventBody::LoopPluginFailed { .. }, _) => {}
-        (EventBody::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
+    match (&event.kind, &mut frame.phase) {
+        (EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. }, _) => {}
+        (EventKind::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
             // One that was never answered is asked again after a restart.
             frame.asked.retain(|asked| asked.answer.is_some());
             frame.asked.push(Asked { hash: question_hash(question), answer: None, finish: Finish::default() });
         }
-        (EventBody::LoopModelRetry { .. }, LoopPhase::Prepare) => {}
-        (EventBody::LoopModelResult { parts, facts, .. }, LoopPhase::Prepare) => {
+        (EventKind::LoopModelRetry { .. }, LoopPhase::Prepare) => {}
+        (EventKind::LoopModelResult { parts, facts, .. }, LoopPhase::Prepare) => {
             let open = frame.asked.last_mut().filter(|asked| asked.answer.is_none());
             open.ok_or("no question is open")?.take(parts, facts);
         }
-        (EventBody::LoopIteration(iteration), LoopPhase::Prepare) => {
+        (EventKind::LoopIteration(iteration), LoopPhase::Prepare) => {
             iterate(frame, iteration)?;
             frame.asked.clear();
             frame.refused.clear();
             frame.phase = LoopPhase::Ask { attempt: 0, intent: Intent::Ready };
         }
-        (EventBody::LoopModelCall { attempt: this, .. }, LoopPhase::Ask { attempt, intent }) => {
+        (EventKind::LoopModelCall { attempt: this, .. }, LoopPhase::Ask { attempt, intent }) => {
             if this != attempt || *intent == Intent::Running {
                 return Err(format!("the request is at try {attempt}"));
             }
             *intent = Intent::Running;
         }
-        (EventBody::LoopModelRetry { attempt: this, due, .. }, LoopPhase::Ask { attempt, intent }) => {
+        (EventKind::LoopModelRetry { attempt: this, due, .. }, LoopPhase::Ask { attempt, intent }) => {
             if this != attempt {
                 return Err(format!("the request is at try {attempt}"));
             }
@@ -198,7 +198,7 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
             *intent = Intent::Backoff(*due);
         }
         (
-            EventBody::LoopAnswerRefused { attempt: this, message, parts, .. },
+            EventKind::LoopAnswerRefused { attempt: this, message, parts, .. },
             LoopPhase::Ask { attempt, intent: intent @ Intent::Running },
         ) => {
             if this != attempt {
@@ -208,7 +208,7 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
             *intent = Intent::Ready;
             frame.refused.push(Refused { parts: Arc::clone(parts), message: message.clone() });
         }
-        (EventBody::LoopModelResult { parts, facts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
+        (EventKind::LoopModelResult { parts, facts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
             frame.judge(parts, facts);
             frame.refused.clear();
             let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
@@ -232,18 +232,18 @@ fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
     let known = frame.known_mut();
     if let Some(Content { hash, body }) = &iteration.system {
         if let Some(body) = body {
-            known.add(hash.clone(), Body::Text(Arc::clone(body)));
+            known.add(hash.clone(), KnownContent::Text(Arc::clone(body)));
         }
-        let Some(Body::Text(text)) = known.get(hash) else { return Err(unknown("system prompt", hash)) };
+        let Some(KnownContent::Text(text)) = known.get(hash) else { return Err(unknown("system prompt", hash)) };
         prepared.system = Arc::clone(text);
     }
     if let Some(items) = &iteration.context {
         let mut context = Vec::with_capacity(items.len());
         for Content { hash, body } in items {
             if let Some(body) = body {
-                known.add(hash.clone(), Body::Item(body.clone()));
+                known.add(hash.clone(), KnownContent::Item(body.clone()));
             }
-            let Some(Body::Item(item)) = known.get(hash) else { return Err(unknown("context item", hash)) };
+            let Some(KnownContent::Item(item)) = known.get(hash) else { return Err(unknown("context item", hash)) };
             context.push(item.clone());
         }
         prepared.context = context.into();
@@ -252,18 +252,20 @@ fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
         let mut tools = Vec::with_capacity(entries.len());
         for entry in entries {
             if let Some(body) = &entry.body {
-                known.add(entry.hash.clone(), Body::Tool(body.clone()));
+                known.add(entry.hash.clone(), KnownContent::Tool(body.clone()));
             }
-            let Some(Body::Tool(tool)) = known.get(&entry.hash) else { return Err(unknown("tool", &entry.hash)) };
+            let Some(KnownContent::Tool(tool)) = known.get(&entry.hash) else {
+                return Err(unknown("tool", &entry.hash));
+            };
             tools.push(tool.clone());
         }
         prepared.tools = Arc::new(ToolSet::new(tools));
     }
     if let Some(Content { hash, body }) = &iteration.settings {
         if let Some(body) = body {
-            known.add(hash.clone(), Body::Settings(Arc::new(body.clone())));
+            known.add(hash.clone(), KnownContent::Settings(Arc::new(body.clone())));
         }
-        let Some(Body::Settings(settings)) = known.get(hash) else { return Err(unknown("settings", hash)) };
+        let Some(KnownContent::Settings(settings)) = known.get(hash) else { return Err(unknown("settings", hash)) };
         prepared.settings = Arc::<Settings>::clone(settings);
     }
     known.forget();
@@ -285,15 +287,15 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     let Some(Segment::Call(round, index)) = event.path.last() else {
         return Err("this is no call's path".to_owned());
     };
-    if let EventBody::LoopToolCall(call) = &event.body {
+    if let EventKind::LoopToolCall(call) = &event.kind {
         return propose(frame, round, index, &event.path, call);
     }
     let call = frame.call_mut(round, index).ok_or("there is no such call in the current round")?;
-    match (&event.body, &mut call.phase) {
+    match (&event.kind, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
-        (EventBody::LoopPluginChanged { .. } | EventBody::LoopTrigger { .. }, _) => {}
-        (EventBody::LoopOutput { .. }, _) => call.outputs += 1,
-        (EventBody::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
+        (EventKind::LoopPluginChanged { .. } | EventKind::LoopTrigger { .. }, _) => {}
+        (EventKind::LoopOutput { .. }, _) => call.outputs += 1,
+        (EventKind::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
             if !intent.can_start(call.attempt, *attempt) {
                 return Err(format!("the call is at try {}", call.attempt));
             }
@@ -301,7 +303,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             call.attempt = *attempt;
             call.started = Some(event.at);
         }
-        (EventBody::LoopToolRetry { attempt, due, .. }, CallPhase::Open(intent)) => {
+        (EventKind::LoopToolRetry { attempt, due, .. }, CallPhase::Open(intent)) => {
             if *attempt != call.attempt {
                 return Err(format!("the call is at try {}", call.attempt));
             }
@@ -309,22 +311,22 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             call.attempt += 1;
             call.outputs_before = call.outputs;
         }
-        (EventBody::LoopBrainStart { .. }, CallPhase::Open(intent)) if call.flags.brain => {
+        (EventKind::LoopBrainStart { .. }, CallPhase::Open(intent)) if call.flags.brain => {
             *intent = Intent::Running;
             call.started = Some(event.at);
         }
-        (EventBody::ValueRecorded { name, value }, CallPhase::Open(Intent::Running)) => {
+        (EventKind::ValueRecorded { name, value }, CallPhase::Open(Intent::Running)) => {
             record_value(&mut call.values, name, value)?;
         }
-        (EventBody::LoopBrainComplete { .. }, CallPhase::Brain(brain)) => {
+        (EventKind::LoopBrainComplete { .. }, CallPhase::Brain(brain)) => {
             if brain.end.is_none() {
                 return Err("the brain has not ended".to_owned());
             }
         }
-        (EventBody::LoopApprovalRequested { expires, .. }, CallPhase::Gated) => {
+        (EventKind::LoopApprovalRequested { expires, .. }, CallPhase::Gated) => {
             call.phase = CallPhase::Pending { since: event.seq, expires: *expires };
         }
-        (EventBody::LoopApprovalDecided { decision, arguments, .. }, CallPhase::Pending { .. }) => match decision {
+        (EventKind::LoopApprovalDecided { decision, arguments, .. }, CallPhase::Pending { .. }) => match decision {
             Decision::Approved => {
                 if let Some(arguments) = arguments {
                     call.arguments = Arc::new(arguments.clone());
@@ -337,11 +339,11 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
                 Arc::make_mut(&mut frame.denials).insert(denied);
             }
         },
-        (EventBody::LoopApprovalWithdrawn { .. } | EventBody::LoopApprovalExpired {}, CallPhase::Pending { .. }) => {}
-        (EventBody::LoopWait { waits, output, .. }, CallPhase::Open(Intent::Running | Intent::Doubtful)) => {
+        (EventKind::LoopApprovalWithdrawn { .. } | EventKind::LoopApprovalExpired {}, CallPhase::Pending { .. }) => {}
+        (EventKind::LoopWait { waits, output, .. }, CallPhase::Open(Intent::Running | Intent::Doubtful)) => {
             call.phase = CallPhase::Waiting { since: event.seq, waits: waits.clone(), output: output.clone() };
         }
-        (EventBody::LoopResume { cause, wait, payload, .. }, CallPhase::Waiting { waits, output, .. }) => {
+        (EventKind::LoopResume { cause, wait, payload, .. }, CallPhase::Waiting { waits, output, .. }) => {
             let Some(spec) = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait)) else {
                 return Err(format!("the call has no wait {wait}"));
             };
@@ -355,7 +357,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
                 output: output.clone(),
             };
         }
-        (EventBody::LoopToolResult { result, .. }, phase) => {
+        (EventKind::LoopToolResult { result, .. }, phase) => {
             if matches!(phase, CallPhase::Brain(brain) if brain.end.is_none()) {
                 return Err("the brain that the call runs has not ended".to_owned());
             }

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::apply::Reason;
 use super::state::{Asked, Intent, RunState, Stage, StepFrame, Values, owner_of};
-use crate::record::{ContentHash, Finish, ModelFacts, Part, Path, Question, Segment, StageKind, Timestamp, hash_json};
+use crate::record::{
+    ContentHash, Finish, Part, Path, Question, ResponseMetadata, Segment, StageKind, Timestamp, hash_json,
+};
 
 impl RunState {
     pub(super) fn start_step(&mut self, path: &Path, attempt: u32) -> Result<(), Reason> {
@@ -62,7 +64,7 @@ impl RunState {
         })
     }
 
-    pub(super) fn answer(&mut self, path: &Path, parts: &Arc<[Part]>, facts: &ModelFacts) -> Result<(), Reason> {
+    pub(super) fn answer(&mut self, path: &Path, parts: &Arc<[Part]>, facts: &ResponseMetadata) -> Result<(), Reason> {
         self.step_of_question(path, |step, index| {
             step.asked.get_mut(index).ok_or("it was not asked")?.take(parts, facts);
             Ok(())

@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use crate::record::{BatchPolicy, Body, CallFlags, Draft, ResumeCause, StageKind, Timestamp, ToolResult, hash_json};
+use crate::record::{
+    BatchPolicy, CallFlags, EventKind, NewEvent, ResumeCause, StageKind, Timestamp, ToolResult, hash_json,
+};
 
 use super::apply_loop::denial;
 use super::call::{Call, CallPhase};
@@ -147,7 +149,7 @@ fn one(
                 if expires <= now {
                     let reason = Some("nobody decided in time".to_owned());
                     out.effects.push(Effect::Append(vec![
-                        Draft::new(call.path.clone(), Body::LoopApprovalExpired {}),
+                        NewEvent::new(call.path.clone(), EventKind::LoopApprovalExpired {}),
                         result(call, ToolResult::Denied { reason, by: None }),
                     ]));
                 } else {
@@ -192,18 +194,18 @@ fn one(
                 .min_by_key(|(expires, index, _)| (*expires, *index));
             if let Some((expires, index, wait)) = first {
                 if expires <= now {
-                    let resume = Body::LoopResume {
+                    let resume = EventKind::LoopResume {
                         cause: ResumeCause::Expired,
                         wait: u32::try_from(index).unwrap_or(u32::MAX),
                         payload: wait.otherwise.clone().unwrap_or_default(),
                         signal: None,
                         actor: crate::record::Actor::default(),
                     };
-                    let mut drafts = vec![Draft::new(call.path.clone(), resume)];
+                    let mut new_events = vec![NewEvent::new(call.path.clone(), resume)];
                     if wait.otherwise.is_none() {
-                        drafts.push(result(call, ToolResult::error("nobody answered in time")));
+                        new_events.push(result(call, ToolResult::error("nobody answered in time")));
                     }
-                    out.effects.push(Effect::Append(drafts));
+                    out.effects.push(Effect::Append(new_events));
                 } else {
                     out.wake_at(expires);
                 }
@@ -218,9 +220,9 @@ pub(crate) fn denied_before() -> ToolResult {
     ToolResult::Denied { reason: Some("an identical call was refused before".to_owned()), by: None }
 }
 
-fn request_approval(call: &Call, now: Timestamp) -> Draft {
+fn request_approval(call: &Call, now: Timestamp) -> NewEvent {
     let gate = call.gate.as_ref();
-    let request = Body::LoopApprovalRequested {
+    let request = EventKind::LoopApprovalRequested {
         reason: gate.map(|gate| gate.reason.clone()).unwrap_or_default(),
         expires: gate
             .and_then(|gate| gate.valid_for)
@@ -228,27 +230,27 @@ fn request_approval(call: &Call, now: Timestamp) -> Draft {
         editable: gate.is_some_and(|gate| gate.editable),
         arguments_hash: hash_json(&call.arguments),
     };
-    Draft::new(call.path.clone(), request)
+    NewEvent::new(call.path.clone(), request)
 }
 
-fn result(call: &Call, result: ToolResult) -> Draft {
-    Draft::new(call.path.clone(), Body::LoopToolResult { result, duration: None, change: None })
+fn result(call: &Call, result: ToolResult) -> NewEvent {
+    NewEvent::new(call.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
 }
 
 /// An exit call has its result: what stands behind it is skipped, and if it succeeded the loop ends.
 fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Next) {
-    let mut drafts = Vec::new();
+    let mut new_events = Vec::new();
     let reason = format!("it came after the exit tool `{}`", exit.tool);
     for call in behind {
-        close::call(call, &reason, &mut drafts);
+        close::call(call, &reason, &mut new_events);
     }
     if exit.result().is_some_and(ToolResult::is_success)
         && let Ok(tool) = crate::record::ToolId::new(&exit.tool)
     {
-        drafts.push(Draft::new(frame.path.clone(), Body::LoopExit { call: exit.path.clone(), tool }));
+        new_events.push(NewEvent::new(frame.path.clone(), EventKind::LoopExit { call: exit.path.clone(), tool }));
     }
-    if !drafts.is_empty() {
-        out.effects.push(Effect::Append(drafts));
+    if !new_events.is_empty() {
+        out.effects.push(Effect::Append(new_events));
     }
 }
 

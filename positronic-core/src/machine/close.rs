@@ -1,77 +1,81 @@
 //! Typed results for everything that is open when a frame ends from outside, deepest first.
 
-use crate::record::{Actor, Body, Draft, Failure, LoopOutcome, SignalId, ToolResult};
+use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, SignalId, ToolResult};
 
 use super::call::{Call, CallPhase};
 use super::loop_frame::LoopFrame;
 use super::state::{BrainFrame, Intent, RunState, Stage};
 
 /// Returns the events that cancel a run.
-pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason: Option<&String>) -> Vec<Draft> {
-    let mut drafts = Vec::new();
+pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason: Option<&String>) -> Vec<NewEvent> {
+    let mut new_events = Vec::new();
     if let Some(root) = &state.root {
         let why =
             reason.map_or_else(|| "the run was cancelled".to_owned(), |why| format!("the run was cancelled: {why}"));
-        stage(root, &why, &mut drafts);
-        drafts.push(Draft::new(
+        stage(root, &why, &mut new_events);
+        new_events.push(NewEvent::new(
             root.path.clone(),
-            Body::BrainCancelled { signal: Some(signal.clone()), actor: actor.clone(), reason: reason.cloned() },
+            EventKind::BrainCancelled { signal: Some(signal.clone()), actor: actor.clone(), reason: reason.cloned() },
         ));
     }
-    drafts
+    new_events
 }
 
 /// Returns the events that end a brain in failure, with everything that is open in it.
-pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<Draft> {
-    let mut drafts = Vec::new();
-    stage(frame, &failure.message, &mut drafts);
-    drafts.push(Draft::new(frame.path.clone(), Body::BrainError(failure.clone())));
-    drafts
+pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<NewEvent> {
+    let mut new_events = Vec::new();
+    stage(frame, &failure.message, &mut new_events);
+    new_events.push(NewEvent::new(frame.path.clone(), EventKind::BrainError(failure.clone())));
+    new_events
 }
 
 /// Returns the events that end a loop in failure, with every call that is open in it.
-pub(crate) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<Draft> {
-    let mut drafts = Vec::new();
-    calls(frame, &failure.message, &mut drafts);
+pub(crate) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<NewEvent> {
+    let mut new_events = Vec::new();
+    calls(frame, &failure.message, &mut new_events);
     let Failure { code, message, retryable } = failure.clone();
     let outcome = LoopOutcome::Failed { code, message, retryable };
-    drafts.push(Draft::new(frame.path.clone(), Body::LoopComplete { outcome, usage: frame.usage, change: None }));
-    drafts
+    new_events
+        .push(NewEvent::new(frame.path.clone(), EventKind::LoopComplete { outcome, usage: frame.usage, change: None }));
+    new_events
 }
 
-fn brain(frame: &BrainFrame, why: &str, drafts: &mut Vec<Draft>) {
+fn brain(frame: &BrainFrame, why: &str, new_events: &mut Vec<NewEvent>) {
     if frame.end.is_none() {
-        stage(frame, why, drafts);
-        let cancelled = Body::BrainCancelled { signal: None, actor: Actor::default(), reason: Some(why.to_owned()) };
-        drafts.push(Draft::new(frame.path.clone(), cancelled));
+        stage(frame, why, new_events);
+        let cancelled =
+            EventKind::BrainCancelled { signal: None, actor: Actor::default(), reason: Some(why.to_owned()) };
+        new_events.push(NewEvent::new(frame.path.clone(), cancelled));
     }
 }
 
-fn stage(frame: &BrainFrame, why: &str, drafts: &mut Vec<Draft>) {
+fn stage(frame: &BrainFrame, why: &str, new_events: &mut Vec<NewEvent>) {
     match &frame.stage {
-        Stage::Brain(inner) => brain(inner, why, drafts),
+        Stage::Brain(inner) => brain(inner, why, new_events),
         Stage::Loop(inner) => {
-            calls(inner, why, drafts);
-            let complete = Body::LoopComplete { outcome: LoopOutcome::Cancelled, usage: inner.usage, change: None };
-            drafts.push(Draft::new(inner.path.clone(), complete));
+            calls(inner, why, new_events);
+            let complete =
+                EventKind::LoopComplete { outcome: LoopOutcome::Cancelled, usage: inner.usage, change: None };
+            new_events.push(NewEvent::new(inner.path.clone(), complete));
         }
         Stage::Ready | Stage::Step(_) | Stage::Failed(_) => {}
     }
 }
 
 /// Gives every open call of a loop its result.
-pub(super) fn calls(frame: &LoopFrame, why: &str, drafts: &mut Vec<Draft>) {
+pub(super) fn calls(frame: &LoopFrame, why: &str, new_events: &mut Vec<NewEvent>) {
     for open in frame.batch.iter().filter(|call| call.result().is_none()) {
-        call(open, why, drafts);
+        call(open, why, new_events);
     }
 }
 
 /// Gives an open call its result.
-pub(super) fn call(call: &Call, why: &str, drafts: &mut Vec<Draft>) {
+pub(super) fn call(call: &Call, why: &str, new_events: &mut Vec<NewEvent>) {
     let result = match &call.phase {
         CallPhase::Done(_) => return,
         CallPhase::Pending { .. } => {
-            drafts.push(Draft::new(call.path.clone(), Body::LoopApprovalWithdrawn { cause: why.to_owned() }));
+            new_events
+                .push(NewEvent::new(call.path.clone(), EventKind::LoopApprovalWithdrawn { cause: why.to_owned() }));
             ToolResult::Skipped { reason: why.to_owned() }
         }
         CallPhase::Gated | CallPhase::Open(Intent::Ready | Intent::Backoff(_)) => {
@@ -84,11 +88,12 @@ pub(super) fn call(call: &Call, why: &str, drafts: &mut Vec<Draft>) {
             ToolResult::Interrupted { reason: format!("{why} while the call waited for an answer") }
         }
         CallPhase::Brain(inner) => {
-            brain(inner, why, drafts);
-            let complete = Body::LoopBrainComplete { result: None, error: Some(why.to_owned()) };
-            drafts.push(Draft::new(call.path.clone(), complete));
+            brain(inner, why, new_events);
+            let complete = EventKind::LoopBrainComplete { result: None, error: Some(why.to_owned()) };
+            new_events.push(NewEvent::new(call.path.clone(), complete));
             ToolResult::Interrupted { reason: why.to_owned() }
         }
     };
-    drafts.push(Draft::new(call.path.clone(), Body::LoopToolResult { result, duration: None, change: None }));
+    new_events
+        .push(NewEvent::new(call.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None }));
 }

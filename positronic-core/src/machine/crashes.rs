@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::record::{Body, EndReason, Event, Failure};
+use crate::record::{EndReason, Event, EventKind, Failure};
 
 use super::call::CallPhase;
 use super::close::end_brain;
@@ -21,17 +21,17 @@ pub const MAX_CRASHES: u32 = 10;
 impl RunState {
     /// Counts a claim over an unreleased one; any outcome of the worker resets the count.
     pub(super) fn count_crashes(&mut self, event: &Event, was_claimed: bool) {
-        match &event.body {
-            Body::RunClaimed { .. } if was_claimed => self.crashes = self.crashes.saturating_add(1),
-            Body::RunClaimed { .. }
-            | Body::RunNotClaimed { .. }
-            | Body::BrainMigrated { .. }
-            | Body::StepStart { .. }
-            | Body::LoopToolStart { .. }
-            | Body::LoopModelCall { .. }
+        match &event.kind {
+            EventKind::RunClaimed { .. } if was_claimed => self.crashes = self.crashes.saturating_add(1),
+            EventKind::RunClaimed { .. }
+            | EventKind::RunNotClaimed { .. }
+            | EventKind::BrainMigrated { .. }
+            | EventKind::StepStart { .. }
+            | EventKind::LoopToolStart { .. }
+            | EventKind::LoopModelCall { .. }
             // A step asks its question again from the first attempt on, so a retry does not count as progress.
-            | Body::LoopModelRetry { .. }
-            | Body::LoopOutput { .. } => {}
+            | EventKind::LoopModelRetry { .. }
+            | EventKind::LoopOutput { .. } => {}
             _ if event.epoch.is_none() => {}
             _ => self.crashes = 0,
         }

@@ -6,13 +6,13 @@
 use serde_json::Value;
 
 use crate::record::{
-    Body, Decision, Draft, Event, More, Path, PendingKind, ResumeCause, Segment, Seq, Signal, SignalKind, Speaker,
-    Timestamp, ToolDecl, ToolResult,
+    Amounts, Decision, Event, EventKind, NewEvent, Path, PendingKind, ResumeCause, Segment, Seq, Signal, SignalKind,
+    Speaker, Timestamp, ToolDecl, ToolResult,
 };
 
 use super::call::{Call, CallPhase};
 use super::close;
-use super::limits::{AskedMore, asked_at};
+use super::limits::{PendingGrant, asked_at};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{RunState, Stage};
 use super::status::pending;
@@ -149,7 +149,12 @@ fn nothing_at(path: &Path) -> String {
 /// # Errors
 ///
 /// [`Refusal`] when the signal does not fit the run's state.
-pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn Schemas) -> Result<Vec<Draft>, Refusal> {
+pub fn decide(
+    state: &RunState,
+    signal: &Signal,
+    now: Timestamp,
+    schemas: &dyn Schemas,
+) -> Result<Vec<NewEvent>, Refusal> {
     if let Some(seq) = state.signals.get(&signal.id) {
         return Err(Refusal::Repeated { seq: *seq });
     }
@@ -186,24 +191,24 @@ pub fn decide(state: &RunState, signal: &Signal, now: Timestamp, schemas: &dyn S
         SignalKind::Message { text, .. } if text.trim().is_empty() => Err(Refusal::EmptyMessage),
         SignalKind::Message { to, text, message_id } => {
             let path = listener(state, to.as_ref())?;
-            let body = Body::LoopMessage {
+            let kind = EventKind::LoopMessage {
                 text: text.clone(),
                 message_id: message_id.clone(),
                 from: Speaker::Person,
                 signal: Some(signal.id.clone()),
                 actor: signal.actor.clone(),
             };
-            Ok(vec![Draft::new(path, body)])
+            Ok(vec![NewEvent::new(path, kind)])
         }
         SignalKind::Pause if state.paused.is_some() => Err(Refusal::Paused),
-        SignalKind::Pause => Ok(vec![Draft::new(
+        SignalKind::Pause => Ok(vec![NewEvent::new(
             Path::root(),
-            Body::BrainPaused { signal: signal.id.clone(), actor: signal.actor.clone() },
+            EventKind::BrainPaused { signal: signal.id.clone(), actor: signal.actor.clone() },
         )]),
         SignalKind::Resume if state.paused.is_none() => Err(Refusal::NotPaused),
-        SignalKind::Resume => Ok(vec![Draft::new(
+        SignalKind::Resume => Ok(vec![NewEvent::new(
             Path::root(),
-            Body::BrainResumed { signal: signal.id.clone(), actor: signal.actor.clone() },
+            EventKind::BrainResumed { signal: signal.id.clone(), actor: signal.actor.clone() },
         )]),
         SignalKind::Cancel { reason } => Ok(close::cancel(state, &signal.id, &signal.actor, reason.as_ref())),
     }
@@ -218,17 +223,17 @@ pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Opt
         if event.path != *call {
             continue;
         }
-        let (mut how, reason, actor) = match &event.body {
-            Body::LoopApprovalDecided { decision: Decision::Approved, reason, actor, .. } => {
+        let (mut how, reason, actor) = match &event.kind {
+            EventKind::LoopApprovalDecided { decision: Decision::Approved, reason, actor, .. } => {
                 ("it was approved".to_owned(), reason, actor)
             }
-            Body::LoopApprovalDecided { decision: Decision::Rejected, reason, actor, .. } => {
+            EventKind::LoopApprovalDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 ("it was rejected".to_owned(), reason, actor)
             }
-            Body::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Approved, more, reason, actor, .. } => {
                 (format!("it was granted {} more", more.amounts(currency)), reason, actor)
             }
-            Body::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 ("it was refused more".to_owned(), reason, actor)
             }
             _ => continue,
@@ -256,7 +261,7 @@ fn approve(
     arguments: Option<&Value>,
     now: Timestamp,
     schemas: &dyn Schemas,
-) -> Result<Vec<Draft>, Refusal> {
+) -> Result<Vec<NewEvent>, Refusal> {
     let (frame, call) = pending_call(state, path, now)?;
     if let Some(arguments) = arguments {
         if !call.gate.as_ref().is_some_and(|gate| gate.editable) {
@@ -271,14 +276,14 @@ fn approve(
             reason,
         })?;
     }
-    let body = Body::LoopApprovalDecided {
+    let kind = EventKind::LoopApprovalDecided {
         decision: Decision::Approved,
         arguments: arguments.filter(|arguments| **arguments != *call.arguments).map(sorted),
         reason: None,
         signal: signal.id.clone(),
         actor: signal.actor.clone(),
     };
-    Ok(vec![Draft::new(path.clone(), body)])
+    Ok(vec![NewEvent::new(path.clone(), kind)])
 }
 
 fn reject(
@@ -287,9 +292,9 @@ fn reject(
     path: &Path,
     reason: Option<&String>,
     now: Timestamp,
-) -> Result<Vec<Draft>, Refusal> {
+) -> Result<Vec<NewEvent>, Refusal> {
     pending_call(state, path, now)?;
-    let decided = Body::LoopApprovalDecided {
+    let decided = EventKind::LoopApprovalDecided {
         decision: Decision::Rejected,
         arguments: None,
         reason: reason.cloned(),
@@ -298,12 +303,18 @@ fn reject(
     };
     let result = ToolResult::Denied { reason: reason.cloned(), by: signal.actor.by.clone() };
     Ok(vec![
-        Draft::new(path.clone(), decided),
-        Draft::new(path.clone(), Body::LoopToolResult { result, duration: None, change: None }),
+        NewEvent::new(path.clone(), decided),
+        NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration: None, change: None }),
     ])
 }
 
-fn grant(state: &RunState, signal: &Signal, to: &Path, more: More, now: Timestamp) -> Result<Vec<Draft>, Refusal> {
+fn grant(
+    state: &RunState,
+    signal: &Signal,
+    to: &Path,
+    more: Amounts,
+    now: Timestamp,
+) -> Result<Vec<NewEvent>, Refusal> {
     let Some((bound, asked)) = asked_at(state, to) else {
         return Err(Refusal::NotAsked { at: to.clone(), open: open(state) });
     };
@@ -323,25 +334,25 @@ fn grant(state: &RunState, signal: &Signal, to: &Path, more: More, now: Timestam
     }
     let (decision, reason) = (Decision::Approved, None);
     let (signal, actor) = (signal.id.clone(), signal.actor.clone());
-    Ok(vec![Draft::new(to.clone(), Body::BudgetDecided { decision, more, reason, signal, actor })])
+    Ok(vec![NewEvent::new(to.clone(), EventKind::BudgetDecided { decision, more, reason, signal, actor })])
 }
 
 fn refuse(
-    asked: Option<&AskedMore>,
+    asked: Option<&PendingGrant>,
     signal: &Signal,
     path: &Path,
     reason: Option<&String>,
     now: Timestamp,
-) -> Result<Vec<Draft>, Refusal> {
+) -> Result<Vec<NewEvent>, Refusal> {
     if asked.is_some_and(|asked| is_void(asked, now)) {
         return Err(Refusal::Expired { call: path.clone() });
     }
-    let (decision, more, reason) = (Decision::Rejected, More::default(), reason.cloned());
+    let (decision, more, reason) = (Decision::Rejected, Amounts::default(), reason.cloned());
     let (signal, actor) = (signal.id.clone(), signal.actor.clone());
-    Ok(vec![Draft::new(path.clone(), Body::BudgetDecided { decision, more, reason, signal, actor })])
+    Ok(vec![NewEvent::new(path.clone(), EventKind::BudgetDecided { decision, more, reason, signal, actor })])
 }
 
-fn is_void(asked: &AskedMore, now: Timestamp) -> bool {
+fn is_void(asked: &PendingGrant, now: Timestamp) -> bool {
     asked.expires.is_some_and(|expires| expires <= now)
 }
 
@@ -387,7 +398,7 @@ fn declared<'a>(frame: &'a LoopFrame, call: &Call) -> Option<&'a ToolDecl> {
 fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
     let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
         Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
-        Some(PendingKind::More { kind, .. }) => format!("asks for more {}, not for {sent}", kind.noun()),
+        Some(PendingKind::Amounts { kind, .. }) => format!("asks for more {}, not for {sent}", kind.noun()),
         Some(PendingKind::Answer { waits }) => {
             let what = waits.iter().map(|wait| match wait.webhook.as_str() {
                 REPLY => "a reply".to_owned(),
@@ -419,7 +430,7 @@ fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
     pending(state).into_iter().flat_map(|pending| {
         let waits = match pending.kind {
             PendingKind::Answer { waits } => waits,
-            PendingKind::Approval { .. } | PendingKind::More { .. } => Vec::new(),
+            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => Vec::new(),
         };
         let call = pending.call;
         waits.into_iter().enumerate().map(move |wait| (call.clone(), wait))
@@ -433,21 +444,21 @@ fn answer(
     payload: &Value,
     now: Timestamp,
     schemas: &dyn Schemas,
-) -> Result<Vec<Draft>, Refusal> {
+) -> Result<Vec<NewEvent>, Refusal> {
     if wait.expires.is_some_and(|expires| expires <= now) {
         return Err(Refusal::Expired { call: call.clone() });
     }
     schemas
         .check(&wait.schema, payload)
         .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}` does not fit"), reason })?;
-    let body = Body::LoopResume {
+    let kind = EventKind::LoopResume {
         cause: ResumeCause::Answered,
         wait: u32::try_from(index).unwrap_or(u32::MAX),
         payload: sorted(payload),
         signal: Some(signal.id.clone()),
         actor: signal.actor.clone(),
     };
-    Ok(vec![Draft::new(call.clone(), body)])
+    Ok(vec![NewEvent::new(call.clone(), kind)])
 }
 
 /// Sorts the keys of what came from outside, whatever features other crates switch on in `serde_json`: the model reads it

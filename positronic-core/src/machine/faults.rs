@@ -3,13 +3,13 @@
 //! A refusal, a filtered answer and one that was cut off would come again as they are, so each ends the loop. An empty one,
 //! and calls that were cut off, may be better the next time: `answer_retries` of the limits says how often in a row.
 
-use crate::record::{AnswerFault, Body, CODE, Draft, ModelFacts, Part};
+use crate::record::{AnswerFault, CODE, EventKind, NewEvent, Part, ResponseMetadata};
 
 use super::loop_frame::{LoopFrame, LoopPhase};
 
 impl LoopFrame {
     /// Takes note of an answer.
-    pub(super) fn judge(&mut self, parts: &[Part], facts: &ModelFacts) {
+    pub(super) fn judge(&mut self, parts: &[Part], facts: &ResponseMetadata) {
         let limit = self.prepared.settings.max_output_tokens;
         self.fault = match facts.provider == CODE {
             // Code that decides nothing has no fault of a model.
@@ -44,14 +44,14 @@ impl LoopFrame {
     }
 
     /// Returns the event that ends the loop by its last answer, where that does.
-    pub(super) fn stopped(&self) -> Option<Draft> {
+    pub(super) fn stopped(&self) -> Option<NewEvent> {
         let cause = self.fault.clone().filter(|_| self.is_stopped())?;
         let mut message = cause.sentence(&format!("the model of the loop `{}`", self.path));
         if matches!(self.phase, LoopPhase::Prepare) || matches!(cause, AnswerFault::Empty { .. }) {
             let times = self.faults;
             message = if times > 1 { format!("{message}, {times} times in a row") } else { message };
         }
-        Some(Draft::new(self.path.clone(), Body::LoopStopped { cause, message }))
+        Some(NewEvent::new(self.path.clone(), EventKind::LoopStopped { cause, message }))
     }
 }
 

@@ -10,10 +10,10 @@ use crate::record::{ContentHash, ContextItem, Settings, ToolDecl};
 /// The last contents that a loop's rounds brought, so that a hash alone can stand for them. It is bounded, so a loop
 /// whose prompt changes every round does not grow its state.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Known(VecDeque<(ContentHash, Body)>);
+pub(super) struct Known(VecDeque<(ContentHash, KnownContent)>);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Body {
+pub(super) enum KnownContent {
     Text(Arc<str>),
     Item(ContextItem),
     Tool(ToolDecl),
@@ -24,7 +24,7 @@ impl Known {
     /// How many contents are remembered: room for the tools of a large loop in two modes.
     const MOST: usize = 256;
 
-    pub(super) fn add(&mut self, hash: ContentHash, body: Body) {
+    pub(super) fn add(&mut self, hash: ContentHash, body: KnownContent) {
         if self.get(&hash).is_none() {
             self.0.push_back((hash, body));
         }
@@ -36,7 +36,7 @@ impl Known {
         self.0.drain(..excess);
     }
 
-    pub(super) fn get(&self, hash: &ContentHash) -> Option<&Body> {
+    pub(super) fn get(&self, hash: &ContentHash) -> Option<&KnownContent> {
         self.0.iter().rev().find(|(known, _)| known == hash).map(|(_, body)| body)
     }
 }

@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{AskMore, Body, Budget, Draft, LimitKind, Money, More, OnLimit, Path, Seq, Timestamp};
+use crate::record::{
+    Amounts, AskForMore, Budget, EventKind, LimitKind, Money, NewEvent, OnLimit, Path, Seq, Timestamp,
+};
 
 use super::close;
 use super::loop_frame::{LoopFrame, LoopPhase};
@@ -40,13 +42,13 @@ pub struct Spending {
 /// What people have said about a frame's limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Allowance {
+pub struct Grants {
     /// What they have granted on top of what the author says.
     #[serde(skip_serializing_if = "is_default")]
-    pub more: More,
+    pub more: Amounts,
     /// The question that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<AskedMore>,
+    pub asked: Option<PendingGrant>,
     /// Whether they refused, or nobody answered in time; then nobody is asked again.
     #[serde(skip_serializing_if = "is_default")]
     pub refused: bool,
@@ -54,7 +56,7 @@ pub struct Allowance {
 
 /// A question for more that is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedMore {
+pub struct PendingGrant {
     /// The event that asked.
     pub since: Seq,
     /// Which limit was reached.
@@ -111,11 +113,11 @@ impl<'a> Bound<'a> {
         }
     }
 
-    pub(super) const fn allowance(self) -> &'a Allowance {
+    pub(super) const fn grants(self) -> &'a Grants {
         match self {
-            Self::Loop(frame) => &frame.allowance,
-            Self::Brain(frame, _) => &frame.allowance,
-            Self::Shared(_, shared) => &shared.allowance,
+            Self::Loop(frame) => &frame.grants,
+            Self::Brain(frame, _) => &frame.grants,
+            Self::Shared(_, shared) => &shared.grants,
         }
     }
 
@@ -149,7 +151,7 @@ impl<'a> Bound<'a> {
                 (shared.budget.limit(kind), frame.used(kind).saturating_add(before))
             }
         };
-        Some((limit?.saturating_add(self.allowance().more.of(kind)), used))
+        Some((limit?.saturating_add(self.grants().more.of(kind)), used))
     }
 
     pub(super) fn unpriced(self) -> Option<&'a Arc<str>> {
@@ -178,14 +180,14 @@ impl<'a> Bound<'a> {
 
     /// Says whether a person is asked for more. A cost that nobody knows is not mended by more money, and
     /// calls that fail are not mended by more of them.
-    fn asks(self, reached: &Reached) -> Option<AskMore> {
+    fn asks(self, reached: &Reached) -> Option<AskForMore> {
         let ask = match self {
             Self::Loop(frame) => frame.limits.ask,
             Self::Brain(_, budget) => budget.ask,
             Self::Shared(_, shared) => shared.budget.budget.ask,
         };
         let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
-        ask.filter(|_| mends && !self.allowance().refused)
+        ask.filter(|_| mends && !self.grants().refused)
     }
 
     /// Returns what becomes of the brain whose loop ends by it.
@@ -199,7 +201,7 @@ impl<'a> Bound<'a> {
 }
 
 impl BrainFrame {
-    /// Returns what the brain and all below it have used, in the units of [`More::of`].
+    /// Returns what the brain and all below it have used, in the units of [`Amounts::of`].
     const fn used(&self, kind: LimitKind) -> u64 {
         match kind {
             LimitKind::Tokens => self.usage.total(),
@@ -269,7 +271,7 @@ fn governed<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, Reac
     let Some(other) = reached.next().filter(|(other, _)| other.path() == first.0.path()) else { return Some(first) };
     let rank = |(bound, reached): &(Bound<'_>, Reached)| match bound.asks(reached) {
         None => 0,
-        Some(_) if bound.allowance().asked.is_some() => 1,
+        Some(_) if bound.grants().asked.is_some() => 1,
         Some(_) => 2,
     };
     Some(if rank(&other) < rank(&first) { other } else { first })
@@ -277,45 +279,45 @@ fn governed<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, Reac
 
 fn ask_for_more(bound: Bound<'_>, reached: &Reached, now: Timestamp, out: &mut Next) -> bool {
     let Some(ask) = bound.asks(reached) else { return false };
-    let body = match &bound.allowance().asked {
+    let event = match &bound.grants().asked {
         None => {
             let due = |valid| Timestamp(now.0.saturating_add(i64::try_from(valid).unwrap_or(i64::MAX)));
             let Reached { kind, limit, used, .. } = *reached;
             let (shared, expires) = (bound.is_shared(), ask.valid_for.map(due));
-            Body::BudgetRequested { kind, limit, used, shared, expires }
+            EventKind::BudgetRequested { kind, limit, used, shared, expires }
         }
-        Some(AskedMore { expires: Some(expires), .. }) if *expires <= now => Body::BudgetExpired {},
-        Some(AskedMore { expires, .. }) => {
+        Some(PendingGrant { expires: Some(expires), .. }) if *expires <= now => EventKind::BudgetExpired {},
+        Some(PendingGrant { expires, .. }) => {
             if let Some(expires) = *expires {
                 out.wake_at(expires);
             }
             return true;
         }
     };
-    out.effects.push(Effect::Append(vec![Draft::new(bound.path().clone(), body)]));
+    out.effects.push(Effect::Append(vec![NewEvent::new(bound.path().clone(), event)]));
     true
 }
 
 fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
     let Reached { kind, limit, used, unpriced } = reached;
-    let mut drafts = Vec::new();
+    let mut new_events = Vec::new();
     let why = match &unpriced {
         Some(model) => format!("{} has a limit of money, and what `{model}` costs is not known", bound.name()),
         None => format!("{} reached its limit of {}", bound.name(), kind.noun()),
     };
-    close::calls(frame, &why, &mut drafts);
-    let body = match bound {
+    close::calls(frame, &why, &mut new_events);
+    let event = match bound {
         Bound::Loop(_) if kind == LimitKind::Rounds => {
-            Body::LoopMaxIterations { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
+            EventKind::LoopMaxIterations { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
         }
-        Bound::Loop(_) => Body::LoopLimit { kind, limit, used, of: None, shared: false, unpriced },
+        Bound::Loop(_) => EventKind::LoopLimit { kind, limit, used, of: None, shared: false, unpriced },
         Bound::Brain(brain, _) | Bound::Shared(brain, _) => {
             let (of, shared) = (Some(brain.path.clone()), bound.is_shared());
-            Body::LoopLimit { kind, limit, used, of, shared, unpriced }
+            EventKind::LoopLimit { kind, limit, used, of, shared, unpriced }
         }
     };
-    drafts.push(Draft::new(frame.path.clone(), body));
-    out.effects.push(Effect::Append(drafts));
+    new_events.push(NewEvent::new(frame.path.clone(), event));
+    out.effects.push(Effect::Append(new_events));
 }
 
 /// What becomes of a question that a step or a plugin asks a model.
@@ -397,8 +399,8 @@ pub(super) fn bound_at<'a>(state: &'a RunState, path: &Path, shared: bool) -> Op
 }
 
 /// Finds whose limits a person is asked about at this path.
-pub(super) fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a>, &'a AskedMore)> {
-    bounds_at(state, path).find_map(|bound| Some((bound, bound.allowance().asked.as_ref()?)))
+pub(super) fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a>, &'a PendingGrant)> {
+    bounds_at(state, path).find_map(|bound| Some((bound, bound.grants().asked.as_ref()?)))
 }
 
 fn bounds_at<'a>(state: &'a RunState, path: &Path) -> impl Iterator<Item = Bound<'a>> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::known::Known;
-use super::limits::{Allowance, Spending, is_default};
+use super::limits::{Grants, Spending, is_default};
 use super::state::{Asked, Intent};
 use crate::record::{
     AnswerFault, ContentHash, ContextItem, Limits, LoopOutcome, ModelRequest, Part, Path, PluginStates, Settings,
@@ -45,7 +45,7 @@ pub struct LoopFrame {
     pub limits: Limits,
     /// What people have said about the limits.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub allowance: Allowance,
+    pub grants: Grants,
     /// What the answers of models have cost, here and below.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Spending,
@@ -158,7 +158,7 @@ impl LoopFrame {
             round: 0,
             phase: LoopPhase::Prepare,
             limits,
-            allowance: Allowance::default(),
+            grants: Grants::default(),
             spent: Spending::default(),
             ended_by: None,
             ended_by_shared: false,

@@ -38,7 +38,7 @@ pub use apply::IllegalEvent;
 pub use call::{Call, CallPhase};
 pub use crashes::MAX_CRASHES;
 pub use decide::{Refusal, Schemas, decide, decided};
-pub use limits::{Allowance, AskedMore, Spending};
+pub use limits::{Grants, PendingGrant, Spending};
 pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
 pub use next::{Effect, Next, next};
 pub use shared_budget::SharedLimits;
@@ -46,7 +46,7 @@ pub use state::{Asked, BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, 
 pub use status::{awaits, pending, status};
 pub(crate) use summary::hears_mail;
 pub use summary::summary;
-pub use why::{Whom, Why, why};
+pub use why::{Waiting, WaitingOn, why};
 
 pub(crate) use apply_loop::denial;
 pub(crate) use apply_step::question_hash;

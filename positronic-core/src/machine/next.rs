@@ -1,6 +1,8 @@
 //! What has to happen next: a pure function of the state and the time.
 
-use crate::record::{Body, Draft, EndReason, Failure, LoopOutcome, Path, Segment, Speaker, StageKind, Timestamp};
+use crate::record::{
+    EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Speaker, StageKind, Timestamp,
+};
 
 use super::apply_loop::wraps_up;
 use super::batch;
@@ -25,7 +27,7 @@ pub struct Next {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Appends events that follow from the state alone.
-    Append(Vec<Draft>),
+    Append(Vec<NewEvent>),
     /// Runs a step: `STEP_START`, then `STEP_COMPLETE`, `STEP_RETRY` or `BRAIN_ERROR`.
     Step {
         /// The step.
@@ -191,7 +193,7 @@ pub(super) fn too_deep(path: &Path) -> String {
 }
 
 fn fail(frame: &BrainFrame, failure: Failure, out: &mut Next) {
-    out.effects.push(Effect::Append(vec![Draft::new(frame.path.clone(), Body::BrainError(failure))]));
+    out.effects.push(Effect::Append(vec![NewEvent::new(frame.path.clone(), EventKind::BrainError(failure))]));
 }
 
 /// Says whether an effect can start now, and notes when it can if that is later.
@@ -270,14 +272,14 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
 
 /// Tells the model something.
 fn told(frame: &LoopFrame, text: String) -> Effect {
-    let message = Body::LoopMessage {
+    let message = EventKind::LoopMessage {
         text,
         message_id: None,
         from: Speaker::Engine,
         signal: None,
         actor: crate::record::Actor::default(),
     };
-    Effect::Append(vec![Draft::new(frame.path.clone(), message)])
+    Effect::Append(vec![NewEvent::new(frame.path.clone(), message)])
 }
 
 /// What the model is told that answered with text where an exit tool has to end the loop.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{Allowance, is_default};
+use super::limits::{Grants, is_default};
 use super::state::{BrainFrame, RunState};
-use crate::record::{BrainStart, Budget, Money, More, SharedBudget};
+use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
 
 /// What the prompts of a conversation may use together, in the run's brain.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct SharedLimits {
     pub budget: SharedBudget,
     /// What people have said about it in this run.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub allowance: Allowance,
+    pub grants: Grants,
 }
 
 /// Says what a brain that begins may use by itself. What the run was started with goes before what its author says.
@@ -34,14 +34,14 @@ pub(super) fn budget_of(start: &BrainStart) -> Option<Arc<Budget>> {
 /// Says what the conversation lets a brain that begins use.
 pub(super) fn shared_of(start: &BrainStart) -> Option<Arc<SharedLimits>> {
     let budget = start.start.as_ref()?.shared_budget.clone()?;
-    Some(Arc::new(SharedLimits { budget, allowance: Allowance::default() }))
+    Some(Arc::new(SharedLimits { budget, grants: Grants::default() }))
 }
 
 impl BrainFrame {
     /// Says whether a person is asked for more, of its own budget or of the conversation's.
     pub(super) fn waits_for_more(&self) -> bool {
-        let shared = self.shared.as_ref().is_some_and(|shared| shared.allowance.asked.is_some());
-        shared || self.allowance.asked.is_some()
+        let shared = self.shared.as_ref().is_some_and(|shared| shared.grants.asked.is_some());
+        shared || self.grants.asked.is_some()
     }
 }
 
@@ -58,9 +58,9 @@ pub(crate) fn add_up(shared: &mut SharedBudget, run: &RunState) {
             shared.foreign.get_or_insert_with(|| own.to_owned());
         }
     }
-    shared.used += More { rounds: root.rounds, tokens, money, time };
+    shared.used += Amounts { rounds: root.rounds, tokens, money, time };
     if let Some(limits) = &root.shared {
-        shared.granted += limits.allowance.more;
+        shared.granted += limits.grants.more;
     }
     if shared.unpriced.is_none() {
         shared.unpriced = root.spent.unpriced.as_deref().map(str::to_owned);

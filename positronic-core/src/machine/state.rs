@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::{
-    Budget, Claim, ClaimRefusal, ContentHash, Failure, Finish, ModelFacts, Part, Path, PluginStates, Segment, Seq,
-    Shape, SignalId, StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
+    Budget, Claim, ClaimRefusal, ContentHash, Failure, Finish, Part, Path, PluginStates, ResponseMetadata, Segment,
+    Seq, Shape, SignalId, StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
 };
 
 use super::call::{Call, CallPhase};
-use super::limits::{Allowance, Spending, is_default};
+use super::limits::{Grants, Spending, is_default};
 use super::loop_frame::LoopFrame;
 use super::shared_budget::SharedLimits;
 
@@ -103,7 +103,7 @@ pub struct BrainFrame {
     pub shared: Option<Arc<SharedLimits>>,
     /// What people have said about the budget.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub allowance: Allowance,
+    pub grants: Grants,
     /// What the answers of models have cost, here and below.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Spending,
@@ -202,7 +202,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub(super) fn take(&mut self, parts: &Arc<[Part]>, facts: &ModelFacts) {
+    pub(super) fn take(&mut self, parts: &Arc<[Part]>, facts: &ResponseMetadata) {
         self.answer = Some(Arc::clone(parts));
         self.finish.clone_from(&facts.finish);
     }

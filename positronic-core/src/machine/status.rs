@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
 use super::call::{Call, CallPhase};
-use super::limits::{AskedMore, Bound};
+use super::limits::{Bound, PendingGrant};
 use super::loop_frame::LoopPhase;
 use super::next::{Next, next};
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
@@ -40,7 +40,7 @@ fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
         Stage::Step(step) => is_busy(step.intent),
         Stage::Brain(inner) => in_flight(inner, asks),
         Stage::Loop(frame) => {
-            let asks = asks_below(frame.allowance.asked.is_some(), asks);
+            let asks = asks_below(frame.grants.asked.is_some(), asks);
             match &frame.phase {
                 LoopPhase::Ask { intent, .. } => asks(*intent),
                 LoopPhase::Batch => frame.batch.iter().any(|call| call_in_flight(call, asks)),
@@ -131,7 +131,7 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
 
 /// Says whether anything in a brain waits for a person or a webhook.
 fn has_pending(brain: &BrainFrame) -> bool {
-    let asks = |bound: Bound<'_>| bound.allowance().asked.is_some();
+    let asks = |bound: Bound<'_>| bound.grants().asked.is_some();
     Bound::all_of(brain).any(asks)
         || match &brain.stage {
             Stage::Brain(inner) => has_pending(inner),
@@ -150,8 +150,8 @@ fn call_has_pending(call: &Call) -> bool {
 }
 
 fn asked(bound: Bound<'_>, out: &mut Vec<Pending>) {
-    if let Some(AskedMore { since, kind, limit, used, expires }) = bound.allowance().asked.clone() {
-        let kind = PendingKind::More { kind, limit, used, shared: bound.is_shared(), expires };
+    if let Some(PendingGrant { since, kind, limit, used, expires }) = bound.grants().asked.clone() {
+        let kind = PendingKind::Amounts { kind, limit, used, shared: bound.is_shared(), expires };
         out.push(Pending { call: bound.path().clone(), tool: String::new(), arguments: Arc::default(), since, kind });
     }
 }

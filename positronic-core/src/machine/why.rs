@@ -13,7 +13,7 @@ use super::status::pending;
 
 /// Why a run does nothing just now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Why {
+pub struct Waiting {
     /// One sentence for people. What authors and models wrote stands in it as it is.
     pub sentence: String,
     /// The event since which it waits, that of the oldest question; none where it waits for another try alone, whose
@@ -24,7 +24,7 @@ pub struct Why {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// Who can let it go on, each once.
-    pub whom: Vec<Whom>,
+    pub whom: Vec<WaitingOn>,
     /// The calls that wait for somebody, and the loops and brains that ask for more, in path order.
     pub calls: Vec<Path>,
 }
@@ -32,7 +32,7 @@ pub struct Why {
 /// Who can let a run go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Whom {
+pub enum WaitingOn {
     /// A person, who decides, replies or resumes.
     Person,
     /// A machine, which delivers a webhook.
@@ -45,15 +45,21 @@ pub enum Whom {
 
 /// Says why a run waits; none where it has ended, or where something is under way or can start.
 #[must_use]
-pub fn why(state: &RunState) -> Option<Why> {
+pub fn why(state: &RunState) -> Option<Waiting> {
     let root = state.root.as_deref().filter(|root| root.end.is_none())?;
     if let Some(since) = state.paused {
         let sentence = format!("The run is paused since event {since}, until a person lets it go on.");
-        return Some(Why { sentence, since: Some(since), until: None, whom: vec![Whom::Person], calls: Vec::new() });
+        return Some(Waiting {
+            sentence,
+            since: Some(since),
+            until: None,
+            whom: vec![WaitingOn::Person],
+            calls: Vec::new(),
+        });
     }
     if let Some(refused) = &state.refused {
         let (sentence, since) = (refused.message.clone(), Some(refused.since));
-        return Some(Why { sentence, since, until: None, whom: vec![Whom::Worker], calls: Vec::new() });
+        return Some(Waiting { sentence, since, until: None, whom: vec![WaitingOn::Worker], calls: Vec::new() });
     }
     let next = next(state, state.at);
     let mut idle = Idle::default();
@@ -65,8 +71,8 @@ pub fn why(state: &RunState) -> Option<Why> {
     if pending.is_empty() && idle.tries.is_empty() {
         return None;
     }
-    let mut whom: Vec<Whom> = Vec::new();
-    let tries = idle.tries.first().map(|_| Whom::Time);
+    let mut whom: Vec<WaitingOn> = Vec::new();
+    let tries = idle.tries.first().map(|_| WaitingOn::Time);
     for one in pending.iter().flat_map(asks).chain(tries) {
         if !whom.contains(&one) {
             whom.push(one);
@@ -80,15 +86,15 @@ pub fn why(state: &RunState) -> Option<Why> {
     let begin = since.map_or_else(String::new, |since| format!(" since event {since}"));
     let sentence = format!("The run waits{begin} for {}.", list(named, count));
     let calls = pending.into_iter().map(|pending| pending.call).collect();
-    Some(Why { sentence, since, until: next.wake, whom, calls })
+    Some(Waiting { sentence, since, until: next.wake, whom, calls })
 }
 
 /// Says who can answer a question.
-fn asks(pending: &Pending) -> Vec<Whom> {
+fn asks(pending: &Pending) -> Vec<WaitingOn> {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::More { .. } => vec![Whom::Person],
+        PendingKind::Approval { .. } | PendingKind::Amounts { .. } => vec![WaitingOn::Person],
         PendingKind::Answer { waits } => {
-            waits.iter().map(|wait| if wait.person { Whom::Person } else { Whom::Machine }).collect()
+            waits.iter().map(|wait| if wait.person { WaitingOn::Person } else { WaitingOn::Machine }).collect()
         }
     }
 }
@@ -100,7 +106,7 @@ fn question(pending: &Pending, currency: Option<&str>) -> String {
         PendingKind::Approval { gate, .. } => {
             format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason)
         }
-        PendingKind::More { kind, limit, used, shared, .. } => {
+        PendingKind::Amounts { kind, limit, used, shared, .. } => {
             let place = match call.is_root() {
                 _ if *shared => "the conversation".to_owned(),
                 true => "the run".to_owned(),

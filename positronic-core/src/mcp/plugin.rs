@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::McpError;
 use super::names::{NAME, plain};
 use super::server::McpServer;
-use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, mistake};
+use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, usage_panic};
 use crate::error::Result;
 
 /// How much of a server's instructions a model reads, in characters.
@@ -42,7 +42,7 @@ impl Mcp {
         let servers: Vec<_> = servers.into_iter().cloned().collect();
         let mut names = std::collections::BTreeSet::new();
         if let Some(name) = servers.iter().map(McpServer::name).find(|name| !names.insert(*name)) {
-            mistake(&format!("two MCP servers are named `{name}`; give one of them another name"));
+            usage_panic(&format!("two MCP servers are named `{name}`; give one of them another name"));
         }
         Self { servers }
     }

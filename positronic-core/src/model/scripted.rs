@@ -28,8 +28,8 @@ use serde_json::Value;
 use super::plain::{give_pieces, plain_wire};
 use super::{DeltaSink, Model};
 use crate::record::{
-    Charge, Finish, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ModelResponse, Part, Path, ProposedCall,
-    Usage,
+    Charge, Finish, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Part, Path, ProposedCall,
+    ResponseMetadata, Usage,
 };
 
 /// Answers with the replies of a script, or of a function.
@@ -274,7 +274,7 @@ impl Reply {
 
     /// Reports these tokens.
     pub fn usage(self, usage: Usage) -> Self {
-        self.with(|response| response.facts = ModelFacts { usage, ..std::mem::take(&mut response.facts) })
+        self.with(|response| response.facts = ResponseMetadata { usage, ..std::mem::take(&mut response.facts) })
     }
 
     /// Says what it cost, as some providers do.

@@ -29,7 +29,7 @@ pub struct Scope {
     pub services: AnyServices,
     /// The run.
     pub run: RunId,
-    /// Whom the run belongs to.
+    /// WaitingOn the run belongs to.
     pub user: Option<Arc<str>>,
     /// The stage, round or call.
     pub path: Path,

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::listed;
 use crate::dsl::{
-    Options, Plugin, PluginState, Preparation, Reply, RequestEdit, Services, State, Tool, ToolContext, Wait, mistake,
+    Options, Plugin, PluginState, Preparation, Reply, RequestEdit, Services, State, Tool, ToolContext, Wait,
+    usage_panic,
 };
 use crate::error::{Error, Result};
 use crate::record::{ContextItem, Path, ToolDecl};
@@ -96,7 +97,7 @@ impl<S> Modes<S> {
     pub fn mode(mut self, name: impl Into<String>, build: impl FnOnce(Mode<S>) -> Mode<S>) -> Self {
         let name = name.into();
         if self.find(&name).is_some() {
-            mistake(&format!("there are two modes named `{name}`; give one of them another name"));
+            usage_panic(&format!("there are two modes named `{name}`; give one of them another name"));
         }
         let (description, prompt) = (String::new(), String::new());
         let (tools, next, waits) = (Vec::new(), Vec::new(), Vec::new());

@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::listed;
-use crate::dsl::{IntoTool, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, mistake};
+use crate::dsl::{
+    IntoTool, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, usage_panic,
+};
 use crate::error::{Error, Result};
 
 const ACTIVATE: &str = "skill.activate";
@@ -87,14 +89,14 @@ impl<O: Options, S: State, V: Services> Skills<O, S, V> {
         let (name, description) = (name.into(), description.into());
         let tools: Vec<_> = tools.into_iter().map(IntoTool::into_tool).collect();
         if self.find(&name).is_some() {
-            mistake(&format!("there are two skills named `{name}`; give one of them another name"));
+            usage_panic(&format!("there are two skills named `{name}`; give one of them another name"));
         }
         for (other, known) in self.skills.iter().flat_map(|skill| skill.tools.iter().map(|tool| (&skill.name, tool))) {
             if let Some(tool) =
                 tools.iter().find(|tool| tool.decl().id == known.decl().id && tool.decl() != known.decl())
             {
                 let tool = &tool.decl().id;
-                mistake(&format!(
+                usage_panic(&format!(
                     "the skills `{other}` and `{name}` have two tools named `{tool}`; rename one of them"
                 ));
             }
@@ -113,7 +115,7 @@ impl<O: Options, S: State, V: Services> Skills<O, S, V> {
         for name in names {
             match self.skills.iter_mut().find(|skill| skill.name == name) {
                 Some(skill) => skill.active = true,
-                None => mistake(&self.unknown(name)),
+                None => usage_panic(&self.unknown(name)),
             }
         }
         self

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::cost::{Costs, Spent};
-use crate::record::{Body, Event, PriceTable, RunId};
+use crate::record::{Event, EventKind, PriceTable, RunId};
 
 /// What several runs used and cost, such as those of a conversation.
 ///
@@ -15,12 +15,12 @@ use crate::record::{Body, Event, PriceTable, RunId};
 /// | a prompt: a loop without what is below it | [`Costs::prompt`], by the loop's path; its tokens also in [`Prompt::usage`] |
 /// | a loop or a nested brain with all below it | [`Costs::within`], by its path |
 /// | a run | [`Costs::total`]; its tokens also in [`RunSummary::usage`] |
-/// | a conversation | [`Bill::total`], of [`Control::bill`] |
+/// | a conversation | [`Bill::total`], of [`Client::bill`] |
 /// | what limits of money have counted | [`Costs::counted`]; as of now in [`LoopFrame::spent`] and [`BrainFrame::spent`] |
 ///
 /// [`Prompt::usage`]: crate::record::Prompt::usage
 /// [`RunSummary::usage`]: crate::record::RunSummary::usage
-/// [`Control::bill`]: ../runner/struct.Control.html#method.bill
+/// [`Client::bill`]: ../runner/struct.Client.html#method.bill
 /// [`LoopFrame::spent`]: crate::machine::LoopFrame::spent
 /// [`BrainFrame::spent`]: crate::machine::BrainFrame::spent
 ///
@@ -57,7 +57,7 @@ impl Bill {
     pub fn add<'a>(&mut self, run: RunId, log: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) {
         let mut shared = None;
         let mut events = log.into_iter().inspect(|event| {
-            if let Body::BrainStart(start) = &event.body
+            if let EventKind::BrainStart(start) = &event.kind
                 && let Some((origin, at)) = start.start.as_ref().and_then(|start| start.forked_from.as_ref())
                 && self.runs.contains_key(origin)
             {

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::record::{Body, CODE, Charge, Event, Money, Path, PriceTable, Seq, Usage};
+use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq, Usage};
 
 /// What a run used and what it cost.
 ///
@@ -58,9 +58,9 @@ impl CallCost {
     /// Reckons what an answer cost; none where the event is no answer, or the answer is that of code.
     #[must_use]
     pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
-        let facts = match &event.body {
-            Body::LoopModelResult { facts, .. } => facts,
-            Body::LoopAnswerRefused { facts, .. } => &**facts,
+        let facts = match &event.kind {
+            EventKind::LoopModelResult { facts, .. } => facts,
+            EventKind::LoopAnswerRefused { facts, .. } => &**facts,
             _ => return None,
         };
         if facts.provider == CODE {

@@ -6,19 +6,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::machine::{IllegalEvent, RunState, status};
-use crate::record::{Body, Event, Overrides, Seq, Status, Usage};
+use crate::record::{Event, EventKind, Overrides, Seq, Status, Usage};
 
 /// How two runs differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunDiff {
     /// What was given to them, where that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub given: Option<[Given; 2]>,
+    pub given: Option<[Inputs; 2]>,
     /// How many events say the same in both from the begin on. Times, workers, what was given, and what a provider says of an
     /// answer beside its content are not compared.
     pub same: usize,
     /// The first events that differ; none where both say the same to their ends.
-    pub parts: Option<Parting>,
+    pub parts: Option<Divergence>,
     /// The JSON Patch (RFC 6902) from the first run's state to the second's.
     pub state: Value,
     /// Their statuses.
@@ -29,7 +29,7 @@ pub struct RunDiff {
 
 /// What was given to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Given {
+pub struct Inputs {
     /// Its options.
     pub options: Value,
     /// What a fork says in the place of its brain's code.
@@ -38,16 +38,16 @@ pub struct Given {
 
 /// Where two runs part; a run that has no more events has none there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parting {
+pub struct Divergence {
     /// The event of the first run.
-    pub one: Option<Parted>,
+    pub one: Option<DivergentEvent>,
     /// The event of the second run.
-    pub other: Option<Parted>,
+    pub other: Option<DivergentEvent>,
 }
 
 /// One of the first events that differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parted {
+pub struct DivergentEvent {
     /// Its number.
     pub seq: Seq,
     /// Its path.
@@ -64,7 +64,7 @@ pub struct Parted {
 pub fn diff(one: &[Arc<Event>], other: &[Arc<Event>]) -> Result<RunDiff, IllegalEvent> {
     let (left, right) = (said(one), said(other));
     let same = left.iter().zip(&right).take_while(|(a, b)| (&a.path, &a.body) == (&b.path, &b.body)).count();
-    let parts = Parting { one: left.get(same).cloned(), other: right.get(same).cloned() };
+    let parts = Divergence { one: left.get(same).cloned(), other: right.get(same).cloned() };
     let (a, b) = (replayed(one)?, replayed(other)?);
     let state = |state: &RunState| state.root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default();
     let usage = |state: &RunState| state.root.as_ref().map(|root| root.usage).unwrap_or_default();
@@ -80,10 +80,10 @@ pub fn diff(one: &[Arc<Event>], other: &[Arc<Event>]) -> Result<RunDiff, Illegal
     })
 }
 
-fn given(log: &[Arc<Event>]) -> Option<Given> {
-    let Body::BrainStart(begin) = &log.first()?.body else { return None };
+fn given(log: &[Arc<Event>]) -> Option<Inputs> {
+    let EventKind::BrainStart(begin) = &log.first()?.kind else { return None };
     let overrides = begin.start.as_ref().map(|start| start.overrides.clone()).unwrap_or_default();
-    Some(Given { options: begin.options.clone(), overrides })
+    Some(Inputs { options: begin.options.clone(), overrides })
 }
 
 fn replayed(log: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
@@ -91,14 +91,17 @@ fn replayed(log: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
 }
 
 /// Returns what a log says, without what differs from run to run anyway.
-fn said(log: &[Arc<Event>]) -> Vec<Parted> {
+fn said(log: &[Arc<Event>]) -> Vec<DivergentEvent> {
     let attachment = |event: &&Arc<Event>| {
-        !matches!(event.body, Body::RunClaimed { .. } | Body::RunReleased { .. } | Body::RunNotClaimed { .. })
+        !matches!(
+            event.kind,
+            EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. }
+        )
     };
     log.iter()
         .filter(attachment)
         .map(|event| {
-            let mut body = event.body.to_value();
+            let mut body = event.kind.to_value();
             if let Some(fields) = body.as_object_mut() {
                 for name in ["start", "duration", "facts", "signal", "due", "expires"] {
                     fields.remove(name);
@@ -108,7 +111,7 @@ fn said(log: &[Arc<Event>]) -> Vec<Parted> {
                     fields.remove("options");
                 }
             }
-            Parted { seq: event.seq, path: event.path.clone(), body }
+            DivergentEvent { seq: event.seq, path: event.path.clone(), body }
         })
         .collect()
 }

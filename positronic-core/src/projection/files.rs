@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::record::{Body, Event, FileOutput, Path, SideOutput, Timestamp};
+use crate::record::{Event, EventKind, FileOutput, Path, SideOutput, Timestamp};
 
 /// A file that a tool of a run made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,11 +24,11 @@ pub fn files<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<RunFile> {
     let mut tools: HashMap<&Path, &str> = HashMap::new();
     let mut files = Vec::new();
     for event in events {
-        match &event.body {
-            Body::LoopToolCall(call) => {
+        match &event.kind {
+            EventKind::LoopToolCall(call) => {
                 tools.insert(&event.path, &call.tool);
             }
-            Body::LoopOutput { output: SideOutput::File(file), .. } => files.push(RunFile {
+            EventKind::LoopOutput { output: SideOutput::File(file), .. } => files.push(RunFile {
                 call: event.path.clone(),
                 tool: tools.get(&event.path).copied().unwrap_or_default().to_owned(),
                 at: event.at,

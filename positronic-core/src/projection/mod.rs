@@ -26,7 +26,7 @@ pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 pub(crate) use decision::decision_request;
 pub(crate) use decision::{Decided, ReasoningStream, decided};
 pub(crate) use dialogue::{OPENING, RULES};
-pub use diff::{Given, Parted, Parting, RunDiff, diff};
+pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use history::History;
 pub use messages::{messages, prompts_to_messages, result_text};

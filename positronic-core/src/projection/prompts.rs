@@ -8,7 +8,7 @@ use super::dialogue::{dialogue, extend, joined};
 use super::history::{History, Past};
 use super::messages::messages;
 use crate::record::{
-    Body, CallState, Decision, Event, Message, Output, OutputKind, Path, Prompt, PromptState, Segment, Settings,
+    CallState, Decision, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, Segment, Settings,
     Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of,
 };
 
@@ -117,14 +117,14 @@ impl Prompts {
 
     /// Folds one event.
     pub fn apply(&mut self, event: &Event) {
-        match &event.body {
-            Body::BrainStart(start) => {
+        match &event.kind {
+            EventKind::BrainStart(start) => {
                 if let Some(start) = &start.start {
                     self.user_id.clone_from(&start.user);
                 }
                 return;
             }
-            Body::LoopStart { input, from, hidden, projection, .. } => {
+            EventKind::LoopStart { input, from, hidden, projection, .. } => {
                 let own = input.clone().filter(|_| *from == Speaker::Person);
                 let history = self.history_of(&event.path);
                 let path = event.path.clone();
@@ -263,8 +263,8 @@ impl Record {
 
     fn apply(&mut self, event: &Event) {
         let path = &event.path;
-        match &event.body {
-            Body::LoopIteration(iteration) => {
+        match &event.kind {
+            EventKind::LoopIteration(iteration) => {
                 self.asking = false;
                 if let Some(settings) = iteration.settings.as_ref().and_then(|settings| settings.body.as_ref()) {
                     let Settings { tier, .. } = settings;
@@ -274,10 +274,12 @@ impl Record {
                 add(self.rules, &mut self.transcript, messages(fresh));
                 self.projected = self.prompt.output.len();
             }
-            Body::LoopModelCall { question: Some(_), .. } => self.asking = true,
-            Body::LoopModelResult { facts, .. } if std::mem::take(&mut self.asking) => self.prompt.usage += facts.usage,
-            Body::LoopAnswerRefused { facts, .. } => self.prompt.usage += facts.usage,
-            Body::LoopModelResult { parts, facts, duration } => {
+            EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
+            EventKind::LoopModelResult { facts, .. } if std::mem::take(&mut self.asking) => {
+                self.prompt.usage += facts.usage
+            }
+            EventKind::LoopAnswerRefused { facts, .. } => self.prompt.usage += facts.usage,
+            EventKind::LoopModelResult { parts, facts, duration } => {
                 let round = match path.last() {
                     Some(Segment::Round(round)) => round,
                     _ => 0,
@@ -289,24 +291,24 @@ impl Record {
                 self.prompt.output.insert(place.min(self.prompt.output.len()), output);
                 self.prompt.usage += facts.usage;
             }
-            Body::LoopToolCall(call) => {
+            EventKind::LoopToolCall(call) => {
                 let kind = OutputKind::Tool(Box::new(proposed(path, call)));
                 let output = Output { at: event.at, duration: None, id: None, kind };
                 self.prompt.output.insert(self.batch_end(), output);
             }
-            Body::LoopToolStart { .. } | Body::LoopBrainStart { .. } | Body::LoopResume { .. } => {
+            EventKind::LoopToolStart { .. } | EventKind::LoopBrainStart { .. } | EventKind::LoopResume { .. } => {
                 self.set_call(path, CallState::Running);
             }
-            Body::LoopToolRetry { .. } => self.set_call(path, CallState::Queued),
-            Body::LoopApprovalRequested { .. } => self.set_call(path, CallState::Pending),
-            Body::LoopApprovalDecided { decision, arguments, .. } => {
+            EventKind::LoopToolRetry { .. } => self.set_call(path, CallState::Queued),
+            EventKind::LoopApprovalRequested { .. } => self.set_call(path, CallState::Pending),
+            EventKind::LoopApprovalDecided { decision, arguments, .. } => {
                 if let (Decision::Approved, Some(tool)) = (decision, self.tool(path)) {
                     tool.edited.clone_from(arguments);
                 }
                 self.set_call(path, CallState::Queued);
             }
-            Body::LoopWait { .. } => self.set_call(path, CallState::Waiting),
-            Body::LoopToolResult { result, duration, .. } => {
+            EventKind::LoopWait { .. } => self.set_call(path, CallState::Waiting),
+            EventKind::LoopToolResult { result, duration, .. } => {
                 if let Some(tool) = self.tool(path) {
                     tool.result = Some(result.clone());
                 }
@@ -315,15 +317,15 @@ impl Record {
                 }
                 self.set_call(path, CallState::Done);
             }
-            Body::LoopOutput { id, output } => {
+            EventKind::LoopOutput { id, output } => {
                 let (id, kind) = (Some(id.clone()), output.kind());
                 self.insert_after(path, Output { at: event.at, duration: None, id, kind });
             }
-            Body::LoopMessage { text, from, .. } => {
+            EventKind::LoopMessage { text, from, .. } => {
                 self.push(event, None, OutputKind::Message { text: text.clone(), engine: *from == Speaker::Engine });
             }
-            Body::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),
-            Body::LoopComplete { outcome, .. } => {
+            EventKind::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),
+            EventKind::LoopComplete { outcome, .. } => {
                 self.prompt.state = PromptState::Completed;
                 self.prompt.outcome = Some(outcome.clone());
             }

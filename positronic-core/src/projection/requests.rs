@@ -1,7 +1,9 @@
 //! Requests, rebuilt from the log.
 
 use crate::machine::{IllegalEvent, LoopFrame, RunState};
-use crate::record::{Assistant, Body, Event, Message, Misfit, ModelRequest, Output, Path, Question, Seq, Transcript};
+use crate::record::{
+    Assistant, Event, EventKind, Message, Misfit, ModelRequest, Output, Path, Question, Seq, Transcript,
+};
 
 use super::decision::decision_request;
 use super::history::History;
@@ -32,7 +34,7 @@ pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> 
 }
 
 /// Rebuilds a request as [`request_at`] does, of a run whose conversation has a `history`
-/// ([`Control::history`](crate::runner::Control::history)), or for a model that makes messages in its own way: `project` is
+/// ([`Client::history`](crate::runner::Client::history)), or for a model that makes messages in its own way: `project` is
 /// the model's `project`.
 ///
 /// # Errors
@@ -48,7 +50,7 @@ pub fn request_for<'a>(
     let mut prompts = Prompts::after(history);
     for event in events {
         if event.seq == seq {
-            let Body::LoopModelCall { attempt, question, .. } = &event.body else { break };
+            let EventKind::LoopModelCall { attempt, question, .. } = &event.kind else { break };
             let path = event.path.clone();
             if let Some(question) = question {
                 return Ok(question_request(path, *attempt, question));

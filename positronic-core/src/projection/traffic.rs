@@ -9,8 +9,9 @@ use super::prompts::Prompts;
 use super::requests::{question_request, round_request};
 use crate::machine::{IllegalEvent, REPLY, RunState};
 use crate::record::{
-    Body, Decision, DecisionForm, Decisions, Event, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest,
-    ModelResponse, Output, Part, Path, ProposedCall, ResumeCause, Segment, SignalKind, ToolCall, WaitSpec,
+    Decision, DecisionForm, Decisions, Event, EventKind, LoopOutcome, Message, ModelError, ModelErrorKind,
+    ModelRequest, ModelResponse, Output, Part, Path, ProposedCall, ResumeCause, Segment, SignalKind, ToolCall,
+    WaitSpec,
 };
 
 /// One thing that came to a run from outside of its code.
@@ -44,7 +45,7 @@ pub struct Exchange {
 /// Reads the traffic of a run, in the order in which the outcomes came. Requests that code answered are left out, and so are
 /// those without an outcome.
 ///
-/// `history` is the conversation before the run ([`Control::history`](crate::runner::Control::history)), and `project` the
+/// `history` is the conversation before the run ([`Client::history`](crate::runner::Client::history)), and `project` the
 /// [`Model::project`](crate::model::Model::project) of the model that was asked.
 ///
 /// # Errors
@@ -55,15 +56,15 @@ pub fn traffic<'a>(
     history: impl Into<History>,
     mut project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
 ) -> Result<Vec<Traffic>, IllegalEvent> {
-    let calls = events.clone().into_iter().filter_map(|event| match &event.body {
-        Body::LoopToolCall(call) => Some((event.path.clone(), &**call)),
+    let calls = events.clone().into_iter().filter_map(|event| match &event.kind {
+        EventKind::LoopToolCall(call) => Some((event.path.clone(), &**call)),
         _ => None,
     });
     let mut reader = Reader { calls: calls.collect(), ..Reader::default() };
     let mut state = RunState::default();
     let mut prompts = Prompts::after(history);
     for event in events {
-        if let Body::LoopModelCall { attempt, model, question } = &event.body {
+        if let EventKind::LoopModelCall { attempt, model, question } = &event.kind {
             let asked = match (question, state.looped(&event.path)) {
                 (Some(question), _) => Some((question_request(event.path.clone(), *attempt, question), None)),
                 (None, Some(frame)) => {
@@ -103,30 +104,30 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn read(&mut self, event: &'a Event) {
         let path = &event.path;
-        match &event.body {
-            Body::LoopModelResult { parts, facts, .. } => {
+        match &event.kind {
+            EventKind::LoopModelResult { parts, facts, .. } => {
                 let response = self.response(path, parts, facts.clone());
                 self.close(path, |asked| Ok(as_given(response, asked.decisions.as_ref())));
             }
-            Body::LoopAnswerRefused { parts, facts, .. } => {
+            EventKind::LoopAnswerRefused { parts, facts, .. } => {
                 let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts: (**facts).clone() };
                 self.close(path, |_| Ok(response));
             }
-            Body::LoopModelRetry { error, .. } => self.close(path, |_| Err(error.clone())),
-            Body::LoopComplete { outcome: LoopOutcome::Failed { message, .. }, .. } => self.fail(path, message),
-            Body::BrainError(failure) => self.fail(path, &failure.message),
-            Body::LoopApprovalDecided { decision: Decision::Approved, arguments, .. } => {
+            EventKind::LoopModelRetry { error, .. } => self.close(path, |_| Err(error.clone())),
+            EventKind::LoopComplete { outcome: LoopOutcome::Failed { message, .. }, .. } => self.fail(path, message),
+            EventKind::BrainError(failure) => self.fail(path, &failure.message),
+            EventKind::LoopApprovalDecided { decision: Decision::Approved, arguments, .. } => {
                 self.signal(path, SignalKind::Approve { call: path.clone(), arguments: arguments.clone() });
             }
-            Body::BudgetDecided { decision: Decision::Approved, more, .. } => {
+            EventKind::BudgetDecided { decision: Decision::Approved, more, .. } => {
                 self.signal(path, SignalKind::Grant { to: path.clone(), more: *more });
             }
-            Body::LoopApprovalDecided { decision: Decision::Rejected, reason, .. }
-            | Body::BudgetDecided { decision: Decision::Rejected, reason, .. } => {
+            EventKind::LoopApprovalDecided { decision: Decision::Rejected, reason, .. }
+            | EventKind::BudgetDecided { decision: Decision::Rejected, reason, .. } => {
                 self.signal(path, SignalKind::Reject { call: path.clone(), reason: reason.clone() });
             }
-            Body::LoopWait { waits, .. } => _ = self.waits.insert(path.clone(), waits),
-            Body::LoopResume { cause: ResumeCause::Answered, wait, payload, signal: Some(_), .. } => {
+            EventKind::LoopWait { waits, .. } => _ = self.waits.insert(path.clone(), waits),
+            EventKind::LoopResume { cause: ResumeCause::Answered, wait, payload, signal: Some(_), .. } => {
                 let wait = usize::try_from(*wait).ok().and_then(|wait| self.waits.get(path)?.get(wait));
                 if let Some(wait) = wait {
                     self.signal(path, delivery(path, wait, payload.clone()));
@@ -159,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns an answer with its calls, which are events of their own.
-    fn response(&self, path: &Path, parts: &[Part], facts: crate::record::ModelFacts) -> ModelResponse {
+    fn response(&self, path: &Path, parts: &[Part], facts: crate::record::ResponseMetadata) -> ModelResponse {
         let (Some(looped), Some(Segment::Round(round))) = (path.parent(), path.last()) else {
             return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts };
         };

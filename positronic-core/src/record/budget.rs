@@ -40,19 +40,19 @@ pub struct Budget {
     pub on_limit: Option<OnLimit>,
     /// Whether a person is asked for more first; `on_limit` is what refusing does then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ask: Option<AskMore>,
+    pub ask: Option<AskForMore>,
 }
 
 /// Says that a person is asked for more where a limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct AskMore {
+pub struct AskForMore {
     /// How long the question stands, in microseconds; for ever where it is not given. Nobody's answer refuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_for: Option<u64>,
 }
 
-impl AskMore {
+impl AskForMore {
     /// Lets the question stand for so long.
     #[must_use]
     pub fn within(time: Duration) -> Self {
@@ -63,7 +63,7 @@ impl AskMore {
 /// How much more a person grants, on top of what there was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct More {
+pub struct Amounts {
     /// Rounds.
     #[serde(skip_serializing_if = "is_none")]
     pub rounds: u64,
@@ -88,7 +88,7 @@ fn is_no_money(amount: &Money) -> bool {
     *amount == Money::default()
 }
 
-impl More {
+impl Amounts {
     /// Grants rounds.
     #[must_use]
     pub fn rounds(rounds: u64) -> Self {
@@ -140,7 +140,7 @@ impl More {
     }
 }
 
-impl std::ops::AddAssign for More {
+impl std::ops::AddAssign for Amounts {
     fn add_assign(&mut self, other: Self) {
         self.rounds = self.rounds.saturating_add(other.rounds);
         self.tokens = self.tokens.saturating_add(other.tokens);
@@ -193,18 +193,18 @@ impl Budget {
     /// Asks a person for more first.
     #[must_use]
     pub const fn ask_for_more(mut self) -> Self {
-        self.ask = Some(AskMore { valid_for: None });
+        self.ask = Some(AskForMore { valid_for: None });
         self
     }
 
     /// Asks a person for more first, who has to answer within this time.
     #[must_use]
     pub fn ask_for_more_within(mut self, time: Duration) -> Self {
-        self.ask = Some(AskMore::within(time));
+        self.ask = Some(AskForMore::within(time));
         self
     }
 
-    /// Returns the limit of one kind, in the units of [`More::of`]; `None` where there is none.
+    /// Returns the limit of one kind, in the units of [`Amounts::of`]; `None` where there is none.
     #[must_use]
     pub const fn limit(&self, kind: LimitKind) -> Option<u64> {
         match kind {
@@ -242,10 +242,10 @@ pub struct SharedBudget {
     pub budget: Budget,
     /// What those before have used.
     #[serde(skip_serializing_if = "is_nothing")]
-    pub used: More,
+    pub used: Amounts,
     /// What people have granted on top of the budget.
     #[serde(skip_serializing_if = "is_nothing")]
-    pub granted: More,
+    pub granted: Amounts,
     /// The currency in which costs count, once one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
@@ -258,12 +258,12 @@ pub struct SharedBudget {
     pub foreign: Option<String>,
 }
 
-fn is_nothing(more: &More) -> bool {
-    *more == More::default()
+fn is_nothing(more: &Amounts) -> bool {
+    *more == Amounts::default()
 }
 
 impl SharedBudget {
-    /// Returns the limit of one kind with what was granted, in the units of [`More::of`]; `None` where there is none.
+    /// Returns the limit of one kind with what was granted, in the units of [`Amounts::of`]; `None` where there is none.
     #[must_use]
     pub fn limit(&self, kind: LimitKind) -> Option<u64> {
         Some(self.budget.limit(kind)?.saturating_add(self.granted.of(kind)))

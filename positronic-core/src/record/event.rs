@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event_body::Body;
+use super::event_kind::EventKind;
 use super::ids::{Epoch, Seq, SignalId, Timestamp};
 use super::path::Path;
 
@@ -24,7 +24,7 @@ pub struct Event {
     /// Where in the run's tree it happened.
     pub path: Path,
     /// What happened.
-    pub body: Body,
+    pub kind: EventKind,
 }
 
 /// As its line of JSON, so that an event can be a part of an author's own documents. [`Event::to_json`] is faster.
@@ -45,18 +45,18 @@ impl<'de> Deserialize<'de> for Event {
 
 /// An event before it has its number and its time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Draft {
+pub struct NewEvent {
     /// Where in the run's tree it happens.
     pub path: Path,
     /// What happens.
-    pub body: Body,
+    pub kind: EventKind,
 }
 
-impl Draft {
-    /// Makes a draft.
+impl NewEvent {
+    /// Makes a new event.
     #[must_use]
-    pub const fn new(path: Path, body: Body) -> Self {
-        Self { path, body }
+    pub const fn new(path: Path, kind: EventKind) -> Self {
+        Self { path, kind }
     }
 }
 
@@ -138,12 +138,12 @@ impl Event {
     /// for the whole run; what is paid in another one counts as unknown.
     #[must_use]
     pub fn currency(&self) -> Option<&str> {
-        let facts = match &self.body {
-            Body::BrainStart(start) => {
+        let facts = match &self.kind {
+            EventKind::BrainStart(start) => {
                 return start.start.as_ref()?.shared_budget.as_ref()?.currency_of_limit();
             }
-            Body::LoopModelResult { facts, .. } => facts,
-            Body::LoopAnswerRefused { facts, .. } => &**facts,
+            EventKind::LoopModelResult { facts, .. } => facts,
+            EventKind::LoopAnswerRefused { facts, .. } => &**facts,
             _ => return None,
         };
         // What no provider was asked for costs nothing, in no currency.
@@ -157,7 +157,7 @@ impl Event {
     /// [`EventError::TooDeep`] when the line could not be read again, [`EventError::Json`] when a value in it cannot be
     /// encoded, which no value of this crate does.
     pub fn to_json(&self) -> Result<String, EventError> {
-        let name = self.body.name();
+        let name = self.kind.name();
         let mut line = Vec::with_capacity(256);
         let envelope = Envelope {
             v: FORMAT_VERSION,
@@ -172,7 +172,7 @@ impl Event {
         let (head, old) = ([",\"type\":\"", name, "\","].concat(), name.len() + 5);
         let begin = line.len();
         line.resize(begin + head.len() - old, b' ');
-        serde_json::to_writer(&mut line, &self.body)?;
+        serde_json::to_writer(&mut line, &self.kind)?;
         line.pop();
         if let Some(place) = line.get_mut(begin..begin + head.len()) {
             place.copy_from_slice(head.as_bytes());
@@ -199,12 +199,12 @@ impl Event {
         }
     }
 
-    fn of(envelope: Envelope<'_>, body: impl FnOnce() -> serde_json::Result<Body>) -> Result<Self, EventError> {
+    fn of(envelope: Envelope<'_>, kind: impl FnOnce() -> serde_json::Result<EventKind>) -> Result<Self, EventError> {
         let Envelope { v, seq, at, epoch, path } = envelope;
         if v > FORMAT_VERSION {
             return Err(EventError::Version { found: v });
         }
-        Ok(Self { seq, at, epoch, path: path.into_owned(), body: body()? })
+        Ok(Self { seq, at, epoch, path: path.into_owned(), kind: kind()? })
     }
 
     /// Reads a line that somebody else has written, whose fields stand in any order.
@@ -217,7 +217,7 @@ impl Event {
             return Err(serde_json::Error::missing_field("type").into());
         };
         let body = serde_json::Value::Object([(name, fields.into())].into_iter().collect());
-        Self::of(Envelope::deserialize(serde_json::Value::Object(envelope))?, || Body::deserialize(body))
+        Self::of(Envelope::deserialize(serde_json::Value::Object(envelope))?, || EventKind::deserialize(body))
     }
 }
 
@@ -232,7 +232,7 @@ fn own_form(line: &str) -> Option<(String, String)> {
     known.then(|| ([envelope, "}"].concat(), ["{\"", name, "\":{", fields, "}"].concat()))
 }
 
-impl Body {
+impl EventKind {
     /// Returns the body as it stands in an event's line: its `type` and its fields.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {

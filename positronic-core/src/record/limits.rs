@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::AskMore;
+use super::budget::AskForMore;
 use super::price::Money;
 
 /// The limits of one loop. A limit that is `None` does not exist.
@@ -41,7 +41,7 @@ pub struct Limits {
     pub wrap_up: bool,
     /// Whether a person is asked for more first; `on_limit` is what refusing does then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ask: Option<AskMore>,
+    pub ask: Option<AskForMore>,
     /// How many calls of one batch run at once. The default is 8.
     #[serde(skip_serializing_if = "is_default_parallel")]
     pub parallel: u32,

@@ -10,8 +10,7 @@ mod canonical;
 mod decision;
 mod document;
 mod event;
-mod event_body;
-mod hop;
+mod event_kind;
 mod ids;
 mod invisible;
 mod limits;
@@ -24,6 +23,7 @@ mod price_file;
 mod prompt;
 mod request;
 mod result;
+mod routing;
 mod shape;
 mod signal;
 mod summary;
@@ -32,19 +32,18 @@ mod usage;
 
 pub use answer::AnswerFault;
 pub(crate) use budget::micros;
-pub use budget::{AskMore, Budget, More, SharedBudget};
+pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
 pub use decision::{DecisionForm, Decisions};
 pub use document::{
     DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
 };
-pub use event::{Draft, Event, EventError, FORMAT_VERSION};
-pub use event_body::{
-    Body, BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, Question, ResumeCause, Speaker,
+pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
+pub use event_kind::{
+    BrainStart, Content, Decision, EndReason, EventKind, Failure, Iteration, Misfit, Question, ResumeCause, Speaker,
     ToolCall, ToolEntry,
 };
-pub use hop::{Hop, WaitReason};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use invisible::is_invisible;
 pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
@@ -63,8 +62,9 @@ pub use request::{
     CODE, ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet,
 };
 pub use result::{LoopOutcome, ToolResult};
+pub use routing::{RoutingStep, WaitReason};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};
 pub use summary::{Claim, ClaimRefusal, Pending, PendingKind, RunSummary, Status};
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
-pub use usage::{Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall, Usage};
+pub use usage::{Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage};

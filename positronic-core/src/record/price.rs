@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::price_file;
-use super::usage::{ModelFacts, Usage};
+use super::usage::{ResponseMetadata, Usage};
 
 /// How many tokens a price is for.
 const TOKENS: u128 = 1_000_000;
@@ -280,7 +280,7 @@ impl PriceTable {
 
     /// Returns the price of the model that gave an answer: of the one that says it answered, else of the one that was asked.
     #[must_use]
-    pub fn price(&self, facts: &ModelFacts) -> Option<&Price> {
+    pub fn price(&self, facts: &ResponseMetadata) -> Option<&Price> {
         let names = facts.answered_by.iter().chain([&facts.model]).filter(|name| !name.is_empty());
         names.map(|name| self.find(&facts.provider, name)).find_map(|price| price)
     }
@@ -288,7 +288,7 @@ impl PriceTable {
     /// Reckons what an answer cost; none where its model has no price, or where it came without its tokens: a request is
     /// never empty. What code said in the place of a model, or a development cache, costs nothing.
     #[must_use]
-    pub fn charge(&self, facts: &ModelFacts) -> Option<Charge> {
+    pub fn charge(&self, facts: &ResponseMetadata) -> Option<Charge> {
         let amount = match facts.is_free() {
             true => Money::default(),
             false => self.price(facts).filter(|_| facts.usage.total() > 0)?.of(&facts.usage),
@@ -392,7 +392,7 @@ mod tests {
         let found = |provider: &str, model: &str, answered_by: Option<&str>| {
             let (provider, model, answered_by) =
                 (provider.to_owned(), model.to_owned(), answered_by.map(str::to_owned));
-            let facts = ModelFacts { provider, model, answered_by, ..ModelFacts::default() };
+            let facts = ResponseMetadata { provider, model, answered_by, ..ResponseMetadata::default() };
             table.price(&facts).map_or(0, |price| price.input.nanos())
         };
         for (provider, model, answered_by, input) in [

@@ -88,7 +88,7 @@ pub enum LoopOutcome {
     /// The model could not be reached, or the loop's configuration failed.
     Failed {
         /// What kind of failure it is.
-        code: super::event_body::EndReason,
+        code: super::event_kind::EndReason,
         /// A sentence that says why.
         message: String,
         /// Whether trying again later can help.

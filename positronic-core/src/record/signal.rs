@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::budget::{Budget, More, SharedBudget};
+use super::budget::{Amounts, Budget, SharedBudget};
 use super::ids::{RunId, SignalId};
 use super::path::Path;
 use super::trigger::Fired;
@@ -33,7 +33,7 @@ pub struct Start {
     /// anything but its actor is refused, and told what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<SignalId>,
-    /// Whom the run belongs to.
+    /// WaitingOn the run belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Who started it, and over which channel.
@@ -127,7 +127,7 @@ pub enum SignalKind {
         /// The loop's or the brain's path; that of the run's own brain is empty.
         to: Path,
         /// How much more.
-        more: More,
+        more: Amounts,
     },
     /// Refuses a pending call, or more for a loop or a brain that asks for it.
     Reject {

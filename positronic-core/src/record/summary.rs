@@ -79,7 +79,7 @@ pub struct Claim {
     /// Counts the attachments.
     pub epoch: Epoch,
     /// The worker.
-    pub holder: Arc<str>,
+    pub owner: Arc<str>,
     /// Whether it has let go.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
@@ -92,7 +92,7 @@ pub struct RunSummary {
     pub run: RunId,
     /// The title of its brain.
     pub brain: Arc<str>,
-    /// Whom it belongs to.
+    /// WaitingOn it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The conversation it is a part of.
@@ -162,7 +162,7 @@ pub enum PendingKind {
         expires: Option<Timestamp>,
     },
     /// More than a limit allows.
-    More {
+    Amounts {
         /// Which limit was reached.
         kind: LimitKind,
         /// The limit: tokens, billionths of money, microseconds, or rounds.

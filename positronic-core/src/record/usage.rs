@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::document::{DocumentError, check_document};
-use super::hop::Hop;
 use super::price::Charge;
 use super::request::CODE;
+use super::routing::RoutingStep;
 
 /// Counts the tokens of one model call, or of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub enum Finish {
 /// What is known about a model's answer beside its content.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ModelFacts {
+pub struct ResponseMetadata {
     /// The provider or adapter that was asked.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub provider: String,
@@ -103,15 +103,15 @@ pub struct ModelFacts {
     /// What wrappers of models did with the request, in order: who failed before, what it waited for, where the answer comes
     /// from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub via: Vec<Hop>,
+    pub via: Vec<RoutingStep>,
 }
 
-impl ModelFacts {
+impl ResponseMetadata {
     /// Says whether no provider was asked: code has decided, or a development cache has answered. Such an answer costs
     /// nothing.
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.provider == CODE || self.via.iter().any(|hop| matches!(hop, Hop::Cached { .. }))
+        self.provider == CODE || self.via.iter().any(|hop| matches!(hop, RoutingStep::Cached { .. }))
     }
 }
 
@@ -188,7 +188,7 @@ pub struct ModelResponse {
     pub calls: Vec<ProposedCall>,
     /// What is known about the answer.
     #[serde(default)]
-    pub facts: ModelFacts,
+    pub facts: ResponseMetadata,
 }
 
 impl ModelResponse {
@@ -265,7 +265,7 @@ pub struct ModelError {
     pub request_id: Option<String>,
     /// What wrappers of models did with the request, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub via: Vec<Hop>,
+    pub via: Vec<RoutingStep>,
 }
 
 /// The kinds of model failures. Whether trying again can help follows from the kind.

@@ -1,16 +1,16 @@
 //! What runs and conversations of a store used and cost.
 
-use super::Control;
+use super::Client;
 use crate::projection::{Bill, Costs};
 use crate::record::{PriceTable, RunId, Seq};
 use crate::store::{RunFilter, StoreError};
 
-impl Control {
+impl Client {
     /// Says what a run used and cost, by a table of prices.
     ///
     /// # Errors
     ///
-    /// As [`Control::events`].
+    /// As [`Client::events`].
     pub async fn costs(&self, run: &RunId, prices: &PriceTable) -> Result<Costs, StoreError> {
         let events = self.events(run, Seq(0)).await?;
         Ok(Costs::of(events.iter().map(|event| &**event), prices))
@@ -19,10 +19,10 @@ impl Control {
     /// Says what the runs of a conversation used and cost, by a table of prices, in the order in which they were started.
     ///
     /// ```
-    /// # use positronic_core::runner::Control;
+    /// # use positronic_core::runner::Client;
     /// # use positronic_core::record::PriceTable;
-    /// # async fn example(control: Control) -> Result<(), positronic_core::store::StoreError> {
-    /// let bill = control.bill("thread-7", &PriceTable::bundled()).await?;
+    /// # async fn example(client: Client) -> Result<(), positronic_core::store::StoreError> {
+    /// let bill = client.bill("thread-7", &PriceTable::bundled()).await?;
     /// let total = bill.total();
     /// println!("{} tokens, {} {}", total.usage.total(), total.known, bill.currency);
     /// if total.unpriced > 0 {

@@ -11,7 +11,7 @@ use super::shared::{Shared, Stop};
 use super::worker::Worker;
 use crate::machine::RunState;
 use crate::plan::Plan;
-use crate::record::{Body, Claim, Draft, Epoch, Path};
+use crate::record::{Claim, Epoch, EventKind, NewEvent, Path};
 use crate::store::{EventStore, StoreError};
 
 /// Why a run is not taken over.
@@ -53,16 +53,16 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         }
         let held = |by| if idle { NoClaim::Idle } else { NoClaim::Held { by } };
         let Some(grip) = grip else {
-            return Err(held(runner.holder().await?.name().to_owned()));
+            return Err(held(runner.owner().await?.name().to_owned()));
         };
         if let Some(by) = other_worker(runner, &state).await? {
             return Err(held(by));
         }
-        let (epoch, holder) = (epoch_after(&state), runner.holder().await?.name().to_owned());
-        let mut drafts = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace: None })];
+        let (epoch, owner) = (epoch_after(&state), runner.owner().await?.name().to_owned());
+        let mut new_events = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace: None })];
         let migrated = state.root.as_ref().map(|root| migration(root, plan)).transpose().map_err(Stop::Changed)?;
-        drafts.extend(migrated.flatten().map(|body| Draft::new(Path::root(), body)));
-        let events = stamp(drafts, state.next, shared.now().max(state.at), Some(epoch));
+        new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
+        let events = stamp(new_events, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
         let Some(worker) = restored(shared, &after, plan, epoch, grip).await? else { continue };
         let row = shared.summary().clone();
@@ -116,20 +116,20 @@ async fn restored(
 /// Releases a run in which there is nothing to do from a worker of this runner that could not do so itself.
 async fn let_go(shared: &Shared, state: &RunState) -> Result<(), Stop> {
     let runner = &shared.runner;
-    let Some(Claim { epoch, holder, released: false }) = &state.claim else { return Ok(()) };
-    if state.has_ended() || runner.holder().await?.name() != &**holder {
+    let Some(Claim { epoch, owner, released: false }) = &state.claim else { return Ok(()) };
+    if state.has_ended() || runner.owner().await?.name() != &**owner {
         return Ok(());
     }
     let Some(_grip) = runner.in_hand.grip(&shared.run) else { return Ok(()) };
-    let released = Body::RunReleased { reason: "nothing to do".to_owned() };
+    let released = EventKind::RunReleased { reason: "nothing to do".to_owned() };
     append_alone(shared, *epoch, released).await
 }
 
 /// Appends an event of an attachment that has no worker; whoever was first with another one gets the next try.
-pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, body: Body) -> Result<(), Stop> {
+pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, kind: EventKind) -> Result<(), Stop> {
     let before = shared.state().clone();
     let at = shared.now().max(before.at);
-    let events = stamp(vec![Draft::new(Path::root(), body)], before.next, at, Some(epoch));
+    let events = stamp(vec![NewEvent::new(Path::root(), kind)], before.next, at, Some(epoch));
     let after = follow(&before, &events)?;
     let row = shared.summary().clone();
     let extras = Extras { epoch: Some(epoch), ..Extras::default() };
@@ -151,7 +151,7 @@ pub(super) fn epoch_after(state: &RunState) -> Epoch {
 /// Returns the name of the worker of another runner that has the run in hand. One of this runner has not: then its
 /// grip would be there.
 async fn other_worker(runner: &Runner, state: &RunState) -> Result<Option<String>, StoreError> {
-    let own = runner.holder().await?.name();
+    let own = runner.owner().await?.name();
     let worker = worker_of(&*runner.store, state.claim.as_ref()).await?;
     Ok(worker.filter(|worker| *worker != own).map(str::to_owned))
 }
@@ -161,6 +161,6 @@ pub(super) async fn worker_of<'a>(
     store: &dyn EventStore,
     claim: Option<&'a Claim>,
 ) -> Result<Option<&'a str>, StoreError> {
-    let Some(Claim { holder, released: false, .. }) = claim else { return Ok(None) };
-    Ok(store.is_alive(holder).await?.then_some(&**holder))
+    let Some(Claim { owner, released: false, .. }) = claim else { return Ok(None) };
+    Ok(store.is_lease_live(owner).await?.then_some(&**owner))
 }

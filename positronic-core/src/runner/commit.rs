@@ -1,4 +1,4 @@
-//! Appending: numbers and times for drafts, and what to do when somebody else was first.
+//! Appending: numbers and times for new_events, and what to do when somebody else was first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use super::shared::Stop;
 use super::triggers::timers;
 use super::worker::{Announced, Worker};
 use crate::machine::{Effect, IllegalEvent, RunState, awaits, pending, summary};
-use crate::record::{Body, Draft, Epoch, Event, Path, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::record::{Epoch, Event, EventKind, NewEvent, Path, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{Append, Index, Snapshot, StoreError, TimerChange};
 
 /// After how many events a snapshot is made anew, so that a decision about a long run need not fold its whole log.
@@ -28,22 +28,22 @@ pub(super) const fn passes(stop: &Stop) -> bool {
     matches!(stop, Stop::Store(StoreError::Failed { .. }))
 }
 
-/// Gives drafts their numbers, one time and an epoch.
-pub(super) fn stamp(drafts: Vec<Draft>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
+/// Gives new_events their numbers, one time and an epoch.
+pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
     let mut seq = first;
-    drafts
+    new_events
         .into_iter()
-        .map(|Draft { path, body }| {
-            let event = Event { seq, at, epoch, path, body };
+        .map(|NewEvent { path, kind }| {
+            let event = Event { seq, at, epoch, path, kind };
             seq = seq.next();
             Arc::new(event)
         })
         .collect()
 }
 
-fn unstamp(event: Arc<Event>) -> Draft {
-    let Event { path, body, .. } = Arc::unwrap_or_clone(event);
-    Draft { path, body }
+fn unstamp(event: Arc<Event>) -> NewEvent {
+    let Event { path, kind, .. } = Arc::unwrap_or_clone(event);
+    NewEvent { path, kind }
 }
 
 impl Worker {
@@ -54,14 +54,14 @@ impl Worker {
     }
 
     /// Appends events after which nothing begins.
-    pub(super) async fn append_last(&mut self, drafts: Vec<Draft>) -> Result<bool, Stop> {
-        Ok(self.try_append(drafts.into(), false).await?.is_none())
+    pub(super) async fn append_last(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+        Ok(self.try_append(new_events.into(), false).await?.is_none())
     }
 
     /// Appends what came of an effect, after whatever somebody else appends meanwhile, as long as the run waits for
     /// it: a call that was cancelled takes no result any more.
-    pub(super) async fn append_outcome(&mut self, path: &Path, drafts: Vec<Draft>) -> Result<bool, Stop> {
-        let mut own = drafts.into();
+    pub(super) async fn append_outcome(&mut self, path: &Path, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
+        let mut own = new_events.into();
         while awaits(&self.shared.state(), path) {
             match self.try_append(own, true).await? {
                 None => return Ok(true),
@@ -75,8 +75,8 @@ impl Worker {
     /// Appends events and, where the run goes on, the intents of what can begin then; or gives the events back when
     /// somebody else was first.
     async fn try_append(&mut self, own: Announced, goes_on: bool) -> Result<Option<Announced>, Stop> {
-        let Announced { drafts, mut effects } = own;
-        if drafts.is_empty() {
+        let Announced { new_events, mut effects } = own;
+        if new_events.is_empty() {
             // It would change nothing, so the same would have to be done again, without end.
             return Err(Stop::Nothing);
         }
@@ -85,8 +85,8 @@ impl Worker {
             (state.clone(), self.shared.now().max(state.at))
         };
         let next = before.next;
-        let own = (drafts.len(), effects.len());
-        let mut events = stamp(drafts, next, at, Some(self.epoch));
+        let own = (new_events.len(), effects.len());
+        let mut events = stamp(new_events, next, at, Some(self.epoch));
         // An event that cannot happen is never appended.
         let mut after = follow(&before, &events)?;
         if goes_on {
@@ -125,7 +125,7 @@ impl Worker {
                         self.shared.own.store(0, Ordering::Release);
                         effects.truncate(own.1);
                         return Ok(Some(Announced {
-                            drafts: events.into_iter().take(own.0).map(unstamp).collect(),
+                            new_events: events.into_iter().take(own.0).map(unstamp).collect(),
                             effects,
                         }));
                     }
@@ -148,11 +148,11 @@ impl Worker {
     fn announce_next(&self, after: &mut RunState, events: &mut Vec<Arc<Event>>) -> Result<Vec<Effect>, IllegalEvent> {
         let mut effects = Vec::new();
         loop {
-            let Announced { drafts, effects: more } = self.follows(after);
-            if drafts.is_empty() {
+            let Announced { new_events, effects: more } = self.follows(after);
+            if new_events.is_empty() {
                 return Ok(effects);
             }
-            let announced = stamp(drafts, after.next, after.at, Some(self.epoch));
+            let announced = stamp(new_events, after.next, after.at, Some(self.epoch));
             for event in &announced {
                 after.fold(event)?;
             }
@@ -183,7 +183,7 @@ impl Worker {
     }
 
     fn close_frames(&mut self, events: &[Arc<Event>]) {
-        if events.iter().any(|event| closes(&event.body)) {
+        if events.iter().any(|event| closes(&event.kind)) {
             self.frames.forget_closed(&self.shared.state());
         }
     }
@@ -234,6 +234,9 @@ pub(super) fn index(run: &RunId, before: &RunState, after: &RunState, row: Optio
 }
 
 /// Says whether an event closes the frame of a loop or a brain.
-const fn closes(body: &Body) -> bool {
-    matches!(body, Body::LoopComplete { .. } | Body::StepComplete { .. } | Body::LoopBrainComplete { .. })
+const fn closes(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::LoopComplete { .. } | EventKind::StepComplete { .. } | EventKind::LoopBrainComplete { .. }
+    )
 }

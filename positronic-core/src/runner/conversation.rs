@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::handle::{Run, Settled};
+use super::handle::{RunHandle, Settled};
 use super::load;
 use super::open::ResumeError;
 use super::signals::SignalError;
@@ -200,7 +200,7 @@ impl Conversation {
         brain: B,
         options: B::Options,
         text: impl Into<String>,
-    ) -> Result<Run<B::Result>, ConversationError> {
+    ) -> Result<RunHandle<B::Result>, ConversationError> {
         let opening = Opening { text: text.into(), id: None };
         let (plan, options) = erased(&brain, &options)?;
         Ok(self.send_plan(plan, options, opening).await?.typed())
@@ -211,7 +211,11 @@ impl Conversation {
     /// # Errors
     ///
     /// [`ConversationError::Open`] while the last run is not over, and what else [`Conversation::send`] answers.
-    pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, ConversationError> {
+    pub async fn start<B: Runnable>(
+        &self,
+        brain: B,
+        options: B::Options,
+    ) -> Result<RunHandle<B::Result>, ConversationError> {
         let (plan, options) = erased(&brain, &options)?;
         Ok(self.start_plan(plan, options).await?.typed())
     }
@@ -226,7 +230,7 @@ impl Conversation {
         plan: Arc<Plan>,
         options: Value,
         opening: Opening,
-    ) -> Result<Run<Value>, ConversationError> {
+    ) -> Result<RunHandle<Value>, ConversationError> {
         loop {
             let runs = self.own_runs().await?;
             let open = runs.first().filter(|last| !last.status.is_over());
@@ -255,7 +259,7 @@ impl Conversation {
     /// # Errors
     ///
     /// As [`Conversation::start`].
-    pub async fn start_plan(&self, plan: Arc<Plan>, options: Value) -> Result<Run<Value>, ConversationError> {
+    pub async fn start_plan(&self, plan: Arc<Plan>, options: Value) -> Result<RunHandle<Value>, ConversationError> {
         let runs = self.own_runs().await?;
         if let Some(last) = runs.first().filter(|last| !last.status.is_over()) {
             return Err(ConversationError::Open { run: last.run.clone() });
@@ -271,7 +275,7 @@ impl Conversation {
         options: Value,
         fired: Fired,
         budget: Option<Budget>,
-    ) -> Result<Option<Run<Value>>, ConversationError> {
+    ) -> Result<Option<RunHandle<Value>>, ConversationError> {
         loop {
             let runs = self.own_runs().await?;
             let open = runs.first().filter(|last| !last.status.is_over());
@@ -299,7 +303,7 @@ impl Conversation {
     ///
     /// [`StoreError`] as the store fails.
     pub async fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
-        self.runner.control().conversation(&self.id).await
+        self.runner.client().conversation(&self.id).await
     }
 
     /// Returns its prompts in order, those that people are not shown included.
@@ -308,7 +312,7 @@ impl Conversation {
     ///
     /// [`StoreError`] as the store fails.
     pub async fn prompts(&self) -> Result<Vec<(RunId, Prompt)>, StoreError> {
-        self.runner.control().prompts(&self.id).await
+        self.runner.client().prompts(&self.id).await
     }
 
     async fn own_runs(&self) -> Result<Vec<RunSummary>, ConversationError> {
@@ -325,7 +329,7 @@ impl Conversation {
         last: &RunSummary,
         plan: &Arc<Plan>,
         opening: &Opening,
-    ) -> Result<Option<Run<Value>>, ConversationError> {
+    ) -> Result<Option<RunHandle<Value>>, ConversationError> {
         let runner = self.runner.clone().plan(Arc::clone(plan));
         let run = match runner.resume(&last.run).await {
             Ok(run) => run,
@@ -351,7 +355,7 @@ impl Conversation {
     async fn cancel(&self, last: &RunSummary, reason: &str) -> Result<(), ConversationError> {
         let reason = Some(reason.to_owned());
         let signal = self.signal(SignalKind::Cancel { reason });
-        match self.runner.control().send(&last.run, &[signal]).await {
+        match self.runner.client().send(&last.run, &[signal]).await {
             Ok(_) => Ok(()),
             // It has ended by itself.
             Err(SignalError::Refused(_)) => Ok(()),
@@ -366,7 +370,7 @@ impl Conversation {
         options: &Value,
         because: Because,
         budget: Option<Budget>,
-    ) -> Result<Run<Value>, ConversationError> {
+    ) -> Result<RunHandle<Value>, ConversationError> {
         let last = runs.first();
         let (message, fired) = match because {
             Because::Said(message) => (Some(message), None),

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::conversation::{Conversation, ConversationError};
-use super::{Control, load};
+use super::{Client, load};
 use crate::machine::{RunState, add_up};
 use crate::projection::{CallCost, Cost, Costs};
-use crate::record::{Body, Budget, Event, Money, PriceTable, RunSummary, Seq, SharedBudget};
+use crate::record::{Budget, Event, EventKind, Money, PriceTable, RunSummary, Seq, SharedBudget};
 use crate::store::{EventStore, StoreError};
 
-impl Control {
+impl Client {
     /// Returns what the prompts of a conversation may use together, with what they have used by now, one that is not over
     /// included; none where they have no budget. With `instead`, another budget stands in the place of the one that is
     /// recorded, as with [`Conversation::budget`].
@@ -140,7 +140,7 @@ impl Conversation {
 
 /// Returns what a run's first event says of the prompts before.
 fn known_before(first: &Arc<Event>) -> Option<&SharedBudget> {
-    let Body::BrainStart(begun) = &first.body else { return None };
+    let EventKind::BrainStart(begun) = &first.kind else { return None };
     begun.start.as_ref()?.shared_budget.as_ref()
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::control::Control;
+use super::client::Client;
 use super::load;
 use crate::projection::{History, Prompts};
 use crate::record::{Prompt, RunId, RunSummary, Seq};
@@ -19,7 +19,7 @@ pub struct ConversationSummary {
     pub last: RunSummary,
 }
 
-impl Control {
+impl Client {
     /// Lists the conversations, the one that was spoken in last first.
     ///
     /// # Errors

@@ -9,8 +9,8 @@ use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::LoopPlan;
 use crate::projection::{Decided, ReasoningStream, decided};
 use crate::record::{
-    AnswerFault, Body, Decisions, DeltaKind, Draft, EndReason, LoopOutcome, ModelError, ModelRequest, ModelResponse,
-    Path, Seq, ToolSet,
+    AnswerFault, Decisions, DeltaKind, EndReason, EventKind, LoopOutcome, ModelError, ModelRequest, ModelResponse,
+    NewEvent, Path, Seq, ToolSet,
 };
 
 /// What a model gave.
@@ -93,7 +93,7 @@ impl Worker {
         message: String,
         attempt: u32,
         duration: u64,
-    ) -> Vec<Draft> {
+    ) -> Vec<NewEvent> {
         let looped = path.parent().unwrap_or_default();
         let state = self.shared.state();
         let Some(frame) = state.looped(path) else { return Vec::new() };
@@ -107,12 +107,13 @@ impl Worker {
             let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
             format!("the model of the loop `{looped}` was asked {times} and gave no decision that fits: {message}")
         });
-        let body = Body::LoopAnswerRefused { attempt, message, parts: parts.into(), facts: Box::new(facts), duration };
-        let mut drafts = vec![Draft::new(path.clone(), body)];
+        let kind =
+            EventKind::LoopAnswerRefused { attempt, message, parts: parts.into(), facts: Box::new(facts), duration };
+        let mut new_events = vec![NewEvent::new(path.clone(), kind)];
         if let Some(message) = last {
             let outcome = LoopOutcome::Failed { code: EndReason::Decision, message, retryable: true };
-            drafts.push(Draft::new(looped, Body::LoopComplete { outcome, usage, change: None }));
+            new_events.push(NewEvent::new(looped, EventKind::LoopComplete { outcome, usage, change: None }));
         }
-        drafts
+        new_events
     }
 }

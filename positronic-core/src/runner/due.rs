@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::setbacks::Setbacks;
-use super::{Control, Runner};
-use crate::record::{Body, Claim, ClaimRefusal, RunId, RunSummary, Seq};
+use super::{Client, Runner};
+use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError, Watcher};
 
 /// How often it is looked whether something is due, or a worker of another process has died.
@@ -21,9 +21,9 @@ const NOTED_AFTER: Duration = Duration::from_secs(10);
 /// Finds the runs in which there is work: those that somebody appends to at once, and all others once a second.
 ///
 /// ```no_run
-/// # use positronic_core::runner::Control;
-/// # async fn example(control: Control) -> Result<(), positronic_core::store::StoreError> {
-/// let mut due = control.due();
+/// # use positronic_core::runner::Client;
+/// # async fn example(client: Client) -> Result<(), positronic_core::store::StoreError> {
+/// let mut due = client.due();
 /// loop {
 ///     due.wait().await;
 ///     for row in due.rows(|_| false).await? {
@@ -33,7 +33,7 @@ const NOTED_AFTER: Duration = Duration::from_secs(10);
 /// # }
 /// ```
 pub struct Due {
-    control: Control,
+    client: Client,
     /// The runner that takes up what is found; it knows its own workers.
     runner: Option<Runner>,
     setbacks: Setbacks,
@@ -74,7 +74,7 @@ impl Watcher for Rung {
     }
 }
 
-impl Control {
+impl Client {
     /// Begins to look for runs in which there is work.
     #[must_use]
     pub fn due(&self) -> Due {
@@ -85,16 +85,16 @@ impl Control {
 impl Runner {
     /// Begins to look for runs in which there is work for this runner, whose workers say themselves when one rests.
     pub(super) fn due(&self) -> Due {
-        Due::new(self.control(), Some(self.clone()), self.setbacks.clone())
+        Due::new(self.client(), Some(self.clone()), self.setbacks.clone())
     }
 }
 
 impl Due {
-    fn new(control: Control, runner: Option<Runner>, setbacks: Setbacks) -> Self {
+    fn new(client: Client, runner: Option<Runner>, setbacks: Setbacks) -> Self {
         let rung = Arc::new(Rung::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
-        control.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        Self { control, runner, setbacks, rung, list: Instant::now(), refused: HashMap::new() }
+        client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        Self { client, runner, setbacks, rung, list: Instant::now(), refused: HashMap::new() }
     }
 
     /// Waits until it is worth while to look. It may be given up at any time, and loses nothing.
@@ -112,7 +112,7 @@ impl Due {
     ///
     /// [`StoreError`] when the store fails; what was missed is found within a second.
     pub async fn rows(&mut self, busy: impl Fn(&RunId) -> bool) -> Result<Vec<RunSummary>, StoreError> {
-        let (store, filter) = (self.control.store(), RunFilter::builder().due(self.control.now()).build());
+        let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
         let rung = self.rung.take();
         let mut rows = Vec::new();
         if Instant::now() >= self.list {
@@ -145,24 +145,24 @@ impl Due {
     /// Says whether a run rests after a failure, and nothing was sent to it since.
     async fn rests(&self, row: &RunSummary) -> bool {
         let Some(rest) = self.setbacks.rest(&row.run) else { return false };
-        let events = self.control.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
+        let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
         !self.setbacks.hear(&row.run, &events)
     }
 
     /// Says whether no live worker has claimed a run.
     async fn is_free(&self, row: &RunSummary, alive: &mut HashMap<Arc<str>, bool>) -> Result<bool, StoreError> {
-        let Some(Claim { holder, released: false, .. }) = &row.claim else { return Ok(true) };
+        let Some(Claim { owner, released: false, .. }) = &row.claim else { return Ok(true) };
         if let Some(runner) = &self.runner
-            && runner.worker().await? == **holder
+            && runner.worker().await? == **owner
         {
             return Ok(!runner.in_hand.has(&row.run));
         }
-        if let Some(alive) = alive.get(holder) {
+        if let Some(alive) = alive.get(owner) {
             return Ok(!alive);
         }
-        let is_alive = self.control.store().is_alive(holder).await?;
-        alive.insert(Arc::clone(holder), is_alive);
-        Ok(!is_alive)
+        let is_lease_live = self.client.store().is_lease_live(owner).await?;
+        alive.insert(Arc::clone(owner), is_lease_live);
+        Ok(!is_lease_live)
     }
 
     /// Notes in the log of each refused run that nobody claims it, once a claim, after other workers had the time to. What
@@ -173,12 +173,12 @@ impl Due {
             if refused.next != row.next || refused.since.elapsed() < NOTED_AFTER {
                 continue;
             }
-            let holder = match &self.runner {
+            let owner = match &self.runner {
                 Some(runner) => runner.worker().await.unwrap_or_default(),
                 None => String::new(),
             };
             let (reason, message) = (refused.reason, refused.message.clone());
-            let noted = self.control.note(row, Body::RunNotClaimed { holder, reason, message }).await;
+            let noted = self.client.note(row, EventKind::RunNotClaimed { owner, reason, message }).await;
             if let Err(error) = noted {
                 tracing::warn!(run = %row.run, %error, "the log does not say yet that the run is not claimed");
             }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::record::{Body, Delta, Event, RunId, Seq};
+use crate::record::{Delta, Event, EventKind, RunId, Seq};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Watcher};
 
@@ -52,7 +52,7 @@ struct Line {
     deltas: mpsc::Sender<(Seq, Delta)>,
     position: watch::Receiver<Seq>,
     bell: Arc<Bell>,
-    holders: AtomicUsize,
+    leases: AtomicUsize,
 }
 
 struct Bell(Notify);
@@ -74,7 +74,7 @@ impl Feeds {
         let mut runs = self.runs();
         let (next, over) = match runs.known.get(run) {
             Some(Known::Fed(line)) => {
-                line.holders.fetch_add(1, Ordering::AcqRel);
+                line.leases.fetch_add(1, Ordering::AcqRel);
                 return Feed(Arc::clone(line));
             }
             // What begins now has the id of a run that was removed.
@@ -88,7 +88,7 @@ impl Feeds {
         let bell = Arc::new(Bell(Notify::new()));
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
         store.watch(Some(run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        let line = Arc::new(Line { deltas, position, bell, holders: AtomicUsize::new(1) });
+        let line = Arc::new(Line { deltas, position, bell, leases: AtomicUsize::new(1) });
         runs.remember(run.clone(), Known::Fed(Arc::clone(&line)));
         drop(runs);
         let task = Task {
@@ -140,7 +140,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.0.holders.fetch_sub(1, Ordering::AcqRel);
+        self.0.leases.fetch_sub(1, Ordering::AcqRel);
         self.0.bell.0.notify_one();
     }
 }
@@ -190,7 +190,7 @@ impl Task {
     /// Ends the feed where nobody holds it: from then on, whoever does begins a new one.
     fn leaves(&self) -> bool {
         let mut runs = self.feeds.runs();
-        let leaves = self.line.holders.load(Ordering::Acquire) == 0;
+        let leaves = self.line.leases.load(Ordering::Acquire) == 0;
         if leaves {
             self.settle(&mut runs);
         }
@@ -215,8 +215,8 @@ impl Task {
                 self.next = event.seq.next();
                 self.over |= event.path.is_root()
                     && matches!(
-                        event.body,
-                        Body::BrainComplete { .. } | Body::BrainError(_) | Body::BrainCancelled { .. }
+                        event.kind,
+                        EventKind::BrainComplete { .. } | EventKind::BrainError(_) | EventKind::BrainCancelled { .. }
                     );
                 _ = self.position.send_replace(self.next);
             }

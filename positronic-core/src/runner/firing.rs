@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Control, ConversationError, FireError, Run, Runner, StartError};
+use super::{Client, ConversationError, FireError, RunHandle, Runner, StartError};
 use crate::record::{Timer, Timestamp, TriggerId};
 use crate::store::StoreError;
 
@@ -23,7 +23,7 @@ const REST: [Duration; 2] = [LOOK, Duration::from_mins(5)];
 /// ```no_run
 /// # use positronic_core::runner::Runner;
 /// # async fn example(runner: Runner) -> Result<(), positronic_core::store::StoreError> {
-/// let mut firing = runner.control().firing();
+/// let mut firing = runner.client().firing();
 /// loop {
 ///     for timer in firing.due().await? {
 ///         match firing.fire(&runner, &timer).await {
@@ -38,7 +38,7 @@ const REST: [Duration; 2] = [LOOK, Duration::from_mins(5)];
 /// ```
 #[derive(Debug)]
 pub struct Firing {
-    control: Control,
+    client: Client,
     /// When it is looked again.
     next: Instant,
     /// The triggers that are left out, each as of the time that it was due.
@@ -54,11 +54,11 @@ enum Out {
     Refused,
 }
 
-impl Control {
+impl Client {
     /// Begins to look for triggers that are due.
     #[must_use]
     pub fn firing(&self) -> Firing {
-        Firing { control: self.clone(), next: Instant::now(), out: HashMap::new() }
+        Firing { client: self.clone(), next: Instant::now(), out: HashMap::new() }
     }
 }
 
@@ -75,7 +75,7 @@ impl Firing {
             return Ok(Vec::new());
         }
         self.next = now + LOOK;
-        let mut due = self.control.due_triggers().await?;
+        let mut due = self.client.due_triggers().await?;
         // What has fired elsewhere, was deleted, or is due another time now is begun with anew.
         self.out.retain(|id, (at, _)| due.iter().any(|timer| timer.trigger.id == *id && timer.trigger.due == *at));
         due.retain(|timer| match self.out.get(&timer.trigger.id) {
@@ -92,7 +92,7 @@ impl Firing {
     /// # Errors
     ///
     /// [`FireError`]; the trigger is then left out, for a while or until its next time.
-    pub async fn fire(&mut self, runner: &Runner, timer: &Timer) -> Result<Option<Run<Value>>, FireError> {
+    pub async fn fire(&mut self, runner: &Runner, timer: &Timer) -> Result<Option<RunHandle<Value>>, FireError> {
         match runner.fire(timer).await {
             Ok(run) => Ok(Some(run)),
             Err(FireError::Busy { .. } | FireError::Gone { .. }) => Ok(None),
@@ -150,7 +150,7 @@ fn passes(error: &FireError) -> bool {
 
 /// Fires whatever is due until the runner lets go of its runs, as a server does that nobody sits at.
 pub(super) async fn fire_all(runner: &Runner) {
-    let mut firing = runner.control().firing();
+    let mut firing = runner.client().firing();
     while !runner.in_hand.is_leaving() {
         look(&mut firing, runner).await;
         tokio::time::sleep_until(firing.next).await;

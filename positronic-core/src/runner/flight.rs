@@ -20,7 +20,7 @@ use crate::model::{DeltaSink, Model, Piece};
 use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use crate::projection::round_request;
 use crate::record::{
-    AnswerFault, Body, CODE, Delta, Draft, Gate, ModelError, ModelRequest, ModelResponse, Path, PluginStates,
+    AnswerFault, CODE, Delta, EventKind, Gate, ModelError, ModelRequest, ModelResponse, NewEvent, Path, PluginStates,
     ProposedCall, PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolResult, ToolSet, check_depth,
 };
 
@@ -91,26 +91,26 @@ pub(super) struct Judged {
 
 impl Worker {
     /// Returns the event that has to be in the log before the effect starts.
-    pub(super) fn intent(&self, state: &RunState, effect: &Effect) -> Option<Draft> {
-        let (path, body) = match effect {
-            Effect::Step { path, attempt } => (path, Body::StepStart { attempt: *attempt }),
-            Effect::Execute { path, attempt } => (path, Body::LoopToolStart { attempt: *attempt }),
+    pub(super) fn intent(&self, state: &RunState, effect: &Effect) -> Option<NewEvent> {
+        let (path, kind) = match effect {
+            Effect::Step { path, attempt } => (path, EventKind::StepStart { attempt: *attempt }),
+            Effect::Execute { path, attempt } => (path, EventKind::LoopToolStart { attempt: *attempt }),
             Effect::Ask { path, attempt } => {
                 let settings = &state.looped(path)?.prepared.settings;
                 let model = match settings.in_code {
                     true => CODE.to_owned(),
                     false => self.shared.runner.model_of(settings.tier).name(),
                 };
-                (path, Body::LoopModelCall { attempt: *attempt, model, question: None })
+                (path, EventKind::LoopModelCall { attempt: *attempt, model, question: None })
             }
             _ => return None,
         };
-        Some(Draft::new(path.clone(), body))
+        Some(NewEvent::new(path.clone(), kind))
     }
 
     /// Returns the result of a call that is not started again, since the process has ended during it as often as the tool's
     /// retries allow.
-    pub(super) fn given_up(&self, state: &RunState, effect: &Effect) -> Option<Draft> {
+    pub(super) fn given_up(&self, state: &RunState, effect: &Effect) -> Option<NewEvent> {
         let Effect::Execute { path, .. } = effect else { return None };
         let call = state.call(path)?;
         // A tool that is gone gives its own result.
@@ -121,7 +121,7 @@ impl Worker {
                 "the process ended {times} while the tool ran, so it is not started again; whether it had its effect is unknown"
             );
             let result = ToolResult::Interrupted { reason };
-            Draft::new(path.clone(), Body::LoopToolResult { result, duration: None, change: None })
+            NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
         })
     }
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::commit::{Extras, append_of, follow, stamp};
 use super::restore::migration;
-use super::{Control, ResumeError, Run, Runner, load};
+use super::{Client, ResumeError, RunHandle, Runner, load};
 use crate::machine::{RunState, Stage};
-use crate::record::{Actor, Body, Draft, Event, Overrides, Path, RunId, Seq, Speaker, ToolResult};
+use crate::record::{Actor, Event, EventKind, NewEvent, Overrides, Path, RunId, Seq, Speaker, ToolResult};
 use crate::store::StoreError;
 
 /// What is other in a fork than in the run it comes from.
@@ -65,7 +65,7 @@ pub enum ForkError {
     Store(#[from] StoreError),
 }
 
-impl Control {
+impl Client {
     /// Makes a new run whose log begins as another one's, up to and with event `at`; the original is untouched. Nothing
     /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that cannot stand without
     /// those after it, as an answer without its calls, is made after the last of them; what only began in the same append
@@ -84,7 +84,7 @@ impl Control {
         let log = self.events(run, Seq(0)).await?;
         let at = whole(&log, at)?;
         let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
-        if let Some(Body::BrainStart(start)) = past.first_mut().map(|event| &mut event.body) {
+        if let Some(EventKind::BrainStart(start)) = past.first_mut().map(|event| &mut event.kind) {
             let origin = start.start.get_or_insert_default();
             // It has the same history, but is no part of the conversation.
             (origin.id, origin.conversation, origin.forked_from) = (None, None, Some((run.clone(), at)));
@@ -95,20 +95,20 @@ impl Control {
         }
         let mut events: Vec<_> = past.into_iter().map(Arc::new).collect();
         let state = follow(&RunState::default(), &events).map_err(|error| load::broken(run, &error))?;
-        let mut drafts = Vec::new();
+        let mut new_events = Vec::new();
         for (call, result) in results {
             if state.call(&call).is_none_or(|call| call.result().is_some()) {
                 let hint = not_open(&log, &call);
                 return Err(ForkError::NotOpen { call, at, hint });
             }
-            drafts.push(Draft::new(call, Body::LoopToolResult { result, duration: None, change: None }));
+            new_events.push(NewEvent::new(call, EventKind::LoopToolResult { result, duration: None, change: None }));
         }
         let now = self.now().max(state.at);
-        events.extend(stamp(drafts, state.next, now, None));
+        events.extend(stamp(new_events, state.next, now, None));
         // The worker of the original has not this one in hand.
         if let Some(claim) = state.claim.as_ref().filter(|claim| !claim.released) {
             let next = events.last().map_or(Seq(0), |event| event.seq.next());
-            let released = Draft::new(Path::root(), Body::RunReleased { reason: "forked".to_owned() });
+            let released = NewEvent::new(Path::root(), EventKind::RunReleased { reason: "forked".to_owned() });
             events.extend(stamp(vec![released], next, now, Some(claim.epoch)));
         }
         let none = RunState::default();
@@ -135,18 +135,18 @@ impl Control {
 }
 
 impl Runner {
-    /// Forks a run, and goes on with the fork; see [`Control::fork`].
+    /// Forks a run, and goes on with the fork; see [`Client::fork`].
     ///
     /// # Errors
     ///
     /// [`ForkError`]; after [`ForkError::Resume`] the fork is there and waits for somebody who can go on with it.
-    pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<Run<Value>, ForkError> {
-        let brain = self.control().store().run(run).await?.brain;
+    pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<RunHandle<Value>, ForkError> {
+        let brain = self.client().store().run(run).await?.brain;
         if let (Some(options), Some(plan)) = (&fork.options, self.plan_of(&brain)) {
             let read = (plan.read_options)(options).map_err(|error| ForkError::Options(error.to_string()))?;
             fork.options = Some(read);
         }
-        let new = self.control().fork(run, at, fork).await?;
+        let new = self.client().fork(run, at, fork).await?;
         self.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
     }
 
@@ -159,7 +159,7 @@ impl Runner {
     ///
     /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
     pub async fn fork_point(&self, run: &RunId) -> Result<Option<Seq>, StoreError> {
-        let log = self.control().events(run, Seq(0)).await?;
+        let log = self.client().events(run, Seq(0)).await?;
         let mut state = RunState::default();
         let mut found = None;
         for (index, event) in log.iter().enumerate() {
@@ -168,7 +168,10 @@ impl Runner {
             let Some(plan) = self.plan_of(&root.title) else { return Ok(None) };
             let parts = matches!(root.stage, Stage::Step(_))
                 || log.get(index + 1).is_some_and(|next| {
-                    matches!(next.body, Body::StepStart { .. } | Body::LoopStart { .. } | Body::LoopIteration(_))
+                    matches!(
+                        next.kind,
+                        EventKind::StepStart { .. } | EventKind::LoopStart { .. } | EventKind::LoopIteration(_)
+                    )
                 });
             let stands = || whole(&log, event.seq).is_ok_and(|at| at == event.seq);
             if parts && stands() && migration(root, &plan).is_ok() {
@@ -192,7 +195,7 @@ fn whole(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
 
 /// Says whether an event is the message of the run's start, behind the input of a loop that has its own.
 fn opens(event: &Event) -> bool {
-    matches!(event.body, Body::LoopMessage { from: Speaker::Person, signal: None, .. })
+    matches!(event.kind, EventKind::LoopMessage { from: Speaker::Person, signal: None, .. })
 }
 
 /// Says whether an event cannot be missing after the one before it, with which it was appended: a call after its answer, a
@@ -203,75 +206,75 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
     if (before.at, before.epoch) != (event.at, event.epoch) {
         return false;
     }
-    match &event.body {
-        Body::LoopToolCall(_)
-        | Body::LoopToolResult { duration: None, .. }
-        | Body::LoopApprovalWithdrawn { .. }
-        | Body::LoopExit { .. }
-        | Body::LoopLimit { .. }
-        | Body::BrainCancelled { .. } => true,
-        Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. } => {
-            matches!(before.body, Body::LoopBrainComplete { .. }) || of_a_plugin(before)
+    match &event.kind {
+        EventKind::LoopToolCall(_)
+        | EventKind::LoopToolResult { duration: None, .. }
+        | EventKind::LoopApprovalWithdrawn { .. }
+        | EventKind::LoopExit { .. }
+        | EventKind::LoopLimit { .. }
+        | EventKind::BrainCancelled { .. } => true,
+        EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } => {
+            matches!(before.kind, EventKind::LoopBrainComplete { .. }) || of_a_plugin(before)
         }
-        Body::LoopModelResult { .. } | Body::LoopAnswerRefused { .. } => of_a_plugin(before),
-        Body::LoopWait { .. } | Body::LoopTrigger { .. } => sets_a_trigger(before) || of_a_plugin(before),
-        Body::LoopToolResult { .. } => {
-            matches!(before.body, Body::LoopBrainComplete { .. }) || sets_a_trigger(before) || of_a_plugin(before)
+        EventKind::LoopModelResult { .. } | EventKind::LoopAnswerRefused { .. } => of_a_plugin(before),
+        EventKind::LoopWait { .. } | EventKind::LoopTrigger { .. } => sets_a_trigger(before) || of_a_plugin(before),
+        EventKind::LoopToolResult { .. } => {
+            matches!(before.kind, EventKind::LoopBrainComplete { .. }) || sets_a_trigger(before) || of_a_plugin(before)
         }
-        Body::LoopIteration(_) => matches!(before.body, Body::LoopStart { .. }) || opens(before),
-        Body::LoopMessage { .. } => matches!(before.body, Body::LoopStart { .. }) && opens(event),
-        Body::BrainStart(_) => matches!(before.body, Body::LoopBrainStart { .. }),
-        Body::LoopComplete { .. } => {
-            matches!(before.body, Body::LoopToolResult { .. } | Body::LoopAnswerRefused { .. })
+        EventKind::LoopIteration(_) => matches!(before.kind, EventKind::LoopStart { .. }) || opens(before),
+        EventKind::LoopMessage { .. } => matches!(before.kind, EventKind::LoopStart { .. }) && opens(event),
+        EventKind::BrainStart(_) => matches!(before.kind, EventKind::LoopBrainStart { .. }),
+        EventKind::LoopComplete { .. } => {
+            matches!(before.kind, EventKind::LoopToolResult { .. } | EventKind::LoopAnswerRefused { .. })
         }
-        Body::RunClaimed { .. } => matches!(before.body, Body::BrainStart(_)),
-        Body::BrainMigrated { .. } => true,
-        Body::RunReleased { .. }
-        | Body::RunNotClaimed { .. }
-        | Body::BrainComplete { .. }
-        | Body::BrainError(_)
-        | Body::BrainPaused { .. }
-        | Body::BrainResumed { .. }
-        | Body::StepStart { .. }
-        | Body::StepComplete { .. }
-        | Body::StepRetry { .. }
-        | Body::StepHeld {}
-        | Body::ValueRecorded { .. }
-        | Body::LoopStart { .. }
-        | Body::LoopModelCall { .. }
-        | Body::LoopModelRetry { .. }
-        | Body::LoopToolStart { .. }
-        | Body::LoopToolRetry { .. }
-        | Body::LoopBrainStart { .. }
-        | Body::LoopBrainComplete { .. }
-        | Body::LoopOutput { .. }
-        | Body::LoopApprovalRequested { .. }
-        | Body::LoopApprovalDecided { .. }
-        | Body::LoopApprovalExpired {}
-        | Body::LoopResume { .. }
-        | Body::LoopMaxIterations { .. }
-        | Body::LoopStopped { .. }
-        | Body::BudgetRequested { .. }
-        | Body::BudgetDecided { .. }
-        | Body::BudgetExpired {}
-        | Body::LoopCompacted { .. } => false,
+        EventKind::RunClaimed { .. } => matches!(before.kind, EventKind::BrainStart(_)),
+        EventKind::BrainMigrated { .. } => true,
+        EventKind::RunReleased { .. }
+        | EventKind::RunNotClaimed { .. }
+        | EventKind::BrainComplete { .. }
+        | EventKind::BrainError(_)
+        | EventKind::BrainPaused { .. }
+        | EventKind::BrainResumed { .. }
+        | EventKind::StepStart { .. }
+        | EventKind::StepComplete { .. }
+        | EventKind::StepRetry { .. }
+        | EventKind::StepHeld {}
+        | EventKind::ValueRecorded { .. }
+        | EventKind::LoopStart { .. }
+        | EventKind::LoopModelCall { .. }
+        | EventKind::LoopModelRetry { .. }
+        | EventKind::LoopToolStart { .. }
+        | EventKind::LoopToolRetry { .. }
+        | EventKind::LoopBrainStart { .. }
+        | EventKind::LoopBrainComplete { .. }
+        | EventKind::LoopOutput { .. }
+        | EventKind::LoopApprovalRequested { .. }
+        | EventKind::LoopApprovalDecided { .. }
+        | EventKind::LoopApprovalExpired {}
+        | EventKind::LoopResume { .. }
+        | EventKind::LoopMaxIterations { .. }
+        | EventKind::LoopStopped { .. }
+        | EventKind::BudgetRequested { .. }
+        | EventKind::BudgetDecided { .. }
+        | EventKind::BudgetExpired {}
+        | EventKind::LoopCompacted { .. } => false,
     }
 }
 
 /// Says whether a plugin speaks: what it speaks about follows in the same append.
 const fn of_a_plugin(event: &Event) -> bool {
-    matches!(event.body, Body::LoopPluginChanged { .. } | Body::LoopPluginFailed { .. })
+    matches!(event.kind, EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. })
 }
 
 /// Says whether a call sets a trigger or takes one back: its result follows in the same append.
 const fn sets_a_trigger(event: &Event) -> bool {
-    matches!(event.body, Body::LoopTrigger { .. })
+    matches!(event.kind, EventKind::LoopTrigger { .. })
 }
 
 fn not_open(log: &[Arc<Event>], call: &Path) -> String {
     let of_call = |event: &&Arc<Event>| event.path == *call;
-    let begins = log.iter().filter(of_call).find(|event| matches!(event.body, Body::LoopToolCall(_)));
-    let ends = log.iter().filter(of_call).find(|event| matches!(event.body, Body::LoopToolResult { .. }));
+    let begins = log.iter().filter(of_call).find(|event| matches!(event.kind, EventKind::LoopToolCall(_)));
+    let ends = log.iter().filter(of_call).find(|event| matches!(event.kind, EventKind::LoopToolResult { .. }));
     match (begins, ends) {
         (Some(begins), Some(ends)) => {
             format!("it is open from event {} to event {}", begins.seq, Seq(ends.seq.0.saturating_sub(1)))

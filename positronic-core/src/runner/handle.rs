@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::ResumeError;
 use super::shared::{Phase, Shared};
 use super::signals::{SignalError, send};
-use crate::machine::{BrainEnd, RunState, Why, pending, status, why};
+use crate::machine::{BrainEnd, RunState, Waiting, pending, status, why};
 use crate::projection::Prompts;
-use crate::record::{Actor, Event, Failure, More, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
+use crate::record::{Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
 use crate::store::StoreError;
 
 /// A run, as the one who started it holds it. Dropping it leaves the run running; `R` is what the brain's callers get.
-pub struct Run<R> {
+pub struct RunHandle<R> {
     shared: Arc<Shared>,
     /// The number after the last signal that was sent from here, so that an answer of before it is not taken for one
     /// after it.
@@ -67,13 +67,13 @@ pub enum RunError {
     },
 }
 
-impl<R> Run<R> {
+impl<R> RunHandle<R> {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, sent: Arc::new(AtomicU64::new(0)), result: PhantomData }
     }
 
-    pub(super) fn typed<T>(self) -> Run<T> {
-        Run { shared: self.shared, sent: self.sent, result: PhantomData }
+    pub(super) fn typed<T>(self) -> RunHandle<T> {
+        RunHandle { shared: self.shared, sent: self.sent, result: PhantomData }
     }
 
     /// Returns the run's id.
@@ -102,7 +102,7 @@ impl<R> Run<R> {
 
     /// Says why the run waits as of now, since which event, and for whom; none where it does not wait.
     #[must_use]
-    pub fn why(&self) -> Option<Why> {
+    pub fn why(&self) -> Option<Waiting> {
         why(&self.shared.state())
     }
 
@@ -208,7 +208,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn send(&self, signal: Signal) -> Result<Seq, SignalError> {
         let Shared { runner, run, .. } = &*self.shared;
         let state = self.shared.state().clone();
@@ -229,7 +229,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn approve(&self, call: &Path, by: &str) -> Result<Seq, SignalError> {
         let kind = SignalKind::Approve { call: call.clone(), arguments: None };
         self.signal(kind, Actor::builder().by(by).build()).await
@@ -239,8 +239,8 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
-    pub async fn grant(&self, to: &Path, more: More, by: &str) -> Result<Seq, SignalError> {
+    /// As [`RunHandle::signal`].
+    pub async fn grant(&self, to: &Path, more: Amounts, by: &str) -> Result<Seq, SignalError> {
         let kind = SignalKind::Grant { to: to.clone(), more };
         self.signal(kind, Actor::builder().by(by).build()).await
     }
@@ -249,7 +249,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn reject(&self, call: &Path, reason: &str, by: &str) -> Result<Seq, SignalError> {
         let kind = SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) };
         self.signal(kind, Actor::builder().by(by).build()).await
@@ -259,7 +259,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn webhook(&self, name: &str, identifier: &str, payload: Value) -> Result<Seq, SignalError> {
         let kind = SignalKind::Webhook { name: name.to_owned(), identifier: identifier.to_owned(), payload };
         self.signal(kind, Actor::default()).await
@@ -269,7 +269,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn reply(&self, call: &Path, payload: Value, by: &str) -> Result<Seq, SignalError> {
         self.signal(SignalKind::Reply { call: call.clone(), payload }, Actor::builder().by(by).build()).await
     }
@@ -278,7 +278,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn message(&self, text: &str, by: &str) -> Result<Seq, SignalError> {
         let kind = SignalKind::Message { to: None, text: text.to_owned(), message_id: None };
         self.signal(kind, Actor::builder().by(by).build()).await
@@ -288,7 +288,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn pause(&self) -> Result<Seq, SignalError> {
         self.signal(SignalKind::Pause, Actor::default()).await
     }
@@ -297,7 +297,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn resume(&self) -> Result<Seq, SignalError> {
         self.signal(SignalKind::Resume, Actor::default()).await
     }
@@ -306,7 +306,7 @@ impl<R> Run<R> {
     ///
     /// # Errors
     ///
-    /// As [`Run::signal`].
+    /// As [`RunHandle::signal`].
     pub async fn cancel(&self, reason: &str) -> Result<Seq, SignalError> {
         let kind = SignalKind::Cancel { reason: Some(reason.to_owned()) };
         self.signal(kind, Actor::default()).await
@@ -319,7 +319,7 @@ impl<R> Run<R> {
     }
 }
 
-impl<R: DeserializeOwned> Run<R> {
+impl<R: DeserializeOwned> RunHandle<R> {
     /// Waits for the run's end, over all its waits, and returns its result.
     ///
     /// # Errors
@@ -344,14 +344,14 @@ impl<R: DeserializeOwned> Run<R> {
     }
 }
 
-impl<R> Clone for Run<R> {
+impl<R> Clone for RunHandle<R> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared), sent: Arc::clone(&self.sent), result: PhantomData }
     }
 }
 
-impl<R> fmt::Debug for Run<R> {
+impl<R> fmt::Debug for RunHandle<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Run").field(&self.shared.run).finish()
+        f.debug_tuple("RunHandle").field(&self.shared.run).finish()
     }
 }

@@ -8,7 +8,7 @@ use super::flight::caught_now;
 use super::worker::Worker;
 use crate::error::Result;
 use crate::plan::{Document, Home, Update, recordable};
-use crate::record::{Body, Change, Draft, Path, PluginStates};
+use crate::record::{Change, EventKind, NewEvent, Path, PluginStates};
 
 /// The states that the result of a call can change.
 pub(super) struct States {
@@ -24,7 +24,7 @@ pub(super) struct Changes {
     /// The change of the brain's state.
     pub(super) change: Option<Change>,
     /// The changes of plugins' states, as events that come before the result.
-    pub(super) drafts: Vec<Draft>,
+    pub(super) new_events: Vec<NewEvent>,
 }
 
 impl Worker {
@@ -60,16 +60,16 @@ impl States {
             recordable("what the plugin keeps", &next)?;
             after.set(home.plugin, home.keep(Arc::new(next)));
         }
-        changes.drafts = plugin_steps(path, &self.plugins, &after);
+        changes.new_events = plugin_steps(path, &self.plugins, &after);
         Ok(changes)
     }
 }
 
 /// Makes the events that lead from what plugins keep to what they keep next.
-pub(super) fn plugin_steps(path: &Path, before: &PluginStates, after: &PluginStates) -> Vec<Draft> {
+pub(super) fn plugin_steps(path: &Path, before: &PluginStates, after: &PluginStates) -> Vec<NewEvent> {
     let step = |(plugin, kept): (&str, _)| {
         let step = before.step(plugin, kept)?;
-        Some(Draft::new(path.clone(), Body::LoopPluginChanged { plugin: plugin.to_owned(), step }))
+        Some(NewEvent::new(path.clone(), EventKind::LoopPluginChanged { plugin: plugin.to_owned(), step }))
     };
     after.iter().filter_map(step).collect()
 }

@@ -13,12 +13,12 @@ use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage, next};
 use crate::plan::{Document, NestedPlan, PlannedWait, ToolBody};
-use crate::record::{Body, Change, Draft, EndReason, Failure, LoopOutcome, Path, Segment, ToolResult};
+use crate::record::{Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult};
 
 impl Worker {
     /// Performs an effect that is done at once. Answers `false` when somebody else was first.
     pub(super) async fn perform(&mut self, effect: Effect) -> Result<bool, Stop> {
-        let drafts = match &effect {
+        let new_events = match &effect {
             Effect::Prepare { path, round } => return self.prepare(path.clone(), *round).await,
             Effect::StartBrain { path } => return self.start_brain(path.clone()).await,
             Effect::FinishBrain { path } => self.finish_brain(path),
@@ -27,11 +27,11 @@ impl Worker {
             Effect::Resume { path } => self.resume_call(path),
             Effect::Append(_) | Effect::Step { .. } | Effect::Ask { .. } | Effect::Execute { .. } => return Ok(true),
         };
-        if drafts.is_empty() && !self.is_due(&effect) {
+        if new_events.is_empty() && !self.is_due(&effect) {
             // What was done just before has made it needless.
             return Ok(false);
         }
-        self.append(drafts).await
+        self.append(new_events).await
     }
 
     /// Says whether an effect is still asked for.
@@ -54,8 +54,8 @@ impl Worker {
         let arguments = self.shared.state().call(&path).map(|call| Arc::clone(&call.arguments)).unwrap_or_default();
         let states = self.states(&path);
         let (Some(nested), Some(states)) = (nested, states) else {
-            let drafts = failed_brain(&path, &Error::new("the brain's code has no such brain"));
-            return self.append(drafts).await;
+            let new_events = failed_brain(&path, &Error::new("the brain's code has no such brain"));
+            return self.append(new_events).await;
         };
         let states = match self.edited(&path).await {
             Ok(()) => states,
@@ -64,20 +64,20 @@ impl Worker {
         let options = match states.and_then(|states| caught_now(|| (nested.input)(&states.document, &arguments))) {
             Ok(options) => options,
             Err(error) => {
-                let drafts = failed_brain(&path, &error);
-                return self.append(drafts).await;
+                let new_events = failed_brain(&path, &error);
+                return self.append(new_events).await;
             }
         };
         let around = self.frames.services(&path_of_owner(&path));
         let services = match Frames::provided(&nested.plan, around) {
             Ok(services) => services,
             Err(error) => {
-                let drafts = failed_brain(&path, &error);
-                return self.append(drafts).await;
+                let new_events = failed_brain(&path, &error);
+                return self.append(new_events).await;
             }
         };
-        let drafts = begin_drafts(&path, &nested, options);
-        if !self.append(drafts).await? {
+        let new_events = begin_drafts(&path, &nested, options);
+        if !self.append(new_events).await? {
             return Ok(false);
         }
         let shared = Arc::clone(&self.shared);
@@ -98,7 +98,7 @@ impl Worker {
         tokio::time::timeout(tool.timeout, checked).await.unwrap_or_else(late)
     }
 
-    fn finish_brain(&mut self, path: &Path) -> Vec<Draft> {
+    fn finish_brain(&mut self, path: &Path) -> Vec<NewEvent> {
         let nested = self.frames.nested(&self.shared.state(), path);
         let now = Arc::clone(&self.shared);
         let gone = || Error::new("the code of the brain is gone");
@@ -124,18 +124,18 @@ impl Worker {
         if is_call {
             return finished_call(path, &end, mapped, duration);
         }
-        let body = match mapped {
-            Ok(Changes { change, .. }) => Body::StepComplete { change, duration },
+        let kind = match mapped {
+            Ok(Changes { change, .. }) => EventKind::StepComplete { change, duration },
             Err(error) => {
                 let message = format!("the result of the brain `{path}` could not be taken over: {error}");
                 let failure = Failure { code: EndReason::State, message, retryable: false };
-                return vec![Draft::new(path_of_owner(path), Body::BrainError(failure))];
+                return vec![NewEvent::new(path_of_owner(path), EventKind::BrainError(failure))];
             }
         };
-        vec![Draft::new(path.clone(), body)]
+        vec![NewEvent::new(path.clone(), kind)]
     }
 
-    fn complete_brain(&mut self, path: Path) -> Vec<Draft> {
+    fn complete_brain(&mut self, path: Path) -> Vec<NewEvent> {
         let made = {
             let shared = Arc::clone(&self.shared);
             let state = shared.state();
@@ -145,26 +145,26 @@ impl Worker {
         };
         let Some((document, plan)) = made else {
             let message = format!("the result of `{path}` cannot be made: the code of the brain is gone");
-            return vec![Draft::new(
+            return vec![NewEvent::new(
                 path,
-                Body::BrainError(Failure { code: EndReason::Config, message, retryable: false }),
+                EventKind::BrainError(Failure { code: EndReason::Config, message, retryable: false }),
             )];
         };
         let result = match &plan.result {
             Some(result) => caught_now(|| result(&document)),
             None => Ok(Value::clone(document.json())),
         };
-        let body = match result {
-            Ok(result) => Body::BrainComplete { result },
+        let kind = match result {
+            Ok(result) => EventKind::BrainComplete { result },
             Err(error) => {
                 let message = format!("the result of `{}` could not be made: {error}", plan.title);
-                Body::BrainError(Failure { code: EndReason::State, message, retryable: false })
+                EventKind::BrainError(Failure { code: EndReason::State, message, retryable: false })
             }
         };
-        vec![Draft::new(path, body)]
+        vec![NewEvent::new(path, kind)]
     }
 
-    fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<Draft> {
+    fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<NewEvent> {
         let on_exit = match self.frames.looped(&path) {
             Some(plan) => plan.on_exit.clone(),
             // A limit around has ended it before its first round.
@@ -184,7 +184,7 @@ impl Worker {
         match next {
             Ok(next) => {
                 let change = next.and_then(|next| Change::between(document.json(), &next));
-                vec![Draft::new(path, Body::LoopComplete { outcome, usage, change })]
+                vec![NewEvent::new(path, EventKind::LoopComplete { outcome, usage, change })]
             }
             Err(error) => {
                 let message = format!("`on_exit` of the loop `{path}` failed: {error}");
@@ -193,7 +193,7 @@ impl Worker {
         }
     }
 
-    fn resume_call(&mut self, path: &Path) -> Vec<Draft> {
+    fn resume_call(&mut self, path: &Path) -> Vec<NewEvent> {
         let shared = Arc::clone(&self.shared);
         let Some(states) = self.states(path) else { return Vec::new() };
         let (tool, arguments, phase, duration) = {
@@ -207,8 +207,8 @@ impl Worker {
         };
         let Some(tool) = self.frames.tool(path, &tool).cloned() else {
             let message = format!("the answer {payload} came, but there is no tool `{tool}` any more to take it");
-            let body = Body::LoopToolResult { result: ToolResult::error(message), duration, change: None };
-            return vec![Draft::new(path.clone(), body)];
+            let kind = EventKind::LoopToolResult { result: ToolResult::error(message), duration, change: None };
+            return vec![NewEvent::new(path.clone(), kind)];
         };
         let scope = self.scope(path.clone());
         let resume = || {
@@ -243,9 +243,9 @@ impl Worker {
                 Changes::default(),
             ),
         };
-        let Changes { change, mut drafts } = changes;
-        drafts.push(Draft::new(path.clone(), Body::LoopToolResult { result, duration, change }));
-        drafts
+        let Changes { change, mut new_events } = changes;
+        new_events.push(NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration, change }));
+        new_events
     }
 }
 
@@ -257,26 +257,26 @@ fn path_of_owner(path: &Path) -> Path {
     .unwrap_or_default()
 }
 
-fn failed_brain(path: &Path, error: &Error) -> Vec<Draft> {
+fn failed_brain(path: &Path, error: &Error) -> Vec<NewEvent> {
     if matches!(path.last(), Some(Segment::Call(..))) {
         let result = ToolResult::error(format!("the brain could not be started: {error}"));
-        return vec![Draft::new(path.clone(), Body::LoopToolResult { result, duration: None, change: None })];
+        return vec![NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })];
     }
     let message = format!("the brain `{path}` could not be started: {error}");
     let failure = Failure { code: EndReason::Config, message, retryable: false };
-    vec![Draft::new(path_of_owner(path), Body::BrainError(failure))]
+    vec![NewEvent::new(path_of_owner(path), EventKind::BrainError(failure))]
 }
 
-fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<Draft> {
+fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<NewEvent> {
     let plan = &nested.plan;
-    let mut drafts = Vec::new();
+    let mut new_events = Vec::new();
     let is_call = matches!(path.last(), Some(Segment::Call(..)));
     if is_call {
-        let body = Body::LoopBrainStart { title: plan.title.clone(), options: options.clone() };
-        drafts.push(Draft::new(path.clone(), body));
+        let kind = EventKind::LoopBrainStart { title: plan.title.clone(), options: options.clone() };
+        new_events.push(NewEvent::new(path.clone(), kind));
     }
-    drafts.push(Draft::new(path.clone(), Body::BrainStart(Box::new(plan.begin(options)))));
-    drafts
+    new_events.push(NewEvent::new(path.clone(), EventKind::BrainStart(Box::new(plan.begin(options)))));
+    new_events
 }
 
 fn map_output(nested: &NestedPlan, document: &Document, result: &Value) -> Result<Option<Value>> {
@@ -286,14 +286,14 @@ fn map_output(nested: &NestedPlan, document: &Document, result: &Value) -> Resul
     }
 }
 
-fn finished_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration: u64) -> Vec<Draft> {
+fn finished_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration: u64) -> Vec<NewEvent> {
     let (complete, result, changes) = match (end, mapped) {
         (BrainEnd::Completed(output), Ok(changes)) => {
-            let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };
+            let complete = EventKind::LoopBrainComplete { result: Some(output.clone()), error: None };
             (complete, ToolResult::success(output.clone()), changes)
         }
         (BrainEnd::Completed(output), Err(error)) => {
-            let complete = Body::LoopBrainComplete { result: Some(output.clone()), error: None };
+            let complete = EventKind::LoopBrainComplete { result: Some(output.clone()), error: None };
             let message = format!(
                 "the brain gave {output}, but taking it into the state failed, so the state is as before: {error}"
             );
@@ -301,13 +301,13 @@ fn finished_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration:
         }
         (BrainEnd::Failed(_) | BrainEnd::Cancelled, mapped) => {
             let why = mapped.err().map_or_else(String::new, |error| error.to_string());
-            let complete = Body::LoopBrainComplete { result: None, error: Some(why.clone()) };
+            let complete = EventKind::LoopBrainComplete { result: None, error: Some(why.clone()) };
             (complete, ToolResult::error(why), Changes::default())
         }
     };
-    let Changes { change, drafts } = changes;
-    let mut all = vec![Draft::new(path.clone(), complete)];
-    all.extend(drafts);
-    all.push(Draft::new(path.clone(), Body::LoopToolResult { result, duration: Some(duration), change }));
+    let Changes { change, new_events } = changes;
+    let mut all = vec![NewEvent::new(path.clone(), complete)];
+    all.extend(new_events);
+    all.push(NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration: Some(duration), change }));
     all
 }

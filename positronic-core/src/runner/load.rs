@@ -7,7 +7,7 @@ use super::commit::follow;
 use super::shared::Folded;
 use crate::machine::{self, RunState};
 use crate::projection::{History, Prompts};
-use crate::record::{Body, Event, RunId, Seq};
+use crate::record::{Event, EventKind, RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
 
 /// The version of what a snapshot holds. It has to grow whenever [`RunState`] changes its form.
@@ -71,8 +71,8 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
 
 /// Returns the run before this one in its conversation, by its first event.
 fn before(first: &Event) -> Option<&RunId> {
-    match &first.body {
-        Body::BrainStart(begin) if first.seq == Seq(0) => begin.start.as_ref()?.after.as_ref(),
+    match &first.kind {
+        EventKind::BrainStart(begin) if first.seq == Seq(0) => begin.start.as_ref()?.after.as_ref(),
         _ => None,
     }
 }

@@ -6,9 +6,9 @@ use super::signals::{SignalError, send};
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, pending};
 use crate::record::{PendingKind, Signal, SignalKind};
-use crate::store::{Mail, StoreError};
+use crate::store::{InboundWebhook, StoreError};
 
-impl Mail {
+impl InboundWebhook {
     /// Returns the mail as the signal that delivers it.
     #[must_use]
     pub fn signal(&self) -> Signal {
@@ -37,7 +37,7 @@ impl Worker {
             .into_iter()
             .flat_map(|pending| match pending.kind {
                 PendingKind::Answer { waits } => waits,
-                PendingKind::Approval { .. } | PendingKind::More { .. } => Vec::new(),
+                PendingKind::Approval { .. } | PendingKind::Amounts { .. } => Vec::new(),
             })
             .filter(|wait| wait.webhook != REPLY)
             .collect();
@@ -53,13 +53,13 @@ impl Worker {
         Ok(())
     }
 
-    async fn mail(&mut self, webhook: &str, identifier: &str) -> Result<Option<Mail>, Stop> {
+    async fn mail(&mut self, webhook: &str, identifier: &str) -> Result<Option<InboundWebhook>, Stop> {
         let Shared { runner, .. } = &*self.shared;
         Ok(runner.store.mail(webhook, identifier, runner.clock.now()).await?)
     }
 
     /// Delivers a mail as anybody would. Answers `false` where it was none for this run, so that there may be a next one.
-    async fn deliver(&mut self, mail: &Mail) -> Result<bool, Stop> {
+    async fn deliver(&mut self, mail: &InboundWebhook) -> Result<bool, Stop> {
         let Shared { runner, run, .. } = &*self.shared;
         let state = self.shared.state().clone();
         match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {

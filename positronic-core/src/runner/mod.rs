@@ -3,7 +3,7 @@
 //! ```text
 //! start ─▶ worker ── next(state) ──▶ effects ──▶ author's code, models, tools
 //!            ▲                                        │
-//!            └── commit ◀── drafts ◀── settle ◀── outcomes (one channel, one committer)
+//!            └── commit ◀── new_events ◀── settle ◀── outcomes (one channel, one committer)
 //! ```
 //!
 //! A run has at most one worker, whose claim fences off those before it, and only the worker appends outcomes: in order of completion, or in lockstep, where
@@ -15,9 +15,9 @@
 mod attend;
 mod bill;
 mod claim;
+mod client;
 mod clock;
 mod commit;
-mod control;
 mod conversation;
 mod conversation_budget;
 mod conversations;
@@ -59,26 +59,26 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use tokio::sync::OnceCell;
 
-use crate::dsl::{Action, Runnable, mistake};
+use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
 use crate::plan::{ActionSet, LimitGuard, Plan, encode};
 use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
-use crate::store::{EventStore, Holder, MemoryStore, StoreError};
+use crate::store::{EventStore, Lease, MemoryStore, StoreError};
 use feed::Feeds;
 use hand::InHand;
 use serve::Places;
 use setbacks::Setbacks;
 use unattended::{Started, Unattended};
 
+pub use client::{Client, Delivered};
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
-pub use control::{Control, Delivered};
 pub use conversation::{Conversation, ConversationError};
 pub use conversations::ConversationSummary;
 pub use due::Due;
 pub use firing::Firing;
 pub use fork::{Fork, ForkError};
-pub use handle::{Run, RunError, Settled};
+pub use handle::{RunError, RunHandle, Settled};
 pub use open::ResumeError;
 pub use serve::Service;
 pub use signals::SignalError;
@@ -159,7 +159,7 @@ pub struct Runner {
     #[builder(default = MAX_DOCUMENT_BYTES)]
     max_document_bytes: usize,
     #[builder(default, setter(skip))]
-    holder: Arc<OnceCell<Holder>>,
+    owner: Arc<OnceCell<Lease>>,
     #[builder(default, setter(skip))]
     in_hand: InHand,
     #[builder(default, setter(skip))]
@@ -210,7 +210,7 @@ impl Runner {
     pub fn action(mut self, action: Action) -> Self {
         let id = &action.decl().id;
         if self.actions.get(id.as_str()).is_some() {
-            mistake(&format!("the runner has two actions named `{id}`; give one of them another name"));
+            usage_panic(&format!("the runner has two actions named `{id}`; give one of them another name"));
         }
         self.actions.insert(action);
         self
@@ -232,7 +232,7 @@ impl Runner {
     /// [`StartError::Options`] when the options cannot be stored or do not fit their own schema, [`StartError::Action`] when
     /// the brain names an action that this runner does not have, [`StartError::Started`] when the store has another run of
     /// that id, [`StartError::Store`] when the store fails.
-    pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<Run<B::Result>, StartError> {
+    pub async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Result<RunHandle<B::Result>, StartError> {
         self.start_with(brain, options, Start::default()).await
     }
 
@@ -247,7 +247,7 @@ impl Runner {
         brain: B,
         options: B::Options,
         start: Start,
-    ) -> Result<Run<B::Result>, StartError> {
+    ) -> Result<RunHandle<B::Result>, StartError> {
         let plan = brain.plan();
         let encoded = {
             let _limit = LimitGuard::enter(self.max_document_bytes);
@@ -264,12 +264,12 @@ impl Runner {
     ///
     /// [`StoreError`] as the store fails.
     pub async fn worker(&self) -> Result<String, StoreError> {
-        Ok(self.holder().await?.name().to_owned())
+        Ok(self.owner().await?.name().to_owned())
     }
 
     /// Returns the name that this runner's claims carry, and keeps it known as alive.
-    async fn holder(&self) -> Result<&Holder, StoreError> {
-        self.holder.get_or_try_init(|| self.store.hold()).await
+    async fn owner(&self) -> Result<&Lease, StoreError> {
+        self.owner.get_or_try_init(|| self.store.acquire_lease()).await
     }
 
     fn plan_of(&self, title: &str) -> Option<Arc<Plan>> {

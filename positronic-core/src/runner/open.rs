@@ -17,13 +17,13 @@ use super::shared::{Folded, Shared, Stop};
 use super::start::differences;
 use super::triggers::fires;
 use super::worker::Worker;
-use super::{Control, Run, Runner, StartError, load};
+use super::{Client, RunHandle, Runner, StartError, load};
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
 use crate::plan::{LimitGuard, Plan, StageBody, with_document_limit};
 use crate::projection::Prompts;
 use crate::record::{
-    Body, BrainStart, ClaimRefusal, Draft, EndReason, Epoch, Failure, Path, PluginStates, RunId, RunSummary, Seq,
-    Start, check_document,
+    BrainStart, ClaimRefusal, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary,
+    Seq, Start, check_document,
 };
 use crate::store::StoreError;
 
@@ -114,7 +114,12 @@ impl Runner {
     /// # Errors
     ///
     /// As [`Runner::start`].
-    pub async fn start_plan(&self, plan: Arc<Plan>, options: Value, start: Start) -> Result<Run<Value>, StartError> {
+    pub async fn start_plan(
+        &self,
+        plan: Arc<Plan>,
+        options: Value,
+        start: Start,
+    ) -> Result<RunHandle<Value>, StartError> {
         self.start_keeping(plan, options, start, PluginStates::default()).await
     }
 
@@ -125,7 +130,7 @@ impl Runner {
         options: Value,
         start: Start,
         plugins: PluginStates,
-    ) -> Result<Run<Value>, StartError> {
+    ) -> Result<RunHandle<Value>, StartError> {
         self.actions.check(&plan)?;
         if start.message.is_some() && !plan.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
             return Err(StartError::NoListener { brain: plan.title.clone() });
@@ -162,7 +167,7 @@ impl Runner {
         }
     }
 
-    async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<Run<Value>, StoreError> {
+    async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<RunHandle<Value>, StoreError> {
         // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
         let grip = self.in_hand.grip(run);
         if self.in_hand.is_leaving() {
@@ -170,7 +175,7 @@ impl Runner {
         }
         let epoch = Epoch(1);
         let mut now = self.clock.now();
-        let holder = self.holder().await?.name().to_owned();
+        let owner = self.owner().await?.name().to_owned();
         let trace = begin.start.as_ref().and_then(|start| start.actor.trace.clone());
         let before = begin.start.as_ref().and_then(|start| start.after.clone());
         let mut prompts = match before {
@@ -181,8 +186,8 @@ impl Runner {
             }
             None => Prompts::default(),
         };
-        let begin = vec![Draft::new(Path::root(), Body::BrainStart(Box::new(begin)))];
-        let claim = vec![Draft::new(Path::root(), Body::RunClaimed { holder, trace })];
+        let begin = vec![NewEvent::new(Path::root(), EventKind::BrainStart(Box::new(begin)))];
+        let claim = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace })];
         let mut events = stamp(begin, Seq(0), now, None);
         events.extend(stamp(claim, Seq(1), now, Some(epoch)));
         let none = RunState::default();
@@ -209,20 +214,20 @@ impl Runner {
             Err(stop) => {
                 let failure = Failure { code: EndReason::Config, message: stop.to_string(), retryable: false };
                 // Where that cannot be written, whoever attends to the run comes to the same.
-                _ = append_alone(&shared, epoch, Body::BrainError(failure)).await;
+                _ = append_alone(&shared, epoch, EventKind::BrainError(failure)).await;
                 None
             }
         };
         tokio::spawn(attend(Arc::clone(&shared), worker));
-        Ok(Run::new(shared))
+        Ok(RunHandle::new(shared))
     }
 
-    fn attended(&self, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> Run<Value> {
+    fn attended(&self, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> RunHandle<Value> {
         let next = folded.state.next;
         let shared = Shared::new(self.clone(), run, plan, false, folded);
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), None));
-        Run::new(shared)
+        RunHandle::new(shared)
     }
 
     /// Opens a run to look at it, to wait for it and to send it signals. The work is done elsewhere.
@@ -230,7 +235,7 @@ impl Runner {
     /// # Errors
     ///
     /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
-    pub async fn open(&self, run: &RunId) -> Result<Run<Value>, StoreError> {
+    pub async fn open(&self, run: &RunId) -> Result<RunHandle<Value>, StoreError> {
         let folded = load::whole(&*self.store, run).await?;
         Ok(self.attended(run.clone(), None, folded))
     }
@@ -241,11 +246,11 @@ impl Runner {
     ///
     /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Store`], where the log holds whatever could be
     /// written.
-    pub async fn resume(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
+    pub async fn resume(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
         self.resume_as(run, Resumption::default()).await
     }
 
-    pub(super) async fn resume_as(&self, run: &RunId, how: Resumption) -> Result<Run<Value>, ResumeError> {
+    pub(super) async fn resume_as(&self, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
         let (runner, run) = (self.clone(), run.clone());
         let resumed = async move { runner.resume_here(&run, how).await };
         let resumed = apart(with_document_limit(self.max_document_bytes, resumed)).await;
@@ -266,7 +271,7 @@ impl Runner {
         Ok(plan.zip(open).and_then(|(plan, root)| migration(root, &plan).err()))
     }
 
-    async fn resume_here(&self, run: &RunId, how: Resumption) -> Result<Run<Value>, ResumeError> {
+    async fn resume_here(&self, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
         let Resumption { place, plan, served } = how;
         // The row says which worker has claimed the run; the log is loaded only where none has.
         let row = self.store.run(run).await?;
@@ -300,7 +305,7 @@ impl Runner {
         // Not before: where another worker has the run, its events are no business of the sinks here.
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), begun));
-        Ok(Run::new(shared))
+        Ok(RunHandle::new(shared))
     }
 
     /// Refuses a run with a limit of money that this runner's prices cannot keep: it waits for a runner that can.
@@ -320,15 +325,15 @@ impl Runner {
 
     /// Returns the control of the store's runs: lists, decisions, webhooks.
     #[must_use]
-    pub fn control(&self) -> Control {
-        Control::with(Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids))
+    pub fn client(&self) -> Client {
+        Client::with(Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids))
             .max_document_bytes(self.max_document_bytes)
     }
 
     /// Returns the live worker that has claimed a run, if one has. The row is enough to know it.
     pub(super) async fn claimed_by(&self, row: &RunSummary) -> Result<Option<String>, StoreError> {
         let worker = worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned);
-        let own = self.holder().await?.name();
+        let own = self.owner().await?.name();
         // A worker of this runner that is not at work has left the run without being able to say so.
         Ok(worker.filter(|worker| worker != own || self.in_hand.has(&row.run)))
     }

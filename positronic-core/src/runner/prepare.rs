@@ -10,8 +10,8 @@ use crate::machine::{LoopFrame, LoopPhase, Prepared, limits_money};
 use crate::plan::{Compaction, LoopPlan, StageBody};
 use crate::projection::{OPENING, RULES};
 use crate::record::{
-    Body, Content, ContentHash, Draft, EndReason, Failure, Iteration, LoopOutcome, ModelFacts, Opening, Overrides,
-    Path, PluginStates, Segment, Speaker, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
+    Content, ContentHash, EndReason, EventKind, Failure, Iteration, LoopOutcome, NewEvent, Opening, Overrides, Path,
+    PluginStates, ResponseMetadata, Segment, Speaker, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
 };
 
 /// What stands for older messages where a plugin has nothing to say of them: no provider takes an empty message.
@@ -98,10 +98,10 @@ impl Worker {
         if let Err(error) = checked(&plan).and_then(|()| self.priced(&path, &plan)) {
             return self.not_prepared(&path, &error).await;
         }
-        let mut drafts = Vec::new();
+        let mut new_events = Vec::new();
         {
             if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path) {
-                drafts.extend(self.begun_loop(&path, &plan));
+                new_events.extend(self.begun_loop(&path, &plan));
             }
             let state = self.shared.state();
             let frame = state.looped(&path).filter(|frame| frame.path == path);
@@ -109,16 +109,16 @@ impl Worker {
                 if let Some(summary) = summary.as_mut().filter(|summary| summary.trim().is_empty()) {
                     FORGOTTEN.clone_into(summary);
                 }
-                drafts.push(Draft::new(path.clone(), Body::LoopCompacted { keep, summary }));
+                new_events.push(NewEvent::new(path.clone(), EventKind::LoopCompacted { keep, summary }));
             }
             let mut iteration = iteration(frame, &plan);
             if let Some(brain) = state.owner(&path).filter(|_| !plugins.is_empty()) {
                 let steps = plugins.iter().map(|(name, kept)| (name, brain.plugins.step(name, kept)));
                 iteration.plugins = steps.filter_map(|(name, step)| Some((name.to_owned(), step?))).collect();
             }
-            drafts.push(Draft::new(path.round(round), Body::LoopIteration(Box::new(iteration))));
+            new_events.push(NewEvent::new(path.round(round), EventKind::LoopIteration(Box::new(iteration))));
         }
-        let appended = self.append(drafts).await?;
+        let appended = self.append(new_events).await?;
         if appended {
             // Nothing is asked in this round any more.
             let asks = path.round(round);
@@ -147,7 +147,7 @@ impl Worker {
         let (provider, model) = name.split_once('/').unwrap_or(("", &name));
         let model = plan.settings.model.as_deref().unwrap_or(model).to_owned();
         // What a cassette says was recorded elsewhere, and each answer names its model.
-        let facts = ModelFacts { provider: provider.to_owned(), model, ..ModelFacts::default() };
+        let facts = ResponseMetadata { provider: provider.to_owned(), model, ..ResponseMetadata::default() };
         if provider == "cassette" || prices.price(&facts).is_some() {
             return Ok(());
         }
@@ -170,13 +170,13 @@ impl Worker {
 
     /// Begins a loop with its own input, and the first one of the run's brain with what the run was started with: behind its
     /// own input, where it has one. Where nobody says anything, the engine does, since no provider answers nothing.
-    fn begun_loop(&self, path: &Path, plan: &LoopPlan) -> Vec<Draft> {
+    fn begun_loop(&self, path: &Path, plan: &LoopPlan) -> Vec<NewEvent> {
         let own = plan.input.clone().filter(|text| !text.trim().is_empty());
         let is_first = is_of_root(path) && !self.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path));
         let start = self.shared.state().start.clone();
         let said = start.message.clone().filter(|said| is_first && !said.text.trim().is_empty());
         let fired = start.fired.as_ref().filter(|_| is_first).map(|fired| fired.trigger.what.clone());
-        let begins = |(input, message_id, from)| Body::LoopStart {
+        let begins = |(input, message_id, from)| EventKind::LoopStart {
             input,
             from,
             message_id,
@@ -194,14 +194,14 @@ impl Worker {
                 ((Some(text), None, Speaker::Engine), None)
             }
         };
-        let behind = behind.map(|Opening { text, id }| Body::LoopMessage {
+        let behind = behind.map(|Opening { text, id }| EventKind::LoopMessage {
             text,
             message_id: id,
             from: Speaker::Person,
             signal: None,
             actor: start.actor,
         });
-        [begins(opening)].into_iter().chain(behind).map(|body| Draft::new(path.clone(), body)).collect()
+        [begins(opening)].into_iter().chain(behind).map(|kind| NewEvent::new(path.clone(), kind)).collect()
     }
 
     fn overridden(&self, mut plan: LoopPlan) -> LoopPlan {
@@ -217,15 +217,15 @@ impl Worker {
     }
 
     /// Ends a loop, or a brain whose loop has not begun, in failure.
-    pub(super) fn failed_loop(&self, path: &Path, failure: Failure) -> Vec<Draft> {
+    pub(super) fn failed_loop(&self, path: &Path, failure: Failure) -> Vec<NewEvent> {
         let usage = self.shared.state().looped(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
         match usage {
             Some(usage) => {
                 let Failure { code, message, retryable } = failure;
                 let outcome = LoopOutcome::Failed { code, message, retryable };
-                vec![Draft::new(path.clone(), Body::LoopComplete { outcome, usage, change: None })]
+                vec![NewEvent::new(path.clone(), EventKind::LoopComplete { outcome, usage, change: None })]
             }
-            None => vec![Draft::new(path.parent().unwrap_or_default(), Body::BrainError(failure))],
+            None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
         }
     }
 }

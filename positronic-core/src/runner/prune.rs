@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexSet;
 
-use super::control::Control;
+use super::client::Client;
 use crate::record::{RunId, RunSummary};
 use crate::store::{RunFilter, StoreError};
 
-impl Control {
+impl Client {
     /// Removes those of these runs that are over and that no run that stays needs: a run whose prompts are the history of
     /// another one stays with it. Files to which no run refers any more go as well. Answers with the runs that were removed.
     ///
@@ -28,7 +28,7 @@ impl Control {
         Ok(removable)
     }
 
-    /// Says which of these runs [`Control::prune`] would remove: a run comes before those that it goes on after.
+    /// Says which of these runs [`Client::prune`] would remove: a run comes before those that it goes on after.
     ///
     /// # Errors
     ///

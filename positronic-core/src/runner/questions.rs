@@ -11,7 +11,9 @@ use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{LoopPhase, Stage, Verdict, keeps_values, may_ask, question_hash};
 use crate::projection::question_request;
-use crate::record::{Body, Draft, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Path, Question, Segment};
+use crate::record::{
+    EventKind, ModelError, ModelErrorKind, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment,
+};
 
 impl Worker {
     /// Records a value that a step or a tool has computed once, and answers with it; with the one that was recorded
@@ -28,9 +30,9 @@ impl Worker {
             Ok(known)
         } else {
             let runs = keeps_values(&self.shared.state(), path);
-            let recorded = Body::ValueRecorded { name, value: Arc::clone(&value) };
+            let recorded = EventKind::ValueRecorded { name, value: Arc::clone(&value) };
             // While it runs, nobody else can do anything with it but end it.
-            match runs && self.append_outcome(path, vec![Draft::new(path.clone(), recorded)]).await? {
+            match runs && self.append_outcome(path, vec![NewEvent::new(path.clone(), recorded)]).await? {
                 true => Ok(value),
                 false => Err(Error::new(format!("`{path}` does not run now, so nothing is recorded for it"))),
             }
@@ -71,7 +73,7 @@ impl Worker {
         };
         let answer_of = |index: usize| {
             let asked = asked.get(index)?;
-            let facts = ModelFacts { finish: asked.finish.clone(), ..ModelFacts::default() };
+            let facts = ResponseMetadata { finish: asked.finish.clone(), ..ResponseMetadata::default() };
             Some(ModelResponse { parts: asked.answer.as_ref()?.to_vec(), calls: Vec::new(), facts })
         };
         let known = (0..asked.len()).filter(fits).find_map(|index| Some((index, answer_of(index)?)));
@@ -97,8 +99,8 @@ impl Worker {
         }
         let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
         let request = question_request(path.clone(), 0, &question);
-        let intent = Body::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };
-        if !self.append_outcome(&asks, vec![Draft::new(path.clone(), intent)]).await? {
+        let intent = EventKind::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };
+        if !self.append_outcome(&asks, vec![NewEvent::new(path.clone(), intent)]).await? {
             return Ok(());
         }
         let shared = Arc::clone(&self.shared);
@@ -152,7 +154,7 @@ impl Worker {
         let flight = match asks.last() {
             Some(Segment::Round(_)) => asks.parent().unwrap_or_default(),
             _ => {
-                self.append_outcome(&asks, vec![Draft::new(asks.clone(), Body::StepHeld {})]).await?;
+                self.append_outcome(&asks, vec![NewEvent::new(asks.clone(), EventKind::StepHeld {})]).await?;
                 asks.clone()
             }
         };
@@ -171,8 +173,8 @@ impl Worker {
         let answer = match result {
             Ok(response) => {
                 let (parts, facts) = (response.parts.as_slice().into(), self.charged(response.facts.clone()));
-                let body = Body::LoopModelResult { parts, facts, duration };
-                self.append_outcome(path, vec![Draft::new(path.clone(), body)]).await?;
+                let kind = EventKind::LoopModelResult { parts, facts, duration };
+                self.append_outcome(path, vec![NewEvent::new(path.clone(), kind)]).await?;
                 Ok(response)
             }
             Err(error) => Err(Error::new(format!("the model failed: {error}"))),

@@ -12,7 +12,7 @@ use super::prepare::not_configured;
 use super::shared::Stop;
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
 use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody, ToolPlan, encode};
-use crate::record::{Body, Change, EndReason, Failure, RunId, ToolDecl};
+use crate::record::{Change, EndReason, EventKind, Failure, RunId, ToolDecl};
 
 impl Frames {
     /// Finds the plans, services and tools of all open frames. What `prepare` yielded is found by running it again on
@@ -122,8 +122,8 @@ fn tool_difference(then: &ToolDecl, now: &ToolPlan) -> Option<String> {
 /// Returns the event that takes a run over to its brain's code, where the code is not what the run has begun with: stages
 /// that it has not reached may change, and a new version may say how the state gets there. Answers in words how the
 /// code differs otherwise.
-pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<Body>, String> {
-    let migrated = |change| Body::BrainMigrated {
+pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<EventKind>, String> {
+    let migrated = |change| EventKind::BrainMigrated {
         version: plan.version,
         fingerprint: plan.fingerprint(),
         stages: plan.shape(),

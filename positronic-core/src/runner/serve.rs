@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use super::firing::fire_all;
 use super::open::Resumption;
-use super::{Due, ResumeError, Run, Runner};
+use super::{Due, ResumeError, RunHandle, Runner};
 use crate::record::{RunId, RunSummary};
 use crate::store::{RunFilter, StoreError};
 
@@ -49,7 +49,7 @@ impl Runner {
     /// # Errors
     ///
     /// As [`Runner::resume`].
-    pub async fn take_up(&self, run: &RunId) -> Result<Run<Value>, ResumeError> {
+    pub async fn take_up(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
         // Nobody closes the places.
         let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
         self.resume_as(run, Resumption { place, plan: None, served: true }).await
@@ -61,7 +61,7 @@ impl Runner {
     /// # Errors
     ///
     /// [`StoreError`] when the runs cannot be listed. What is wrong with one run stands beside it.
-    pub async fn recover(&self) -> Result<Vec<(RunId, Result<Run<Value>, ResumeError>)>, StoreError> {
+    pub async fn recover(&self) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
         let due = RunFilter::builder().due(self.clock.now()).build();
         let mut free = Vec::new();
         for row in self.store.runs(&due).await? {

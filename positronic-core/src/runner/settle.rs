@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before};
 use crate::plan::{Document, PlannedWait, ToolReply, recordable};
 use crate::record::{
-    Body, CallFlags, Change, DecisionForm, Draft, EndReason, Failure, ModelError, ModelErrorKind, ModelFacts,
-    ModelResponse, Part, Path, Segment, ToolCall, ToolResult, WaitSpec,
+    CallFlags, Change, DecisionForm, EndReason, EventKind, Failure, ModelError, ModelErrorKind, ModelResponse,
+    NewEvent, Part, Path, ResponseMetadata, Segment, ToolCall, ToolResult, WaitSpec,
 };
 
 /// How often a step is tried again that failed transiently.
@@ -23,7 +23,7 @@ const STEP_RETRIES: u32 = 3;
 
 impl Worker {
     pub(super) async fn settle_outcome(&mut self, path: &Path, outcome: Outcome) -> Result<(), Stop> {
-        let drafts = match outcome {
+        let new_events = match outcome {
             Outcome::Step { result, took } => self.settle_step(path, result, took),
             Outcome::Answer { result, attempt, took } => self.settle_answer(path, result, attempt, took),
             Outcome::Refused { response, message, attempt, took } => {
@@ -35,9 +35,9 @@ impl Worker {
             }
             Outcome::Question { result, took, asker } => return self.settle_question(path, result, asker, took).await,
         };
-        let waits = drafts.iter().any(|draft| matches!(draft.body, Body::LoopWait { .. }));
+        let waits = new_events.iter().any(|event| matches!(event.kind, EventKind::LoopWait { .. }));
         self.mail_unread |= waits;
-        if !drafts.is_empty() && self.append_outcome(path, drafts).await? && waits {
+        if !new_events.is_empty() && self.append_outcome(path, new_events).await? && waits {
             self.fly_announced();
             // What it waits for may have come before. Whoever finds the run after a crash right here looks again.
             self.take_mail().await?;
@@ -51,7 +51,7 @@ impl Worker {
         policy.delay(&again, attempt, self.shared.runner.ids.jitter())
     }
 
-    fn settle_step(&self, path: &Path, result: Result<Value>, duration: u64) -> Vec<Draft> {
+    fn settle_step(&self, path: &Path, result: Result<Value>, duration: u64) -> Vec<NewEvent> {
         let state = self.shared.state();
         let Some(brain) = state.owner(path) else { return Vec::new() };
         let attempt = match &brain.stage {
@@ -61,21 +61,24 @@ impl Worker {
         let error = match result.and_then(|next| recordable("the next state", &next).map(|()| next)) {
             Ok(next) => {
                 let change = Change::between(&brain.state, &next);
-                return vec![Draft::new(path.clone(), Body::StepComplete { change, duration })];
+                return vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })];
             }
             Err(error) => error,
         };
         let again = error.is_transient().then(|| self.backoff(attempt, STEP_RETRIES)).flatten();
         if let Some(pause) = again {
             let due = self.shared.now().after(pause);
-            return vec![Draft::new(path.clone(), Body::StepRetry { attempt, message: error.to_string(), due })];
+            return vec![NewEvent::new(
+                path.clone(),
+                EventKind::StepRetry { attempt, message: error.to_string(), due },
+            )];
         }
         let failure = Failure {
             code: EndReason::Step,
             message: format!("the step `{path}` failed: {error}"),
             retryable: error.is_transient(),
         };
-        vec![Draft::new(brain.path.clone(), Body::BrainError(failure))]
+        vec![NewEvent::new(brain.path.clone(), EventKind::BrainError(failure))]
     }
 
     fn settle_answer(
@@ -84,7 +87,7 @@ impl Worker {
         result: Result<Answer, ModelError>,
         attempt: u32,
         duration: u64,
-    ) -> Vec<Draft> {
+    ) -> Vec<NewEvent> {
         match result {
             Ok(answer) => self.answered_drafts(path, answer, duration),
             Err(error) => {
@@ -94,7 +97,7 @@ impl Worker {
                 let failed = attempt.saturating_sub(u32::try_from(refused).unwrap_or(u32::MAX));
                 if let Some(pause) = runner.retry.delay(&error, failed, runner.ids.jitter()) {
                     let due = self.shared.now().after(pause);
-                    return vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
+                    return vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })];
                 }
                 let looped = path.parent().unwrap_or_default();
                 let tries = failed + 1;
@@ -124,7 +127,7 @@ impl Worker {
         }
     }
 
-    fn answered_drafts(&self, path: &Path, answer: Answer, duration: u64) -> Vec<Draft> {
+    fn answered_drafts(&self, path: &Path, answer: Answer, duration: u64) -> Vec<NewEvent> {
         let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls, plugins, failed } = answer;
         let facts = self.charged(facts);
         let looped = path.parent().unwrap_or_default();
@@ -133,16 +136,17 @@ impl Worker {
             _ => 0,
         };
         name_every_call(&mut parts, calls.len());
-        let mut drafts = Vec::with_capacity(1 + 2 * calls.len());
+        let mut new_events = Vec::with_capacity(1 + 2 * calls.len());
         let mut results = Vec::new();
         let state = self.shared.state();
         if let Some(brain) = state.owner(path) {
-            drafts.extend(plugin_steps(path, &brain.plugins, &plugins));
+            new_events.extend(plugin_steps(path, &brain.plugins, &plugins));
         }
-        drafts.extend(failed.into_iter().map(|(plugin, message)| {
-            Draft::new(path.clone(), Body::LoopPluginFailed { plugin: plugin.to_owned(), message })
+        new_events.extend(failed.into_iter().map(|(plugin, message)| {
+            NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin: plugin.to_owned(), message })
         }));
-        drafts.push(Draft::new(path.clone(), Body::LoopModelResult { parts: parts.into(), facts, duration }));
+        new_events
+            .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), facts, duration }));
         for (index, Judged { call, refused }) in (0..).zip(calls) {
             let path = looped.call(round, index);
             let denied = state.looped(&path).is_some_and(|frame| is_denied(frame, &call));
@@ -151,16 +155,16 @@ impl Worker {
                 None if denied => Some(denied_before()),
                 None => None,
             };
-            drafts.push(Draft::new(path.clone(), Body::LoopToolCall(Box::new(call))));
+            new_events.push(NewEvent::new(path.clone(), EventKind::LoopToolCall(Box::new(call))));
             if let Some(result) = result {
-                results.push(Draft::new(path, Body::LoopToolResult { result, duration: None, change: None }));
+                results.push(NewEvent::new(path, EventKind::LoopToolResult { result, duration: None, change: None }));
             }
         }
-        drafts.extend(results);
-        drafts
+        new_events.extend(results);
+        new_events
     }
 
-    fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<Draft> {
+    fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<NewEvent> {
         let called = self.shared.state().call(path).map(|call| (call.tool.clone(), call.flags));
         let Some(((tool, flags), states)) = called.zip(self.states(path)) else { return Vec::new() };
         let checked =
@@ -180,8 +184,8 @@ impl Worker {
             Err(error) => (Changes::default(), Some(error)),
         };
         let (change, done) = (changes.change, failed.is_none());
-        let body = match failed {
-            Some(error) => Body::LoopToolResult {
+        let kind = match failed {
+            Some(error) => EventKind::LoopToolResult {
                 result: ToolResult::error(format!(
                     "the tool did its work and gave {output}, but its change of the state failed, so the state is as \
                      before: {error}"
@@ -189,21 +193,23 @@ impl Worker {
                 duration: Some(duration),
                 change: None,
             },
-            None if reply.waits.is_empty() => {
-                Body::LoopToolResult { result: ToolResult::Success { output, brief }, duration: Some(duration), change }
-            }
+            None if reply.waits.is_empty() => EventKind::LoopToolResult {
+                result: ToolResult::Success { output, brief },
+                duration: Some(duration),
+                change,
+            },
             None => {
                 let waits = reply.waits.into_iter().map(|wait| self.absolute(path, wait)).collect();
-                Body::LoopWait { waits, output, change }
+                EventKind::LoopWait { waits, output, change }
             }
         };
-        let mut drafts = changes.drafts;
+        let mut new_events = changes.new_events;
         if done {
-            let set = |change| Draft::new(path.clone(), Body::LoopTrigger { change });
-            drafts.extend(reply.triggers.into_iter().map(set));
+            let set = |change| NewEvent::new(path.clone(), EventKind::LoopTrigger { change });
+            new_events.extend(reply.triggers.into_iter().map(set));
         }
-        drafts.push(Draft::new(path.clone(), body));
-        drafts
+        new_events.push(NewEvent::new(path.clone(), kind));
+        new_events
     }
 
     fn failed_tool(
@@ -214,21 +220,21 @@ impl Worker {
         attempt: u32,
         error: &Error,
         duration: u64,
-    ) -> Draft {
+    ) -> NewEvent {
         let retries = self.frames.tool(path, tool).map_or(0, |tool| tool.retries);
         let may_try = error.is_transient() && flags.may_repeat();
-        let body = match may_try.then(|| self.backoff(attempt, retries)).flatten() {
+        let kind = match may_try.then(|| self.backoff(attempt, retries)).flatten() {
             Some(pause) => {
                 let due = self.shared.now().after(pause);
-                Body::LoopToolRetry { attempt, message: error.to_string(), due }
+                EventKind::LoopToolRetry { attempt, message: error.to_string(), due }
             }
-            None => Body::LoopToolResult {
+            None => EventKind::LoopToolResult {
                 result: ToolResult::error(error.to_string()),
                 duration: Some(duration),
                 change: None,
             },
         };
-        Draft::new(path.clone(), body)
+        NewEvent::new(path.clone(), kind)
     }
 
     fn absolute(&self, call: &Path, wait: PlannedWait) -> WaitSpec {
@@ -241,7 +247,7 @@ impl Worker {
     }
 
     /// Adds what an answer cost, unless its provider has said that.
-    pub(super) fn charged(&self, mut facts: ModelFacts) -> ModelFacts {
+    pub(super) fn charged(&self, mut facts: ResponseMetadata) -> ResponseMetadata {
         if facts.cost.is_none() {
             facts.cost = self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(&facts)).map(Box::new);
         }

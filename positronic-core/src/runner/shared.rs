@@ -1,4 +1,4 @@
-//! What a run's worker and the holders of the run share: the run as of now, folded from its log.
+//! What a run's worker and the leases of the run share: the run as of now, folded from its log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -184,7 +184,7 @@ impl Watcher for Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Whoever attends to the run for its holders can go.
+        // Whoever attends to the run for its leases can go.
         self.bell.notify_one();
     }
 }

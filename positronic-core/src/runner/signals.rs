@@ -7,7 +7,7 @@ use super::Clock;
 use super::commit::{Extras, append_of, follow, stamp};
 use super::load::broken;
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, decide, decided};
-use crate::record::{DocumentError, Draft, RunId, Seq, Signal, SignalId, SignalKind, check_document};
+use crate::record::{DocumentError, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document};
 use crate::store::{EventStore, StoreError};
 use crate::tools::JsonSchemas;
 
@@ -132,8 +132,8 @@ fn fold(
             accepted.push(*seq);
             continue;
         }
-        let drafts: Vec<Draft> = match decide(&after, signal, now, &JsonSchemas) {
-            Ok(drafts) => drafts,
+        let new_events: Vec<NewEvent> = match decide(&after, signal, now, &JsonSchemas) {
+            Ok(new_events) => new_events,
             Err(Refusal::Repeated { seq }) => {
                 accepted.push(seq);
                 continue;
@@ -141,7 +141,7 @@ fn fold(
             Err(refusal) => return Err(Box::new((refusal, signal.clone()))),
         };
         accepted.push(after.next);
-        let stamped = stamp(drafts, after.next, now, None);
+        let stamped = stamp(new_events, after.next, now, None);
         after = follow(&after, &stamped)
             .map_err(|error| Box::new((Refusal::Impossible(error.to_string()), signal.clone())))?;
         events.extend(stamped);

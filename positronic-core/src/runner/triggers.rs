@@ -12,9 +12,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Control, ConversationError, Run, Runner, StartError};
+use super::{Client, ConversationError, RunHandle, Runner, StartError};
 use crate::machine::RunState;
-use crate::record::{Actor, Body, Event, Fired, RunId, SignalId, Start, Timer, Timestamp, TriggerChange, TriggerId};
+use crate::record::{
+    Actor, Event, EventKind, Fired, RunId, SignalId, Start, Timer, Timestamp, TriggerChange, TriggerId,
+};
 use crate::store::{StoreError, TimerChange, TimerFilter};
 
 /// Says why a trigger does not fire now.
@@ -53,7 +55,7 @@ pub enum FireError {
     },
 }
 
-impl Control {
+impl Client {
     /// Lists triggers, the one that is due first first. No log is loaded for it.
     ///
     /// # Errors
@@ -92,7 +94,7 @@ impl Runner {
     /// # Errors
     ///
     /// [`FireError`]; but for [`FireError::Gone`], the trigger stays due.
-    pub async fn fire(&self, timer: &Timer) -> Result<Run<Value>, FireError> {
+    pub async fn fire(&self, timer: &Timer) -> Result<RunHandle<Value>, FireError> {
         let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
         let id = || trigger.id.clone();
         let plan = self.plan_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
@@ -135,7 +137,7 @@ fn moment(due: Timestamp) -> String {
 pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Vec<TimerChange> {
     let mut changes = Vec::new();
     for event in events {
-        let Body::LoopTrigger { change } = &event.body else { continue };
+        let EventKind::LoopTrigger { change } = &event.kind else { continue };
         match (change, &after.root) {
             (TriggerChange::Set(trigger), Some(root)) => changes.push(TimerChange::Set(Timer {
                 trigger: trigger.clone(),

@@ -23,7 +23,7 @@ use super::shared::Shared;
 use super::{Clock, ResumeError, Runner};
 use crate::plan::Plan;
 use crate::record::{RunId, Seq, Timestamp};
-use crate::store::{Holder, StoreError, Watcher};
+use crate::store::{Lease, StoreError, Watcher};
 
 /// How long it takes until a run is looked at again that another worker has, or whose row could not be read.
 const LOOK: Duration = Duration::from_secs(1);
@@ -147,19 +147,19 @@ impl Runs {
 /// A runner without its liveness: other workers may claim its runs as soon as the runner itself is gone.
 struct Asleep {
     runner: Runner,
-    holder: Weak<OnceCell<Holder>>,
+    owner: Weak<OnceCell<Lease>>,
 }
 
 impl Asleep {
     fn of(runner: &Runner) -> Self {
-        let holder = Arc::downgrade(&runner.holder);
+        let owner = Arc::downgrade(&runner.owner);
         let runner =
-            Runner { unattended: runner.unattended.weak(), holder: Arc::new(OnceCell::new()), ..runner.clone() };
-        Self { runner, holder }
+            Runner { unattended: runner.unattended.weak(), owner: Arc::new(OnceCell::new()), ..runner.clone() };
+        Self { runner, owner }
     }
 
     fn wake(&self) -> Option<Runner> {
-        Some(Runner { holder: self.holder.upgrade()?, ..self.runner.clone() })
+        Some(Runner { owner: self.owner.upgrade()?, ..self.runner.clone() })
     }
 }
 

@@ -17,7 +17,7 @@ use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
 use crate::machine::{Effect, RunState, end_brain, end_loop, next};
 use crate::plan::{Plan, with_document_limit};
-use crate::record::{Body, Draft, EndReason, Epoch, Failure, Path, Status, Timestamp};
+use crate::record::{EndReason, Epoch, EventKind, Failure, NewEvent, Path, Status, Timestamp};
 use crate::store::StoreError;
 
 /// Drives one run.
@@ -55,13 +55,13 @@ struct Flight {
 /// Events that are appended together, and the effects whose intents are among them.
 #[derive(Default)]
 pub(super) struct Announced {
-    pub(super) drafts: Vec<Draft>,
+    pub(super) new_events: Vec<NewEvent>,
     pub(super) effects: Vec<Effect>,
 }
 
-impl From<Vec<Draft>> for Announced {
-    fn from(drafts: Vec<Draft>) -> Self {
-        Self { drafts, effects: Vec::new() }
+impl From<Vec<NewEvent>> for Announced {
+    fn from(new_events: Vec<NewEvent>) -> Self {
+        Self { new_events, effects: Vec::new() }
     }
 }
 
@@ -150,8 +150,9 @@ impl Worker {
                 message: format!("the run cannot go on: {refused}"),
                 retryable: false,
             };
-            let drafts = self.shared.state().root.as_ref().map(|root| end_brain(root, &failure)).unwrap_or_default();
-            match self.append_last(drafts).await {
+            let new_events =
+                self.shared.state().root.as_ref().map(|root| end_brain(root, &failure)).unwrap_or_default();
+            match self.append_last(new_events).await {
                 Ok(false) if !self.shared.state().has_ended() => {}
                 ended => return ended.is_ok(),
             }
@@ -159,7 +160,7 @@ impl Worker {
     }
 
     async fn release(&mut self, reason: String) -> Result<bool, Stop> {
-        self.append_last(vec![Draft::new(Path::root(), Body::RunReleased { reason })]).await
+        self.append_last(vec![NewEvent::new(Path::root(), EventKind::RunReleased { reason })]).await
     }
 
     async fn drive(&mut self) -> Result<Left, Stop> {
@@ -203,7 +204,7 @@ impl Worker {
     async fn end_broken(&mut self) -> Result<(), Stop> {
         let broken = std::mem::take(&mut self.frames.broken);
         loop {
-            let drafts: Vec<Draft> = {
+            let new_events: Vec<NewEvent> = {
                 let state = self.shared.state();
                 let ends = |(path, failure): &(Path, Failure)| {
                     let frame = state.looped(path).filter(|frame| frame.path == *path);
@@ -211,7 +212,7 @@ impl Worker {
                 };
                 broken.iter().flat_map(ends).collect()
             };
-            if drafts.is_empty() || self.append(drafts).await? {
+            if new_events.is_empty() || self.append(new_events).await? {
                 return Ok(());
             }
         }
@@ -251,7 +252,7 @@ impl Worker {
     async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
         let decided = self.shared.state().next;
         let now = self.announce(&self.shared.state(), &mut effects);
-        if !now.drafts.is_empty() {
+        if !now.new_events.is_empty() {
             if !self.append(now).await? {
                 // Somebody else was first: what can begin has to be decided again.
                 return Ok(());
@@ -274,11 +275,11 @@ impl Worker {
         let mut now = Announced::default();
         for effect in std::mem::take(effects) {
             match effect {
-                Effect::Append(drafts) => now.drafts.extend(drafts),
+                Effect::Append(new_events) => now.new_events.extend(new_events),
                 effect => match (self.given_up(state, &effect), self.intent(state, &effect)) {
-                    (Some(result), _) => now.drafts.push(result),
+                    (Some(result), _) => now.new_events.push(result),
                     (None, Some(intent)) => {
-                        now.drafts.push(intent);
+                        now.new_events.push(intent);
                         now.effects.push(effect);
                     }
                     (None, None) => effects.push(effect),
@@ -417,8 +418,8 @@ impl Worker {
     async fn settle(&mut self, report: Report) -> Result<(), Stop> {
         match report {
             Report::Output { path, id, output } => {
-                let drafts = vec![Draft::new(path.clone(), Body::LoopOutput { id, output })];
-                self.append_outcome(&path, drafts).await?;
+                let new_events = vec![NewEvent::new(path.clone(), EventKind::LoopOutput { id, output })];
+                self.append_outcome(&path, new_events).await?;
             }
             Report::Question { path, question, reply, turn } => self.question(path, question, reply, turn).await?,
             Report::Value { path, name, value, reply, turn } => {
@@ -426,8 +427,8 @@ impl Worker {
                 drop(turn);
             }
             Report::Retry { path, attempt, error, due } => {
-                let drafts = vec![Draft::new(path.clone(), Body::LoopModelRetry { attempt, error, due })];
-                self.append_outcome(&path, drafts).await?;
+                let new_events = vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })];
+                self.append_outcome(&path, new_events).await?;
             }
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);

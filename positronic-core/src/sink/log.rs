@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::{EventSink, SinkError};
-use crate::record::{Body, Event, RunId};
+use crate::record::{Event, EventKind, RunId};
 
 /// Tells `tracing` of each event: its name, path and number at the level `info`, failures at `warn`. What models and
 /// tools say is left out, since logs travel further than the people who may read it.
@@ -18,18 +18,18 @@ impl EventSink for TracingSink {
     }
 
     fn event<'a>(&'a self, run: &'a RunId, event: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
-        let (name, path, seq) = (event.body.name(), &event.path, event.seq);
-        match &event.body {
-            Body::BrainError(failure) => {
+        let (name, path, seq) = (event.kind.name(), &event.path, event.seq);
+        match &event.kind {
+            EventKind::BrainError(failure) => {
                 tracing::warn!(%run, %seq, %path, event = name, error = %failure, "the brain failed");
             }
-            Body::LoopModelRetry { error, attempt, .. } => {
+            EventKind::LoopModelRetry { error, attempt, .. } => {
                 tracing::warn!(%run, %seq, %path, event = name, %error, attempt, "the model is asked again");
             }
-            Body::LoopAnswerRefused { attempt, .. } => {
+            EventKind::LoopAnswerRefused { attempt, .. } => {
                 tracing::warn!(%run, %seq, %path, event = name, attempt, "the answer is refused");
             }
-            Body::StepRetry { attempt, .. } | Body::LoopToolRetry { attempt, .. } => {
+            EventKind::StepRetry { attempt, .. } | EventKind::LoopToolRetry { attempt, .. } => {
                 tracing::warn!(%run, %seq, %path, event = name, attempt, "tried again");
             }
             _ => tracing::info!(%run, %seq, %path, event = name),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::record::{Body, Epoch, Event, Pending, RunSummary, Seq, SideOutput, SignalId, Timer, Timestamp, TriggerId};
+use crate::record::{
+    Epoch, Event, EventKind, Pending, RunSummary, Seq, SideOutput, SignalId, Timer, Timestamp, TriggerId,
+};
 
 /// An atomic append. The files that its events record are known from then on as this run's, and stay as long as it does.
 #[derive(Debug, Clone)]
@@ -58,7 +60,7 @@ impl Append {
             }
             next = next.next();
             let line = event.to_json().map_err(|error| StoreError::Unrecordable {
-                event: event.body.name().to_owned(),
+                event: event.kind.name().to_owned(),
                 path: event.path.clone(),
                 reason: error.to_string(),
             })?;
@@ -69,20 +71,20 @@ impl Append {
 
     /// Returns the hashes of the files that the events record and that the store keeps.
     pub(super) fn blobs(&self) -> impl Iterator<Item = &str> {
-        self.events.iter().filter_map(|event| match &event.body {
-            Body::LoopOutput { output: SideOutput::File(file), .. } => file.blob(),
+        self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::LoopOutput { output: SideOutput::File(file), .. } => file.blob(),
             _ => None,
         })
     }
 
     /// Returns the signals that the events accept, with the event of each.
     pub(super) fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
-        self.events.iter().filter_map(|event| Some((event.body.signal()?, event.seq)))
+        self.events.iter().filter_map(|event| Some((event.kind.signal()?, event.seq)))
     }
 
     /// Returns the newest attachment that the events open, if they open one.
     pub(super) fn claims(&self) -> Option<Epoch> {
-        let claims = self.events.iter().filter(|event| matches!(event.body, Body::RunClaimed { .. }));
+        let claims = self.events.iter().filter(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.filter_map(|event| event.epoch).max()
     }
 }

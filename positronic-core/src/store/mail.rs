@@ -7,7 +7,7 @@ use crate::record::{Actor, RunId, Seq, SignalId, Timestamp};
 
 /// A webhook on its way to whoever waits for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Mail {
+pub struct InboundWebhook {
     /// The signal's own id: the same id twice counts once.
     pub id: SignalId,
     /// The webhook's name.
@@ -27,13 +27,13 @@ pub struct Mail {
 
 /// What became of a mail when it was posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Posted {
+pub enum PostOutcome {
     /// It is new, and kept.
     New,
     /// The same id came before, and nobody has taken it yet.
-    Known,
+    Duplicate,
     /// The same id came before, and this event delivered it.
-    Taken {
+    Delivered {
         /// The run that took it.
         run: RunId,
         /// The first event of the append that took it.
@@ -43,7 +43,7 @@ pub enum Posted {
 
 /// A webhook that the mailbox knows, until it expires.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Letter {
+pub struct MailboxEntry {
     /// The signal's own id.
     pub id: SignalId,
     /// The webhook's name.
@@ -55,16 +55,16 @@ pub struct Letter {
     /// When it is forgotten.
     pub expires: Timestamp,
     /// What has become of it.
-    pub lies: Lies,
+    pub delivery: DeliveryState,
 }
 
-/// Where a letter is.
+/// Where an entry is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Lies {
+pub enum DeliveryState {
     /// In the mailbox: nobody has waited for it yet.
-    Here(Mail),
+    Undelivered(InboundWebhook),
     /// In a run, since the first event of the append that took it.
-    Taken {
+    Delivered {
         /// The run that took it.
         run: RunId,
         /// The event.

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
-    Answer, Append, EventStore, Found, Holder, Letter, Lies, Mail, PendingFilter, Posted, RunFilter, Snapshot,
-    StoreError, TimerChange, TimerFilter, Waiter, Watcher, blob, watchers::Watchers,
+    Answer, Append, DeliveryState, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter,
+    PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerChange, TimerFilter, Watcher, blob,
+    watchers::Watchers,
 };
 use crate::record::{
-    Body, Epoch, Event, EventError, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId,
+    Epoch, Event, EventError, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId,
 };
 
 /// Keeps logs in memory. Clones share them.
@@ -28,7 +29,7 @@ struct Workers {
 #[derive(Default)]
 struct Contents {
     runs: BTreeMap<RunId, Kept>,
-    mail: BTreeMap<SignalId, (Mail, Option<(RunId, Seq)>)>,
+    mail: BTreeMap<SignalId, (InboundWebhook, Option<(RunId, Seq)>)>,
     timers: BTreeMap<TriggerId, Timer>,
     /// The bytes of files by their hash, and when they were kept last.
     blobs: BTreeMap<String, (Timestamp, Vec<u8>)>,
@@ -173,8 +174,8 @@ impl MemoryStore {
     /// Keeps the names in a log that comes from another store from being given again.
     fn reserve_names(&self, events: &[Arc<Event>]) {
         for event in events {
-            if let Body::RunClaimed { holder, .. } = &event.body
-                && let Some(Ok(count)) = holder.strip_prefix("worker-").map(str::parse::<u64>)
+            if let EventKind::RunClaimed { owner, .. } = &event.kind
+                && let Some(Ok(count)) = owner.strip_prefix("worker-").map(str::parse::<u64>)
             {
                 let mut workers = self.workers();
                 workers.count = workers.count.max(count);
@@ -240,10 +241,10 @@ impl EventStore for MemoryStore {
         ready(Ok(rows))
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
         let contents = self.contents();
         let all = contents.runs.iter().flat_map(|(run, kept)| {
-            kept.pending.iter().map(move |(at, pending)| Waiter {
+            kept.pending.iter().map(move |(at, pending)| PendingItem {
                 run: run.clone(),
                 brain: kept.summary.brain.clone(),
                 at: *at,
@@ -256,14 +257,14 @@ impl EventStore for MemoryStore {
         ready(Ok(waiters))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
         let text = text.to_lowercase();
         let contents = self.contents();
         let mut runs: Vec<_> = contents.runs.iter().collect();
         runs.sort_by(|(a, x), (b, y)| (y.summary.started, b).cmp(&(x.summary.started, a)));
         let found = runs.into_iter().flat_map(|(run, kept)| {
             let hits = (0..).zip(&kept.lines).filter(|(_, line)| line.to_lowercase().contains(&text));
-            hits.map(|(seq, line)| Found { run: run.clone(), seq: Seq(seq), line: line.to_string() })
+            hits.map(|(seq, line)| EventMatch { run: run.clone(), seq: Seq(seq), line: line.to_string() })
         });
         ready(Ok(found.take(most).collect()))
     }
@@ -289,43 +290,44 @@ impl EventStore for MemoryStore {
         ready(Ok(removed))
     }
 
-    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
         let mut contents = self.contents();
         contents.mail.retain(|_, (kept, _)| kept.expires > mail.at);
         let posted = match contents.mail.get(&mail.id) {
-            Some((_, Some((run, seq)))) => Posted::Taken { run: run.clone(), seq: *seq },
-            Some((_, None)) => Posted::Known,
+            Some((_, Some((run, seq)))) => PostOutcome::Delivered { run: run.clone(), seq: *seq },
+            Some((_, None)) => PostOutcome::Duplicate,
             None => {
                 contents.mail.insert(mail.id.clone(), (mail.clone(), None));
-                Posted::New
+                PostOutcome::New
             }
         };
         ready(Ok(posted))
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
         let contents = self.contents();
-        let fits = |mail: &&Mail| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
+        let fits =
+            |mail: &&InboundWebhook| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
         let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
         ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
         let contents = self.contents();
-        let letter = |(mail, taken): &(Mail, Option<(RunId, Seq)>)| Letter {
+        let entry = |(mail, taken): &(InboundWebhook, Option<(RunId, Seq)>)| MailboxEntry {
             id: mail.id.clone(),
             webhook: mail.webhook.clone(),
             identifier: mail.identifier.clone(),
             at: mail.at,
             expires: mail.expires,
-            lies: match taken {
-                Some((run, seq)) => Lies::Taken { run: run.clone(), seq: *seq },
-                None => Lies::Here(mail.clone()),
+            delivery: match taken {
+                Some((run, seq)) => DeliveryState::Delivered { run: run.clone(), seq: *seq },
+                None => DeliveryState::Undelivered(mail.clone()),
             },
         };
-        let mut letters: Vec<_> = contents.mail.values().map(letter).collect();
-        letters.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
-        ready(Ok(letters))
+        let mut entries: Vec<_> = contents.mail.values().map(entry).collect();
+        entries.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
+        ready(Ok(entries))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
@@ -369,7 +371,7 @@ impl EventStore for MemoryStore {
         ready(Ok(count - blobs.len()))
     }
 
-    fn hold(&self) -> Answer<'_, Holder> {
+    fn acquire_lease(&self) -> Answer<'_, Lease> {
         let name = {
             let mut workers = self.workers();
             workers.count += 1;
@@ -378,11 +380,11 @@ impl EventStore for MemoryStore {
             name
         };
         let alive = Alive { workers: Arc::clone(&self.workers), name: name.clone() };
-        ready(Ok(Holder::new(name, alive)))
+        ready(Ok(Lease::new(name, alive)))
     }
 
-    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
-        ready(Ok(self.workers().alive.contains(holder)))
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+        ready(Ok(self.workers().alive.contains(owner)))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

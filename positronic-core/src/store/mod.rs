@@ -30,9 +30,9 @@ pub use crate::record::LARGEST_BLOB;
 pub use append::{Append, Index, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, swept_before};
 pub use error::StoreError;
-pub use mail::{Letter, Lies, Mail, Posted};
+pub use mail::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 pub use memory::MemoryStore;
-pub use query::{Found, PendingFilter, RunFilter, TimerFilter, TimerOwner, Waiter};
+pub use query::{EventMatch, PendingFilter, PendingItem, RunFilter, TimerFilter, TimerOwner};
 /// The SQLite of the embedded store, for code that uses the same: a build has one `libsqlite3-sys`, since it links the C library
 /// `sqlite3`.
 ///
@@ -61,7 +61,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// use std::sync::{Arc, Weak};
 ///
 /// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
-/// # use positronic_core::store::{Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, Waiter};
+/// # use positronic_core::store::{EventMatch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, Snapshot, PendingItem};
 /// # use positronic_core::store::TimerFilter;
 /// use positronic_core::store::{Answer, Append, EventStore, StoreError, Watcher};
 ///
@@ -83,23 +83,23 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 ///     // … and so on.
 /// #   fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> { self.0.run(run) }
 /// #   fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> { self.0.runs(filter) }
-/// #   fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> { self.0.pending(filter) }
-/// #   fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> { self.0.search(text, most) }
+/// #   fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> { self.0.pending(filter) }
+/// #   fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> { self.0.search(text, most) }
 /// #   fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> { self.0.snapshot(run) }
 /// #   fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> { self.0.remove(runs) }
-/// #   fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> { self.0.post(mail) }
-/// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+/// #   fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> { self.0.post(mail) }
+/// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
 /// #       self.0.mail(webhook, id, now)
 /// #   }
-/// #   fn mailbox(&self) -> Answer<'_, Vec<Letter>> { self.0.mailbox() }
+/// #   fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> { self.0.mailbox() }
 /// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> { self.0.discard(mail) }
 /// #   fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> { self.0.timers(filter) }
 /// #   fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> { self.0.remove_timer(id) }
 /// #   fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> { self.0.put_blob(bytes, at) }
 /// #   fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> { self.0.blob(sha256) }
 /// #   fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> { self.0.sweep_blobs(before) }
-/// #   fn hold(&self) -> Answer<'_, Holder> { self.0.hold() }
-/// #   fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> { self.0.is_alive(holder) }
+/// #   fn acquire_lease(&self) -> Answer<'_, Lease> { self.0.acquire_lease() }
+/// #   fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> { self.0.is_lease_live(owner) }
 /// }
 /// ```
 pub trait EventStore: Send + Sync + 'static {
@@ -151,14 +151,14 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>>;
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>>;
 
     /// Finds the events whose JSON contains a text, whatever its case, newest run first, at most `most`.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>>;
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>>;
 
     /// Returns the event by which a run has accepted a signal; none where it has not.
     ///
@@ -169,7 +169,7 @@ pub trait EventStore: Send + Sync + 'static {
         // What a store with an index need not do.
         Box::pin(async move {
             let log = self.read(run, Seq(0), usize::MAX).await?;
-            Ok(log.iter().find(|event| event.body.signal() == Some(signal)).map(|event| event.seq))
+            Ok(log.iter().find(|event| event.kind.signal() == Some(signal)).map(|event| event.seq))
         })
     }
 
@@ -190,12 +190,12 @@ pub trait EventStore: Send + Sync + 'static {
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize>;
 
     /// Keeps a webhook until somebody waits for it, or until it expires. The same signal id twice is the same mail.
-    /// Mail that had expired by `mail.at` is forgotten.
+    /// InboundWebhook that had expired by `mail.at` is forgotten.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted>;
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome>;
 
     /// Returns the oldest mail for a webhook that nobody has taken yet and that has not expired by `now`. An append takes
     /// it: [`Append::takes`].
@@ -203,7 +203,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>>;
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>>;
 
     /// Lists what the mailbox knows: what nobody has taken yet, and what was taken and is not forgotten; the oldest
     /// first.
@@ -211,15 +211,15 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn mailbox(&self) -> Answer<'_, Vec<Letter>>;
+    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>>;
 
     /// Returns what the mailbox knows of one mail; none where it knows nothing of it.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
-        Box::pin(async move { Ok(self.mailbox().await?.into_iter().find(|letter| letter.id == *mail)) })
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
+        Box::pin(async move { Ok(self.mailbox().await?.into_iter().find(|entry| entry.id == *mail)) })
     }
 
     /// Throws a mail away that nobody has taken, since it was refused.
@@ -272,14 +272,14 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn hold(&self) -> Answer<'_, Holder>;
+    fn acquire_lease(&self) -> Answer<'_, Lease>;
 
     /// Says whether a worker is alive.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool>;
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool>;
 
     /// Tells `watcher` of every later append to one run, or to all, until it is dropped; also of those of other
     /// processes, within a second.
@@ -287,13 +287,13 @@ pub trait EventStore: Send + Sync + 'static {
 }
 
 /// A worker that is known as alive for as long as this is not dropped.
-pub struct Holder {
+pub struct Lease {
     name: String,
     _alive: Box<dyn Send + Sync>,
 }
 
-impl Holder {
-    /// Makes a holder of the worker's name and of what keeps it alive.
+impl Lease {
+    /// Makes an owner of the worker's name and of what keeps it alive.
     #[must_use]
     pub fn new(name: String, alive: impl Send + Sync + 'static) -> Self {
         Self { name, _alive: Box::new(alive) }
@@ -306,9 +306,9 @@ impl Holder {
     }
 }
 
-impl std::fmt::Debug for Holder {
+impl std::fmt::Debug for Lease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Holder").field(&self.name).finish()
+        f.debug_tuple("Lease").field(&self.name).finish()
     }
 }
 

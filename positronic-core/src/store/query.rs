@@ -91,14 +91,14 @@ pub struct PendingFilter {
 impl PendingFilter {
     /// Says whether something that waits passes; `most` is not looked at.
     #[must_use]
-    pub fn passes(&self, waiter: &Waiter) -> bool {
+    pub fn passes(&self, waiter: &PendingItem) -> bool {
         let kind = &waiter.pending.kind;
         let for_person = match kind {
-            PendingKind::Approval { .. } | PendingKind::More { .. } => true,
+            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => true,
             PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
         };
         let for_webhook = |name: &str, identifier: &str| match kind {
-            PendingKind::Approval { .. } | PendingKind::More { .. } => false,
+            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => false,
             PendingKind::Answer { waits } => {
                 waits.iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
             }
@@ -165,7 +165,7 @@ impl TimerFilter {
 
 /// Something that waits for somebody, with the run it is in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Waiter {
+pub struct PendingItem {
     /// The run.
     pub run: RunId,
     /// The title of its brain.
@@ -178,7 +178,7 @@ pub struct Waiter {
 
 /// An event that a search found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct EventMatch {
     /// The run.
     pub run: RunId,
     /// The event's number.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
-    TimerFilter, Waiter, Watcher,
+    Answer, Append, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
+    PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
 /// What goes wrong with an append.
@@ -112,11 +112,11 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.read_or("runs", || self.inner.runs(filter))
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
         self.read_or("pending", || self.inner.pending(filter))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
         self.inner.search(text, most)
     }
 
@@ -132,20 +132,20 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.inner.remove(runs)
     }
 
-    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
         self.inner.post(mail)
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
         self.read_or("mail", || self.inner.mail(webhook, identifier, now))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
         self.inner.mailbox()
     }
 
-    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
-        self.read_or("letter", || self.inner.letter(mail))
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
+        self.read_or("entry", || self.inner.mailbox_entry(mail))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
@@ -172,12 +172,12 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.inner.sweep_blobs(before)
     }
 
-    fn hold(&self) -> Answer<'_, Holder> {
-        self.inner.hold()
+    fn acquire_lease(&self) -> Answer<'_, Lease> {
+        self.inner.acquire_lease()
     }
 
-    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
-        self.inner.is_alive(holder)
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+        self.inner.is_lease_live(owner)
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

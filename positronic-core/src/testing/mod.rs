@@ -39,7 +39,7 @@ use serde::de::DeserializeOwned;
 use crate::dsl::Runnable;
 use crate::model::Model;
 use crate::record::Start;
-use crate::runner::{Run, Runner};
+use crate::runner::{RunHandle, Runner};
 
 pub use clock::{CountedIds, TestClock};
 pub use faults::{Fault, FaultyStore};
@@ -91,7 +91,7 @@ impl Test {
     ///
     /// When the run cannot start, with the reason.
     #[track_caller]
-    pub fn start<B: Runnable>(&self, brain: B, options: B::Options) -> impl Future<Output = Run<B::Result>> {
+    pub fn start<B: Runnable>(&self, brain: B, options: B::Options) -> impl Future<Output = RunHandle<B::Result>> {
         let place = std::panic::Location::caller();
         async move {
             match self.runner.start_with(brain, options, Start::default()).await {
@@ -120,7 +120,7 @@ fn fail(place: &std::panic::Location<'_>, error: &dyn std::error::Error) -> ! {
 
 impl Story {
     /// Waits until a run has ended or waits for somebody, and reads it.
-    pub async fn of<R: DeserializeOwned>(run: &Run<R>) -> Self {
+    pub async fn of<R: DeserializeOwned>(run: &RunHandle<R>) -> Self {
         let settled = run.settled().await;
         run.flushed(std::time::Duration::from_secs(5)).await;
         let events = run.events(crate::record::Seq(0)).await.unwrap_or_default();

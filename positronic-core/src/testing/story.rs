@@ -43,13 +43,13 @@ impl Story {
     pub fn events(&self) -> String {
         let mut text = String::new();
         for event in &self.events {
-            let mut fields = event.body.to_value();
+            let mut fields = event.kind.to_value();
             if let Some(object) = fields.as_object_mut() {
                 object.remove("type");
             }
             fields.sort_all_objects();
             let path = if event.path.is_root() { "·" } else { event.path.as_str() };
-            _ = write!(text, "{:>3} {path} {}", event.seq.0, event.body.name());
+            _ = write!(text, "{:>3} {path} {}", event.seq.0, event.kind.name());
             if fields.as_object().is_some_and(|fields| !fields.is_empty()) {
                 _ = write!(text, " {}", shortened(&fields.to_string()));
             }

@@ -7,7 +7,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Prompts;
 use positronic_core::record::{
-    Body, CallState, Decision, OutputKind, PromptState, Seq, Start, ToolOutput, ToolResult, hash_json,
+    CallState, Decision, EventKind, OutputKind, PromptState, Seq, Start, ToolOutput, ToolResult, hash_json,
 };
 use positronic_core::runner::Runner;
 use positronic_core::testing::{CountedIds, TestClock};
@@ -141,16 +141,16 @@ async fn the_log_says_of_a_decision_who_made_it_when_why_and_about_which_argumen
 
     let story = play.story(&run).await;
 
-    let asked = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopApprovalRequested { reason, arguments_hash, .. } => {
+    let asked = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopApprovalRequested { reason, arguments_hash, .. } => {
             Some((event.at, reason.clone(), arguments_hash.clone()))
         }
         _ => None,
     });
     let (asked_at, reason, hash) = asked.unwrap();
     assert_eq!((reason.as_str(), hash), ("it is dangerous", hash_json(&json!({"id": "a"}))));
-    let decided = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopApprovalDecided { decision, reason, actor, .. } => {
+    let decided = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopApprovalDecided { decision, reason, actor, .. } => {
             Some((event.at, *decision, reason.clone(), actor.by.clone()))
         }
         _ => None,

@@ -9,7 +9,7 @@ use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, CallFlags, Gate, Pending, PendingKind, SignalKind, Timestamp, ToolResult};
-use positronic_core::runner::{Clock, Run, Runner, SignalError};
+use positronic_core::runner::{Clock, RunHandle, Runner, SignalError};
 use positronic_core::testing::TestClock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,10 +40,10 @@ fn asked(topics: [&str; 2]) -> Play {
     Play::new([Reply::calls(topics.map(|topic| ("research", json!({"topic": topic, "depth": topic.len()})))), done()])
 }
 
-fn gates<R>(run: &Run<R>) -> Vec<Gate> {
+fn gates<R>(run: &RunHandle<R>) -> Vec<Gate> {
     let gate = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate,
-        PendingKind::Answer { .. } | PendingKind::More { .. } => panic!("{} waits for no approval", pending.call),
+        PendingKind::Answer { .. } | PendingKind::Amounts { .. } => panic!("{} waits for no approval", pending.call),
     };
     run.pending().into_iter().map(gate).collect()
 }

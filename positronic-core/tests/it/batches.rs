@@ -7,8 +7,8 @@ use positronic_core::dsl::Tool;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::PendingKind;
-use positronic_core::record::{Actor, BatchPolicy, Body, Signal, SignalId, SignalKind, ToolResult};
-use positronic_core::runner::{Run, Settled, SignalError};
+use positronic_core::record::{Actor, BatchPolicy, EventKind, Signal, SignalId, SignalKind, ToolResult};
+use positronic_core::runner::{RunHandle, Settled, SignalError};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -25,7 +25,7 @@ fn refusal(error: SignalError) -> Refusal {
     }
 }
 
-async fn approve_edited(run: &Run<Board>, call: &str, arguments: Value) -> Result<(), Refusal> {
+async fn approve_edited(run: &RunHandle<Board>, call: &str, arguments: Value) -> Result<(), Refusal> {
     let kind = SignalKind::Approve { call: path(call), arguments: Some(arguments) };
     run.signal(kind, Actor::builder().by("ann").channel("test").build()).await.map(drop).map_err(refusal)
 }
@@ -451,8 +451,8 @@ async fn a_decision_says_who_when_why_and_for_which_arguments() {
 
     let story = play.story(&run).await;
 
-    let decided = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopApprovalDecided { arguments, actor, signal, .. } => {
+    let decided = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopApprovalDecided { arguments, actor, signal, .. } => {
             Some((arguments.clone(), actor.clone(), signal.clone(), event.epoch))
         }
         _ => None,

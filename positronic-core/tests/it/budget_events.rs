@@ -6,7 +6,8 @@ use positronic_core::machine::{Effect, Refusal, RunState, Schemas, decide, next,
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, Body, Decision, Draft, Event, LimitKind, More, Path, Signal, SignalId, SignalKind, Status, Timestamp, Usage,
+    Actor, Amounts, Decision, Event, EventKind, LimitKind, NewEvent, Path, Signal, SignalId, SignalKind, Status,
+    Timestamp, Usage,
 };
 use positronic_core::testing::Story;
 use serde_json::Value;
@@ -34,16 +35,16 @@ fn asking(config: ShopLoop) -> ShopLoop {
     tools(config).max_tokens(20).ask_for_more_within(Duration::from_secs(60))
 }
 
-fn append(state: &RunState, body: Body) -> Result<RunState, String> {
+fn append(state: &RunState, kind: EventKind) -> Result<RunState, String> {
     let mut after = state.clone();
-    let event = Event { seq: state.next, at: state.at, epoch: None, path: path("Work"), body };
+    let event = Event { seq: state.next, at: state.at, epoch: None, path: path("Work"), kind };
     after.apply(&event).map(|()| after).map_err(|error| error.reason)
 }
 
-fn appended(state: &RunState, drafts: Vec<Draft>) -> RunState {
-    drafts.into_iter().fold(state.clone(), |mut state, Draft { path, body }| {
+fn appended(state: &RunState, new_events: Vec<NewEvent>) -> RunState {
+    new_events.into_iter().fold(state.clone(), |mut state, NewEvent { path, kind }| {
         let (seq, at) = (state.next, state.at);
-        state.apply(&Event { seq, at, epoch: None, path, body }).unwrap();
+        state.apply(&Event { seq, at, epoch: None, path, kind }).unwrap();
         state
     })
 }
@@ -54,7 +55,7 @@ fn signal(kind: SignalKind) -> Signal {
 
 fn effects(state: &RunState, now: Timestamp) -> Vec<String> {
     let name = |effect: Effect| match effect {
-        Effect::Append(drafts) => drafts.iter().map(|draft| draft.body.name()).collect::<Vec<_>>().join(" "),
+        Effect::Append(new_events) => new_events.iter().map(|draft| draft.kind.name()).collect::<Vec<_>>().join(" "),
         other => format!("{:?}", other.path().map(Path::as_str)),
     };
     next(state, now).effects.into_iter().map(name).collect()
@@ -63,14 +64,18 @@ fn effects(state: &RunState, now: Timestamp) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn the_question_follows_from_the_state_and_is_asked_once() {
     let log = log(asking).await;
-    let place = log.iter().position(|event| matches!(event.body, Body::BudgetRequested { .. })).unwrap();
+    let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested { .. })).unwrap();
 
     let before = RunState::replay(&log[..place]).unwrap();
     let after = RunState::replay(&log[..=place]).unwrap();
 
     assert_eq!(effects(&before, before.at), ["BUDGET_REQUESTED"]);
-    let Effect::Append(drafts) = next(&before, before.at).effects.remove(0) else { panic!() };
-    assert_eq!((&drafts[0].path, &drafts[0].body), (&log[place].path, &log[place].body), "replay asks the same");
+    let Effect::Append(new_events) = next(&before, before.at).effects.remove(0) else { panic!() };
+    assert_eq!(
+        (&new_events[0].path, &new_events[0].kind),
+        (&log[place].path, &log[place].kind),
+        "replay asks the same"
+    );
     assert!(effects(&after, after.at).is_empty());
     assert_eq!((status(&before), status(&after)), (Status::Running, Status::Waiting));
     let due = after.at.after(Duration::from_secs(60));
@@ -85,21 +90,21 @@ async fn the_question_follows_from_the_state_and_is_asked_once() {
 #[tokio::test(start_paused = true)]
 async fn events_that_cannot_come_are_refused() {
     let log = log(asking).await;
-    let place = log.iter().position(|event| matches!(event.body, Body::BudgetRequested { .. })).unwrap();
+    let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested { .. })).unwrap();
     let begun = RunState::replay(&log[..place - 8]).unwrap();
     let asked = RunState::replay(&log[..=place]).unwrap();
     let request =
-        || Body::BudgetRequested { kind: LimitKind::Tokens, limit: 20, used: 20, shared: false, expires: None };
+        || EventKind::BudgetRequested { kind: LimitKind::Tokens, limit: 20, used: 20, shared: false, expires: None };
     let decided = |decision| {
         let (signal, actor) = (SignalId::new("s"), Actor::default());
-        Body::BudgetDecided { decision, more: More::tokens(9), reason: None, signal, actor }
+        EventKind::BudgetDecided { decision, more: Amounts::tokens(9), reason: None, signal, actor }
     };
 
     assert_eq!(append(&begun, request()).unwrap_err(), "its limit of tokens is not reached");
     assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
-    assert_eq!(append(&begun, Body::BudgetExpired {}).unwrap_err(), "nobody is asked for more");
+    assert_eq!(append(&begun, EventKind::BudgetExpired {}).unwrap_err(), "nobody is asked for more");
     assert_eq!(append(&asked, request()).unwrap_err(), "a person is asked already");
-    assert_eq!(append(&begun, Body::StepHeld {}).unwrap_err(), "the brain is not at this step");
+    assert_eq!(append(&begun, EventKind::StepHeld {}).unwrap_err(), "the brain is not at this step");
     let granted = append(&asked, decided(Decision::Approved)).unwrap();
     assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
     assert!(granted.signals.contains_key(&SignalId::new("s")));
@@ -109,7 +114,7 @@ async fn events_that_cannot_come_are_refused() {
 async fn what_is_decided_is_what_comes_next() {
     let log = log(asking).await;
     let asked = RunState::replay(&log).unwrap();
-    let grant = |tokens| signal(SignalKind::Grant { to: path("Work"), more: More::tokens(tokens) });
+    let grant = |tokens| signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(tokens) });
     let refuse = signal(SignalKind::Reject { call: path("Work"), reason: None });
 
     let granted = appended(&asked, decide(&asked, &grant(1), asked.at, &Anything).unwrap());
@@ -132,18 +137,18 @@ async fn what_is_decided_is_what_comes_next() {
 async fn what_was_granted_outlives_a_snapshot_and_a_worker() {
     let log = log(asking).await;
     let asked = RunState::replay(&log).unwrap();
-    let grant = signal(SignalKind::Grant { to: path("Work"), more: More::tokens(5) });
+    let grant = signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(5) });
     let granted = appended(&asked, decide(&asked, &grant, asked.at, &Anything).unwrap());
 
     let text = serde_json::to_string(&granted).unwrap();
     let mut kept: RunState = serde_json::from_str(&text).unwrap();
-    let claim = Body::RunClaimed { holder: "other".to_owned(), trace: None };
+    let claim = EventKind::RunClaimed { owner: "other".to_owned(), trace: None };
     let epoch = Some(positronic_core::record::Epoch(9));
-    kept.apply(&Event { seq: kept.next, at: kept.at, epoch, path: Path::root(), body: claim }).unwrap();
+    kept.apply(&Event { seq: kept.next, at: kept.at, epoch, path: Path::root(), kind: claim }).unwrap();
 
-    assert_eq!(kept.looped(&path("Work")).unwrap().allowance.more, More::tokens(5));
+    assert_eq!(kept.looped(&path("Work")).unwrap().grants.more, Amounts::tokens(5));
     assert_eq!(effects(&kept, kept.at), ["Some(\"Work\")"]);
-    let old = text.replace(",\"allowance\":{\"more\":{\"tokens\":5}}", "");
+    let old = text.replace(",\"grants\":{\"more\":{\"tokens\":5}}", "");
     assert_ne!(old, text);
     assert!(serde_json::from_str::<RunState>(&old).is_ok(), "a snapshot of before reads as it is");
 }

@@ -11,9 +11,9 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Body, Decision, EndReason, LimitKind, LoopOutcome, Money, More, Path, Pending, PendingKind, Status, Usage,
+    Amounts, Decision, EndReason, EventKind, LimitKind, LoopOutcome, Money, Path, Pending, PendingKind, Status, Usage,
 };
-use positronic_core::runner::{Run, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::Story;
 use serde_json::{Value, json};
 
@@ -35,12 +35,12 @@ fn limit_of(kind: LimitKind) -> u64 {
     }
 }
 
-fn enough(kind: LimitKind) -> More {
+fn enough(kind: LimitKind) -> Amounts {
     match kind {
-        LimitKind::Rounds => More::rounds(10),
-        LimitKind::Tokens => More::tokens(100),
-        LimitKind::Money => More::money(Money::of_nanos(100_000)),
-        LimitKind::Time => More::time(Duration::from_secs(10)),
+        LimitKind::Rounds => Amounts::rounds(10),
+        LimitKind::Tokens => Amounts::tokens(100),
+        LimitKind::Money => Amounts::money(Money::of_nanos(100_000)),
+        LimitKind::Time => Amounts::time(Duration::from_secs(10)),
         LimitKind::Failures => unreachable!("nobody grants failures"),
     }
 }
@@ -167,7 +167,7 @@ fn jobs(journal: &Journal) -> usize {
 }
 
 fn asked(pending: &[Pending]) -> (String, LimitKind, u64, u64) {
-    let [Pending { call, kind: PendingKind::More { kind, limit, used, .. }, .. }] = pending else {
+    let [Pending { call, kind: PendingKind::Amounts { kind, limit, used, .. }, .. }] = pending else {
         panic!("{pending:?}")
     };
     (call.to_string(), *kind, *limit, *used)
@@ -180,7 +180,7 @@ async fn play(
     whose: Whose,
     then: Then,
     lockstep: bool,
-) -> (Play, Run<Board>) {
+) -> (Play, RunHandle<Board>) {
     let play = Play::priced(model(depth), lockstep, &prices());
     let run = play.start(tree(journal, kind, depth, whose, then), ()).await;
     (play, run)
@@ -255,8 +255,8 @@ async fn every_limit_is_raised_by_a_person_at_every_depth() {
             assert!(matches!(story.settled(), Settled::Completed(_)), "{case}: {:?}", story.settled());
             assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Answered), "{case}");
             assert_eq!(events_named(&story, "BUDGET_REQUESTED"), [at], "{case}");
-            let decided = story.log().iter().find_map(|event| match &event.body {
-                Body::BudgetDecided { decision, more, actor, .. } => Some((*decision, *more, actor.by.clone())),
+            let decided = story.log().iter().find_map(|event| match &event.kind {
+                EventKind::BudgetDecided { decision, more, actor, .. } => Some((*decision, *more, actor.by.clone())),
                 _ => None,
             });
             assert_eq!(decided, Some((Decision::Approved, enough(kind), Some("ann".to_owned()))), "{case}");
@@ -296,7 +296,7 @@ fn path_of(text: &str) -> Path {
 }
 
 /// A run that asks for tokens in its loop `Work`.
-async fn asking(journal: &Journal) -> (Play, Run<Board>) {
+async fn asking(journal: &Journal) -> (Play, RunHandle<Board>) {
     let (play, run) = play(journal, LimitKind::Tokens, Depth::Own, Whose::Loops, Then::Granted, true).await;
     assert_eq!(waits(&run).await, ["Work"]);
     (play, run)

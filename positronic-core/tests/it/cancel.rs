@@ -170,7 +170,7 @@ async fn cancel_answers_nested_calls_deepest_first() {
 
     let story = play.story(&run).await;
     let after: Vec<_> =
-        story.log()[before..].iter().map(|event| format!("{} {}", event.path, event.body.name())).collect();
+        story.log()[before..].iter().map(|event| format!("{} {}", event.path, event.kind.name())).collect();
     assert_eq!(
         after,
         [

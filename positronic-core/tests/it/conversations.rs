@@ -5,7 +5,7 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
-use positronic_core::record::{Body, Message, ModelRequest, Opening, RunId, Seq, Status, Timestamp};
+use positronic_core::record::{EventKind, Message, ModelRequest, Opening, RunId, Seq, Status, Timestamp};
 use positronic_core::runner::{Busy, ConversationError, Runner, Settled};
 use positronic_core::store::{Append, EventStore as _, Index, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
@@ -47,7 +47,7 @@ fn helper() -> Brain<(), ()> {
 }
 
 async fn said(runner: &Runner, conversation: &str) -> Vec<String> {
-    let prompts = runner.control().prompts(conversation).await.unwrap();
+    let prompts = runner.client().prompts(conversation).await.unwrap();
     let texts = prompts.iter().map(|(run, prompt)| {
         let answers: String = prompt.output.iter().filter_map(|output| output.kind.text()).collect();
         format!("{run} {}: {answers}", prompt.input.as_deref().unwrap_or("–"))
@@ -68,7 +68,7 @@ async fn each_prompt_has_those_before_as_its_history_also_in_another_process() {
 
     run.result().await.unwrap();
     assert_eq!(said(&second, "c").await, ["c-0 one: one after 1", "c-1 two: two after 3", "c-2 –: Begin. after 5"]);
-    let [listed] = &*second.control().conversations().await.unwrap() else { panic!("one conversation") };
+    let [listed] = &*second.client().conversations().await.unwrap() else { panic!("one conversation") };
     assert_eq!((&*listed.id, listed.runs, &listed.last.run), ("c", 3, &RunId::new("c-2")));
 }
 
@@ -84,12 +84,12 @@ async fn a_prompt_is_taken_in_after_those_before_it() {
     let log = async |run: &RunId| store.read(run, Seq(0), usize::MAX).await.unwrap();
     let there = echoing(&MemoryStore::new());
 
-    let refused = there.control().import(&second, &log(&second).await).await.unwrap_err();
+    let refused = there.client().import(&second, &log(&second).await).await.unwrap_err();
 
     let said_so = "the run `c-1` goes on after `c-0`, which the store does not have; take that one in first";
     assert_eq!(refused.to_string(), said_so);
     for run in [&first, &second] {
-        there.control().import(run, &log(run).await).await.unwrap();
+        there.client().import(run, &log(run).await).await.unwrap();
     }
     assert_eq!(said(&there, "c").await, said(&runner, "c").await);
 }
@@ -111,14 +111,14 @@ async fn a_run_that_is_resumed_sends_its_history_again_and_it_is_rebuilt_byte_fo
         Runner::builder().model(std::sync::Arc::clone(&model)).store(store.clone()).clock(TestClock::default());
     let second = second.ids(CountedIds::default()).build().brain(gated());
     store.declare_dead("worker-1");
-    let control = second.control();
+    let client = second.client();
     let resumed = second.resume(&RunId::new("c-1")).await.unwrap();
     resumed.approve(&path("Chat/0.0"), "ann").await.unwrap();
     assert!(matches!(resumed.settled().await, Settled::Completed(_)));
 
-    let log = control.events(&RunId::new("c-1"), Seq(0)).await.unwrap();
-    let asked = log.iter().rev().find(|event| matches!(event.body, Body::LoopModelCall { .. })).unwrap();
-    let history = control.history(&RunId::new("c-1")).await.unwrap();
+    let log = client.events(&RunId::new("c-1"), Seq(0)).await.unwrap();
+    let asked = log.iter().rev().find(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).unwrap();
+    let history = client.history(&RunId::new("c-1")).await.unwrap();
     assert_eq!(history.len(), 4, "a question, a call, its result, an answer");
     let rebuilt = request_for(log.iter().map(|event| &**event), asked.seq, history, |_| None).unwrap();
     assert_eq!(rebuilt.messages.messages(), model.requests()[0].messages.messages());
@@ -162,10 +162,10 @@ async fn earlier_prompts_are_told_in_the_way_of_the_model_that_is_asked_now() {
     let sent = [second.0.requests(), third.0.requests()].concat();
     let told: Vec<_> = sent[0].messages.messages().iter().map(short).collect();
     assert_eq!(told, ["Draw.", "1 part", "drawn", "1 part", "[a chart]", "Pay."]);
-    let log = last.control().events(run.id(), Seq(0)).await.unwrap();
-    let history = last.control().history(run.id()).await.unwrap();
+    let log = last.client().events(run.id(), Seq(0)).await.unwrap();
+    let history = last.client().history(run.id()).await.unwrap();
     assert_eq!(history.iter().map(short).collect::<Vec<_>>(), ["Draw.", "1 part", "drawn", "1 part"]);
-    let asked: Vec<_> = log.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })).collect();
+    let asked: Vec<_> = log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).collect();
     assert_eq!(asked.len(), 2);
     for (asked, sent) in asked.iter().zip(&sent) {
         let log = log.iter().map(|event| &**event);
@@ -242,7 +242,7 @@ async fn a_message_while_something_is_pending_cancels_where_the_policy_says_so()
     assert_eq!(next.id(), &RunId::new("c-1"));
     assert_eq!(store.run(run.id()).await.unwrap().status, Status::Cancelled);
     let [_, Message::Assistant { .. }, Message::Tool { text, .. }] =
-        &*runner.control().history(next.id()).await.unwrap()
+        &*runner.client().history(next.id()).await.unwrap()
     else {
         panic!("the open call has a result")
     };
@@ -273,10 +273,10 @@ async fn two_processes_that_answer_at_once_do_not_both_begin_the_next_prompt() {
     for run in [left.unwrap(), right.unwrap()] {
         run.settled().await;
     }
-    let prompts = one.control().prompts("c").await.unwrap();
+    let prompts = one.client().prompts("c").await.unwrap();
     let texts: String = serde_json::to_string(&prompts).unwrap();
     assert!(texts.contains("left") && texts.contains("right"), "{texts}");
-    let afters: Vec<_> = one.control().conversation("c").await.unwrap().into_iter().map(|row| row.after).collect();
+    let afters: Vec<_> = one.client().conversation("c").await.unwrap().into_iter().map(|row| row.after).collect();
     let distinct: std::collections::BTreeSet<_> = afters.iter().collect();
     assert_eq!(distinct.len(), afters.len(), "each run has another one before it");
 }
@@ -295,16 +295,16 @@ async fn a_message_has_the_senders_id_and_stands_behind_a_loops_own_input() {
     let plan = positronic_core::dsl::Runnable::plan(&own);
     chat.send_plan(plan, Value::Null, opening).await.unwrap().settled().await;
 
-    let log = runner.control().events(&RunId::new("c-0"), Seq(0)).await.unwrap();
-    let id = log.iter().find_map(|event| match &event.body {
-        Body::LoopStart { message_id, .. } => message_id.clone(),
+    let log = runner.client().events(&RunId::new("c-0"), Seq(0)).await.unwrap();
+    let id = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopStart { message_id, .. } => message_id.clone(),
         _ => None,
     });
     assert_eq!(id.as_deref(), Some("m-1"));
     assert_eq!(said(&runner, "c").await[1], "c-1 fixed: fixed\n\nand this after 3", "it is one message for the model");
-    let log = runner.control().events(&RunId::new("c-1"), Seq(0)).await.unwrap();
-    let taken = log.iter().find_map(|event| match &event.body {
-        Body::LoopMessage { text, message_id, .. } => Some((text.as_str(), message_id.as_deref())),
+    let log = runner.client().events(&RunId::new("c-1"), Seq(0)).await.unwrap();
+    let taken = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopMessage { text, message_id, .. } => Some((text.as_str(), message_id.as_deref())),
         _ => None,
     });
     assert_eq!(taken, Some(("and this", Some("m-2"))));
@@ -361,18 +361,18 @@ async fn promise_13_pruning_keeps_what_is_the_history_of_a_run_that_stays() {
     for text in ["one", "two", "three"] {
         chat.send(&helper(), (), text).await.unwrap().result().await.unwrap();
     }
-    let control = runner.control();
-    let rows = control.conversation("c").await.unwrap();
+    let client = runner.client();
+    let rows = client.conversation("c").await.unwrap();
     let [last, middle, first] = &*rows else { panic!("three runs") };
 
-    let none = control.prune(&[first.clone(), middle.clone()]).await.unwrap();
-    let fork = control.fork(&last.run, Seq(3), positronic_core::runner::Fork::default()).await.unwrap();
-    let only_last = control.prune(&rows).await.unwrap();
+    let none = client.prune(&[first.clone(), middle.clone()]).await.unwrap();
+    let fork = client.fork(&last.run, Seq(3), positronic_core::runner::Fork::default()).await.unwrap();
+    let only_last = client.prune(&rows).await.unwrap();
 
     assert_eq!(none, Vec::<RunId>::new());
     assert_eq!(only_last, std::slice::from_ref(&last.run), "the fork has the two before as its history");
-    assert_eq!(control.history(&fork).await.unwrap().len(), 4);
-    assert_eq!(control.conversation("c").await.unwrap().len(), 2);
+    assert_eq!(client.history(&fork).await.unwrap().len(), 4);
+    assert_eq!(client.conversation("c").await.unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -383,8 +383,8 @@ async fn pruning_takes_runs_in_any_order_and_follows_no_clock() {
         runner.conversation("c").send(&helper(), (), text).await.unwrap().result().await.unwrap();
     }
     // The clock went back before each prompt, so that lists show the first one first.
-    let there = echoing(&MemoryStore::new()).control();
-    for (number, mut row) in (0..).zip(runner.control().conversation("c").await.unwrap().into_iter().rev()) {
+    let there = echoing(&MemoryStore::new()).client();
+    for (number, mut row) in (0..).zip(runner.client().conversation("c").await.unwrap().into_iter().rev()) {
         let events = store.read(&row.run, Seq(0), usize::MAX).await.unwrap();
         row.started = TestClock::BEGIN.after(std::time::Duration::from_secs(3 - number));
         let index = Index { summary: row.clone(), pending: None };

@@ -3,7 +3,7 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Cost, Costs, Spent};
-use positronic_core::record::{Body, Charge, Event, Money, Path, PriceTable, Seq, Usage};
+use positronic_core::record::{Charge, Event, EventKind, Money, Path, PriceTable, Seq, Usage};
 use positronic_core::runner::{Fork, Runner};
 use positronic_core::testing::Story;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn log(facts: &[(&str, Usage)]) -> Vec<Event> {
     let mut log: Vec<Event> = story().await.log().iter().map(|event| Event::clone(event)).collect();
     let mut facts = facts.iter();
     for event in &mut log {
-        if let Body::LoopModelResult { facts: known, .. } = &mut event.body {
+        if let EventKind::LoopModelResult { facts: known, .. } = &mut event.kind {
             let (model, usage) = facts.next().unwrap();
             (known.provider, known.model, known.usage) = ("openai".to_owned(), (*model).to_owned(), *usage);
         }
@@ -110,7 +110,7 @@ async fn an_unknown_price_is_never_nothing() {
 async fn sums_in_the_log_are_not_counted_again() {
     let used = [("m", usage(7, 3, 0, 0)); 6];
     let log = log(&used).await;
-    let sums = log.iter().filter(|event| matches!(event.body, Body::LoopComplete { .. })).count();
+    let sums = log.iter().filter(|event| matches!(event.kind, EventKind::LoopComplete { .. })).count();
     assert_eq!(sums, 3);
 
     let costs = Costs::of(&log, &PriceTable::bundled());
@@ -130,7 +130,7 @@ async fn what_was_counted_stands_beside_what_it_costs_today() {
     let mut charges =
         [Some(charge("EUR", 7)), None, Some(charge("USD", 9)), Some(charge("EUR", 5)), None, None].into_iter();
     for event in &mut log {
-        if let Body::LoopModelResult { facts, .. } = &mut event.body {
+        if let EventKind::LoopModelResult { facts, .. } = &mut event.kind {
             facts.cost = charges.next().unwrap().map(Box::new);
         }
     }
@@ -158,19 +158,19 @@ async fn a_conversation_has_its_bill() {
         runs.push(run.id().clone());
     }
     runner.start(&chat, ()).await.unwrap().result().await.unwrap();
-    let control = runner.control();
+    let client = runner.client();
 
-    let mut bill = control.bill("thread", &prices).await.unwrap();
+    let mut bill = client.bill("thread", &prices).await.unwrap();
 
     assert_eq!(bill.runs.keys().cloned().collect::<Vec<_>>(), runs);
     assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
-    assert_eq!(of(control.costs(&runs[0], &prices).await.unwrap().total()), spent(1, 1_000_000, 0));
-    assert_eq!(control.bill("thread", &table(&json!({}))).await.unwrap().unpriced(), ["scripted/scripted"]);
-    assert_eq!(of(control.bill("nobody", &prices).await.unwrap().total()), spent(0, 0, 0));
+    assert_eq!(of(client.costs(&runs[0], &prices).await.unwrap().total()), spent(1, 1_000_000, 0));
+    assert_eq!(client.bill("thread", &table(&json!({}))).await.unwrap().unpriced(), ["scripted/scripted"]);
+    assert_eq!(of(client.bill("nobody", &prices).await.unwrap().total()), spent(0, 0, 0));
     // What a fork shares with a run that is on the bill is counted once.
-    let last = control.store().run(&runs[1]).await.unwrap().next;
-    let fork = control.fork(&runs[1], Seq(last.0 - 1), Fork::default()).await.unwrap();
-    let events = control.events(&fork, Seq(0)).await.unwrap();
+    let last = client.store().run(&runs[1]).await.unwrap().next;
+    let fork = client.fork(&runs[1], Seq(last.0 - 1), Fork::default()).await.unwrap();
+    let events = client.events(&fork, Seq(0)).await.unwrap();
     bill.add(fork, events.iter().map(|event| &**event), &prices);
     assert_eq!(of(bill.total()), spent(3, 3_000_000, 0));
 }

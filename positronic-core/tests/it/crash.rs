@@ -66,7 +66,7 @@ async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
         let store = MemoryStore::new();
         let again = runner(store, model()).brain(brain.clone());
         let prefix: Vec<Arc<Event>> = whole.log()[..until].to_vec();
-        again.control().import(&id, &prefix).await.unwrap();
+        again.client().import(&id, &prefix).await.unwrap();
 
         let mut recovered = again.recover().await.unwrap();
 
@@ -93,7 +93,7 @@ async fn what_begins_is_announced_with_the_outcome_before_it() {
     let appends = Arc::new(Mutex::new(Vec::<Vec<&'static str>>::new()));
     let noted = Arc::clone(&appends);
     let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
-        noted.lock().unwrap().push(append.events.iter().map(|event| event.body.name()).collect());
+        noted.lock().unwrap().push(append.events.iter().map(|event| event.kind.name()).collect());
         None
     });
 
@@ -157,18 +157,18 @@ async fn what_a_retry_has_shown_before_a_crash_is_shown_once() {
         ["first try", "second try", "done",]
     );
     // A worker that records what comes as it comes could have died after each of these.
-    let in_a_try = |event: &Event| matches!(event.body.name(), "LOOP_TOOL_START" | "LOOP_OUTPUT" | "LOOP_TOOL_RETRY");
+    let in_a_try = |event: &Event| matches!(event.kind.name(), "LOOP_TOOL_START" | "LOOP_OUTPUT" | "LOOP_TOOL_RETRY");
     let deaths: Vec<_> = (1..whole.log().len()).filter(|until| in_a_try(&whole.log()[until - 1])).collect();
     assert_eq!(deaths.len(), 6, "two starts, three widgets, one retry");
     for until in deaths {
         let prefix: Vec<Arc<Event>> = whole.log()[..until].to_vec();
         let journal = Journal::default();
-        if prefix.iter().any(|event| event.body.name() == "LOOP_TOOL_RETRY") {
+        if prefix.iter().any(|event| event.kind.name() == "LOOP_TOOL_RETRY") {
             journal.count();
         }
         let again = runner(MemoryStore::new(), model()).brain(reporter(&journal));
         let id = RunId::new("run-1");
-        again.control().import(&id, &prefix).await.unwrap();
+        again.client().import(&id, &prefix).await.unwrap();
 
         let run = again.resume(&id).await.unwrap();
 

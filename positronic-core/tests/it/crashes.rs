@@ -7,8 +7,8 @@ use std::time::Duration;
 use positronic_core::machine::MAX_CRASHES;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, EndReason, Epoch, Event, ModelRequest, Path, RunId, Seq, ToolResult};
-use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::record::{EndReason, Epoch, Event, EventKind, ModelRequest, Path, RunId, Seq, ToolResult};
+use positronic_core::runner::{RunHandle, Runner, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::{Value, json};
@@ -27,17 +27,17 @@ fn crashed(log: &[Arc<Event>], crashes: u64) -> Vec<Arc<Event>> {
     let last = log.last().unwrap().clone();
     let epoch = log.iter().filter_map(|event| event.epoch).max().unwrap();
     for n in 1..=crashes {
-        let body = Body::RunClaimed { holder: "a worker that died".to_owned(), trace: None };
+        let kind = EventKind::RunClaimed { owner: "a worker that died".to_owned(), trace: None };
         let (seq, epoch) = (Seq(last.seq.0 + n), Some(Epoch(epoch.0 + n)));
-        log.push(Arc::new(Event { seq, at: last.at, epoch, path: Path::root(), body }));
+        log.push(Arc::new(Event { seq, at: last.at, epoch, path: Path::root(), kind }));
     }
     log
 }
 
 /// Resumes the run with this log in a new process.
-async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Event>]) -> (Run<Value>, Story) {
+async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Event>]) -> (RunHandle<Value>, Story) {
     let again = runner(MemoryStore::new(), model).brain(brain.clone());
-    again.control().import(&RunId::new("run-1"), log).await.unwrap();
+    again.client().import(&RunId::new("run-1"), log).await.unwrap();
     let run = again.recover().await.unwrap().pop().unwrap().1.unwrap();
     settled(&run).await;
     let story = Story::of(&run).await;
@@ -91,17 +91,17 @@ fn asks_for_it() -> ScriptedModel {
 }
 
 fn attempts(log: &[Arc<Event>]) -> Vec<u32> {
-    let attempt = |event: &Arc<Event>| match &event.body {
-        Body::LoopToolStart { attempt } | Body::StepStart { attempt } => Some(*attempt),
+    let attempt = |event: &Arc<Event>| match &event.kind {
+        EventKind::LoopToolStart { attempt } | EventKind::StepStart { attempt } => Some(*attempt),
         _ => None,
     };
     log.iter().filter_map(attempt).collect()
 }
 
 fn interruption(log: &[Arc<Event>]) -> &str {
-    let reason = |event: &'_ Arc<Event>| matches!(&event.body, Body::LoopToolResult { .. });
-    match &log.iter().find(|event| reason(event)).unwrap().body {
-        Body::LoopToolResult { result: ToolResult::Interrupted { reason }, .. } => reason,
+    let reason = |event: &'_ Arc<Event>| matches!(&event.kind, EventKind::LoopToolResult { .. });
+    match &log.iter().find(|event| reason(event)).unwrap().kind {
+        EventKind::LoopToolResult { result: ToolResult::Interrupted { reason }, .. } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -116,7 +116,7 @@ fn a_tool_that_ends_its_process_is_interrupted_after_its_retries() {
     assert_eq!(processes, 5);
     let reason = "the process ended 4 times while the tool ran, so it is not started again; whether it had its effect is unknown";
     assert_eq!(interruption(&log), reason);
-    assert_eq!(log.last().unwrap().body.name(), "BRAIN_COMPLETE", "the model goes on without it");
+    assert_eq!(log.last().unwrap().kind.name(), "BRAIN_COMPLETE", "the model goes on without it");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_step_that_ends_its_process_fails_the_run_at_the_limit() {
 
     let limit = usize::try_from(MAX_CRASHES).unwrap();
     assert_eq!((attempts(&log).len(), processes), (limit, limit + 1));
-    let Body::BrainError(failure) = &log.last().unwrap().body else { panic!("{log:?}") };
+    let EventKind::BrainError(failure) = &log.last().unwrap().kind else { panic!("{log:?}") };
     assert_eq!(failure.code, EndReason::Crash);
     let message = "the process ended 10 times in a row at the same place, so it is not tried again: the step `Deadly`";
     assert_eq!(failure.message, message);
@@ -200,7 +200,7 @@ async fn a_configuration_that_panics_ends_the_run_in_the_same_way_before_and_aft
     panics.store(true, Ordering::Relaxed);
     let before = Test::with(runner(MemoryStore::new(), model())).run(&shop, ()).await;
     let Settled::Failed(expected) = before.settled() else { panic!("{:?}", before.settled()) };
-    let ended = whole.log().iter().position(|event| event.body.name() == "LOOP_COMPLETE").unwrap();
+    let ended = whole.log().iter().position(|event| event.kind.name() == "LOOP_COMPLETE").unwrap();
 
     for until in boundaries.into_iter().filter(|until| *until <= ended) {
         let (_, after) = recovered(&shop, model(), &whole.log()[..until]).await;

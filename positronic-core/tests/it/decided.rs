@@ -4,7 +4,7 @@ use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
-use positronic_core::record::{Body, PriceTable};
+use positronic_core::record::{EventKind, PriceTable};
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
@@ -42,8 +42,8 @@ async fn no_model_is_asked_and_nothing_is_paid() {
     let asked: Vec<_> = story
         .log()
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::LoopModelCall { model, .. } => Some(model.as_str()),
+        .filter_map(|event| match &event.kind {
+            EventKind::LoopModelCall { model, .. } => Some(model.as_str()),
             _ => None,
         })
         .collect();

@@ -96,7 +96,7 @@ async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
     };
 
     let whole = tale.undisturbed().await;
-    assert!(whole.log.iter().any(|event| event.body.name() == "LOOP_COMPACTED"));
+    assert!(whole.log.iter().any(|event| event.kind.name() == "LOOP_COMPACTED"));
     let kept = positronic_core::machine::RunState::replay(whole.log.iter().map(|event| &**event)).unwrap();
     let kept = kept.root.unwrap().plugins.get("compaction").map(|kept| Value::clone(&kept.state)).unwrap();
     dies_everywhere(&tale, "compaction", &kept).await;

@@ -4,8 +4,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
-    Actor, Assistant, Body, DecisionForm, EndReason, Message, ModelError, ModelErrorKind, ModelRequest, OutputFormat,
-    OutputKind, Part, PriceTable, Seq, SignalKind, ToolResult, Usage,
+    Actor, Assistant, DecisionForm, EndReason, EventKind, Message, ModelError, ModelErrorKind, ModelRequest,
+    OutputFormat, OutputKind, Part, PriceTable, Seq, SignalKind, ToolResult, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::sink::Recorder;
@@ -55,8 +55,8 @@ fn said(request: &ModelRequest) -> Vec<String> {
 
 /// Returns what was wrong with each answer that was refused.
 fn refused(story: &Story) -> Vec<(u32, String)> {
-    let refused = story.log().iter().filter_map(|event| match &event.body {
-        Body::LoopAnswerRefused { attempt, message, .. } => Some((*attempt, message.clone())),
+    let refused = story.log().iter().filter_map(|event| match &event.kind {
+        EventKind::LoopAnswerRefused { attempt, message, .. } => Some((*attempt, message.clone())),
         _ => None,
     });
     refused.collect()
@@ -218,8 +218,8 @@ async fn a_model_that_never_decides_fails_the_run_with_a_typed_error_and_every_a
     assert_eq!(failure(&story), (EndReason::Decision, sentence.to_owned()));
     assert_eq!(refused(&story).iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(story.json_lines().matches("\"text\":\"Hello!\"").count(), 4);
-    let used = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopComplete { usage, .. } => Some(usage.total()),
+    let used = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopComplete { usage, .. } => Some(usage.total()),
         _ => None,
     });
     assert_eq!(used, Some(16), "the last attempt counts, too");
@@ -407,7 +407,7 @@ async fn a_run_that_failed_on_its_decisions_goes_on_in_a_fork() {
     let run = play.start(&brain, ()).await;
     let story = play.story(&run).await;
     assert_eq!(failure(&story).0, EndReason::Decision);
-    let last_good = story.log().iter().rfind(|event| event.body.name() == "LOOP_TOOL_RESULT").unwrap().seq;
+    let last_good = story.log().iter().rfind(|event| event.kind.name() == "LOOP_TOOL_RESULT").unwrap().seq;
 
     let again = play.test.runner().clone().brain(&brain);
     let fork = again.fork(run.id(), last_good, Fork::default()).await.unwrap();

@@ -249,8 +249,8 @@ fn a_document_of_2000_levels_is_an_error_on_the_stack_of_a_worker_thread() {
         let options = brain("Stack").options::<Stack>().step("Pass", async |_| Ok(()));
         let refused = test.runner().start(&options, Stack(lists(2000))).await;
         assert!(matches!(refused, Err(StartError::Options { .. })), "{refused:?}");
-        let control = test.runner().control();
-        let sent = control.deliver("one".into(), "any", "a", lists(2000), Actor::default()).await;
+        let client = test.runner().client();
+        let sent = client.deliver("one".into(), "any", "a", lists(2000), Actor::default()).await;
         assert!(matches!(sent, Err(SignalError::Refused(Refusal::Misfit { .. }))), "{sent:?}");
     });
 }
@@ -308,7 +308,7 @@ async fn a_signal_that_no_log_can_hold_is_refused_and_changes_nothing() {
         SignalKind::Cancel { reason: Some(large()) },
     ] {
         let signal = Signal { id: SignalId::new("one"), actor: Actor::default(), kind };
-        let sent = test.runner().control().send(run.id(), &[signal]).await;
+        let sent = test.runner().client().send(run.id(), &[signal]).await;
         assert!(matches!(sent, Err(SignalError::Refused(Refusal::Misfit { .. }))), "{sent:?}");
     }
     assert_eq!(run.state(), before);
@@ -384,11 +384,11 @@ fn a_first_state_that_does_not_survive_json_is_refused_where_the_brain_is_built(
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_nests_too_deep_for_the_log_is_refused_and_not_kept() {
     let play = Play::new([]);
-    let control = play.test.runner().control();
+    let client = play.test.runner().client();
 
-    let sent = control.deliver("one".into(), "any", "a", deep(), Actor::default()).await;
+    let sent = client.deliver("one".into(), "any", "a", deep(), Actor::default()).await;
 
     let Err(SignalError::Refused(Refusal::Misfit { reason, .. })) = &sent else { panic!("{sent:?}") };
     assert!(reason.contains("64 levels"), "{reason}");
-    assert!(control.store().mailbox().await.unwrap().is_empty());
+    assert!(client.store().mailbox().await.unwrap().is_empty());
 }

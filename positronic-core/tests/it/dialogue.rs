@@ -3,7 +3,7 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_at;
-use positronic_core::record::{Body, Event, Message, ModelError, ModelErrorKind, Opening, Seq, Speaker, Start};
+use positronic_core::record::{Event, EventKind, Message, ModelError, ModelErrorKind, Opening, Seq, Speaker, Start};
 use positronic_core::runner::{ConversationError, Settled, SignalError, StartError};
 use positronic_core::testing::Test;
 use serde_json::{Value, json};
@@ -44,8 +44,8 @@ async fn a_loop_that_nobody_opens_begins_with_a_message_of_the_engine() {
         let story = play.run(&silent, ()).await;
 
         assert_eq!(play.requests()[0].messages.messages(), [user("Begin.")]);
-        let opens = |event: &Event| match &event.body {
-            Body::LoopStart { input, from, .. } => Some((input.clone(), *from)),
+        let opens = |event: &Event| match &event.kind {
+            EventKind::LoopStart { input, from, .. } => Some((input.clone(), *from)),
             _ => None,
         };
         let opening = story.log().iter().find_map(|event| opens(event));
@@ -165,7 +165,7 @@ async fn requests_of_older_logs_are_rebuilt_as_they_were_sent() {
 
     let older = of_before(story.log());
 
-    let second = older.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })).nth(1).unwrap();
+    let second = older.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).nth(1).unwrap();
     let rebuilt = request_at(&older, Seq(second.seq.0)).unwrap().messages.messages();
     assert_eq!(rebuilt[..2], [user("Go."), user("Hurry!")], "each message as it was");
     assert!(matches!(&rebuilt[2..], [Message::Assistant { .. }]), "{rebuilt:?}");

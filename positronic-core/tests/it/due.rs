@@ -30,16 +30,16 @@ async fn only_the_runs_that_somebody_appends_to_are_looked_at_between_two_lists(
         waits(&run).await;
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let (control, ann) = (runner.control(), Actor::builder().by("ann").build());
+    let (client, ann) = (runner.client(), Actor::builder().by("ann").build());
     // It would do the work itself.
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
-    let mut due = control.due();
+    let mut due = client.due();
 
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "they wait");
-    control.approve(&one, &path("Work/0.0"), ann.clone()).await.unwrap();
+    client.approve(&one, &path("Work/0.0"), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"]);
-    control.approve(&two, &path("Work/0.0"), ann.clone()).await.unwrap();
+    client.approve(&two, &path("Work/0.0"), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["two"], "`one` has work as well, and nobody has done anything in it");
     tokio::time::sleep(Duration::from_millis(500)).await;
     due.again(&one);
@@ -48,24 +48,24 @@ async fn only_the_runs_that_somebody_appends_to_are_looked_at_between_two_lists(
     assert_eq!(found(&mut due).await.len(), 2);
     assert_eq!(due.rows(|run| *run == one).await.unwrap(), []);
 
-    let row = control.store().run(&one).await.unwrap();
+    let row = client.store().run(&one).await.unwrap();
     due.refuse(&row, positronic_core::record::ClaimRefusal::NoBrain, "no such brain");
     due.again(&one);
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "nothing has changed in it");
     let hello = || SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None };
-    control.signal(&one, hello(), ann.clone()).await.unwrap();
+    client.signal(&one, hello(), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"]);
 
-    let row = control.store().run(&one).await.unwrap();
+    let row = client.store().run(&one).await.unwrap();
     due.postpone(&row);
     due.postpone(&row);
     assert_eq!(found(&mut due).await, ["two"], "it has failed twice, and rests for two seconds");
     assert!(found(&mut due).await.contains(&one.to_string()));
     due.postpone(&row);
     assert_eq!(found(&mut due).await, ["two"]);
-    control.signal(&one, hello(), ann).await.unwrap();
+    client.signal(&one, hello(), ann).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"], "somebody has sent it something");
-    let row = control.store().run(&one).await.unwrap();
+    let row = client.store().run(&one).await.unwrap();
     due.postpone(&row);
     assert_eq!(found(&mut due).await, ["two"]);
     due.again(&one);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use positronic_core::record::{Body, Event, EventError, MAX_DOCUMENT_DEPTH};
+use positronic_core::record::{Event, EventError, EventKind, MAX_DOCUMENT_DEPTH};
 use serde_json::{Value, json};
 
 /// Bodies of every event, as they are stored; several where fields can be left out.
@@ -28,10 +28,10 @@ fn examples() -> Vec<Value> {
         "max_rounds": 1, "max_tokens": 2, "max_money": "0.5", "max_time": 4, "on_limit": "exit", "ask": {}
     });
     vec![
-        json!({"type": "RUN_CLAIMED", "holder": "w1"}),
-        json!({"type": "RUN_CLAIMED", "holder": "w1", "trace": "00-…"}),
+        json!({"type": "RUN_CLAIMED", "owner": "w1"}),
+        json!({"type": "RUN_CLAIMED", "owner": "w1", "trace": "00-…"}),
         json!({"type": "RUN_RELEASED", "reason": "idle"}),
-        json!({"type": "RUN_NOT_CLAIMED", "holder": "w1", "reason": "no_brain", "message": "no such brain"}),
+        json!({"type": "RUN_NOT_CLAIMED", "owner": "w1", "reason": "no_brain", "message": "no such brain"}),
         json!({"type": "BRAIN_START", "title": "Small", "fingerprint": hash, "stages": []}),
         json!({
             "type": "BRAIN_START", "title": "Full", "version": 3, "fingerprint": hash,
@@ -227,7 +227,7 @@ fn every_event_reads_and_is_written_as_it_was() {
     for example in examples() {
         let event = Event::from_json(&line(&example)).unwrap_or_else(|error| panic!("{example}: {error}"));
         let mut written: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
-        assert_eq!(event.body.name(), example["type"], "the name is the type");
+        assert_eq!(event.kind.name(), example["type"], "the name is the type");
         written.as_object_mut().unwrap().remove("seq");
         written.as_object_mut().unwrap().remove("at");
         assert_eq!(written, example, "no field is lost, and none is added");
@@ -270,7 +270,7 @@ fn every_event_with_the_deepest_document_reads_back_and_what_could_not_is_not_wr
         let deepest = with_document(&example, &nested(MAX_DOCUMENT_DEPTH));
         for (index, event) in deepest.iter().enumerate() {
             let Some(event) = event else { continue };
-            kinds.insert(event.body.name());
+            kinds.insert(event.kind.name());
             assert_eq!(Event::from_json(&event.to_json().unwrap()).unwrap(), *event);
             // Up to the deepest line, and no further.
             let written: Vec<bool> = (116..=126)
@@ -327,11 +327,11 @@ fn names(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_table_in_the_docs_names_exactly_the_events_there_are() {
-    let source = include_str!("../../src/record/event_body.rs");
+    let source = include_str!("../../src/record/event_kind.rs");
     let rows = source.lines().filter(|line| line.starts_with("/// | `"));
     let table = names(&rows.filter_map(|row| row.split('|').nth(1)).collect::<Vec<_>>().join(" "));
 
-    let unknown = serde_json::from_str::<Body>("{\"LOOP_DANCE\":{}}").unwrap_err().to_string();
+    let unknown = serde_json::from_str::<EventKind>("{\"LOOP_DANCE\":{}}").unwrap_err().to_string();
     let all = unknown.split_once("expected one of ").unwrap().1;
     let mut variants = names(all);
     variants.remove("LOOP_DANCE");

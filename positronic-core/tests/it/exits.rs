@@ -157,7 +157,7 @@ async fn a_loop_that_requires_an_exit_is_not_ended_by_a_text_while_no_exit_tool_
     assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Exited { tool: "finish".to_owned() }));
     assert!(play.model_read("Go on with a tool call. A text does not end this work."));
     assert!(play.model_read("When the work is done, call `finish`."));
-    let first = story.log().iter().find(|event| event.body.name() == "LOOP_ITERATION").unwrap();
+    let first = story.log().iter().find(|event| event.kind.name() == "LOOP_ITERATION").unwrap();
     assert!(first.to_json().unwrap().contains(r#""exits":true"#), "the log says that a text ends nothing");
 }
 

@@ -4,7 +4,7 @@ use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    AnswerFault, Body, EndReason, Finish, LoopOutcome, OutputKind, Part, Settings, ToolResult,
+    AnswerFault, EndReason, EventKind, Finish, LoopOutcome, OutputKind, Part, Settings, ToolResult,
 };
 use positronic_core::runner::Settled;
 use positronic_core::testing::Story;
@@ -32,8 +32,8 @@ fn empty() -> Reply {
 
 /// The event that stopped the loop, and the failure of the brain.
 fn stopped(story: &Story) -> (AnswerFault, String) {
-    let stopped = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopStopped { cause, message } => Some((cause.clone(), message.clone())),
+    let stopped = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopStopped { cause, message } => Some((cause.clone(), message.clone())),
         _ => None,
     });
     stopped.unwrap_or_else(|| panic!("nothing stopped it:\n{}", story.events()))

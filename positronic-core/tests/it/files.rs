@@ -8,8 +8,8 @@ use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::RunFile;
-use positronic_core::record::{Body, RunId, Seq, SideOutput, Timestamp, sha256};
-use positronic_core::runner::{Clock, Fork, Run, Runner};
+use positronic_core::record::{EventKind, RunId, Seq, SideOutput, Timestamp, sha256};
+use positronic_core::runner::{Clock, Fork, RunHandle, Runner};
 use positronic_core::store::{EventStore, LARGEST_BLOB, MemoryStore, SqliteStore, StoreError};
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, TestClock};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn runner(store: impl EventStore, clock: impl Clock) -> Runner {
     Runner::builder().model(model).store(store).clock(clock).ids(CountedIds::default()).lockstep(true).build()
 }
 
-async fn ended(run: &Run<()>) {
+async fn ended(run: &RunHandle<()>) {
     run.result().await.unwrap();
 }
 
@@ -47,22 +47,22 @@ async fn a_saved_file_is_read_by_whoever_opens_the_store() {
     let id = run.id().clone();
     drop((run, runner));
 
-    let control = positronic_core::runner::Control::new(SqliteStore::open(&path).unwrap());
-    let files = control.files(&id).await.unwrap();
+    let client = positronic_core::runner::Client::new(SqliteStore::open(&path).unwrap());
+    let files = client.files(&id).await.unwrap();
 
     let [RunFile { call, tool, file, .. }] = &files[..] else { panic!("one file: {files:?}") };
     assert_eq!((call.as_str(), tool.as_str()), ("Work/0.0", "save"));
     assert_eq!((file.name.as_str(), file.media_type.as_str(), file.size), ("sales.csv", "text/csv", 18));
     assert_eq!(file.uri, format!("blob:{}", sha256(REPORT)));
-    assert_eq!(control.blob(&file.sha256).await, Ok(Some(REPORT.to_vec())));
+    assert_eq!(client.blob(&file.sha256).await, Ok(Some(REPORT.to_vec())));
     // The bytes are in no event.
-    let log = control.events(&id, Seq(0)).await.unwrap();
+    let log = client.events(&id, Seq(0)).await.unwrap();
     assert!(log.iter().all(|event| !event.to_json().unwrap().contains("month")));
-    assert_eq!(control.blob(&sha256(b"another")).await, Ok(None));
+    assert_eq!(client.blob(&sha256(b"another")).await, Ok(None));
 
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute("UPDATE blobs SET bytes = x'00'", []).unwrap();
-    let damaged = control.blob(&file.sha256).await.unwrap_err();
+    let damaged = client.blob(&file.sha256).await.unwrap_err();
     assert_eq!(damaged, StoreError::Damaged { sha256: sha256(REPORT), found: sha256(&[0]) });
     assert!(damaged.to_string().contains("restore the store from a backup"), "{damaged}");
 }
@@ -73,7 +73,7 @@ async fn the_bytes_are_there_before_the_event_that_names_them() {
     let (kept, told) = (store.clone(), Arc::clone(&seen));
     let watched = FaultyStore::new(store, move |_, append| {
         for event in &append.events {
-            if let Body::LoopOutput { output: SideOutput::File(file), .. } = &event.body {
+            if let EventKind::LoopOutput { output: SideOutput::File(file), .. } = &event.kind {
                 told.lock().unwrap().push(kept.blob(&file.sha256).now_or_never().unwrap());
             }
         }
@@ -104,7 +104,7 @@ async fn a_file_that_cannot_be_kept_fails_the_call_and_no_event_names_it() {
         let story = positronic_core::testing::Story::of(&run).await;
         let error = error_of(&results(&story, "Work")[0]).to_owned();
         assert!(error.starts_with(said), "{error}");
-        assert_eq!(runner.control().files(run.id()).await.unwrap(), []);
+        assert_eq!(runner.client().files(run.id()).await.unwrap(), []);
     }
 }
 
@@ -123,7 +123,7 @@ async fn a_store_that_fails_for_a_moment_is_asked_again() {
     let run = runner.start(&saving(), ()).await.unwrap();
     ended(&run).await;
 
-    assert_eq!(runner.control().files(run.id()).await.unwrap().len(), 1);
+    assert_eq!(runner.client().files(run.id()).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,24 +164,24 @@ async fn promise_13_a_fork_keeps_the_files_of_its_original() {
     async fn on(store: impl EventStore) {
         let clock = Hand::default();
         let runner = runner(store, clock.clone());
-        let control = runner.control();
+        let client = runner.client();
         let run = runner.start(&saving(), ()).await.unwrap();
         ended(&run).await;
         let last = Seq(run.state().next.0 - 1);
-        let fork = control.fork(run.id(), last, Fork::default()).await.unwrap();
+        let fork = client.fork(run.id(), last, Fork::default()).await.unwrap();
         let hash = sha256(REPORT);
         let prune = async |run: &RunId| {
-            let row = control.store().run(run).await.unwrap();
-            control.prune(&[row]).await.unwrap()
+            let row = client.store().run(run).await.unwrap();
+            client.prune(&[row]).await.unwrap()
         };
 
         assert_eq!(prune(run.id()).await.len(), 1);
         clock.0.fetch_add(7_200_000_000, Ordering::SeqCst);
-        assert_eq!(control.sweep().await, Ok(0));
-        assert_eq!(control.blob(&hash).await, Ok(Some(REPORT.to_vec())));
-        assert_eq!(control.files(&fork).await.unwrap()[0].file.sha256, hash);
+        assert_eq!(client.sweep().await, Ok(0));
+        assert_eq!(client.blob(&hash).await, Ok(Some(REPORT.to_vec())));
+        assert_eq!(client.files(&fork).await.unwrap()[0].file.sha256, hash);
 
         assert_eq!(prune(&fork).await.len(), 1);
-        assert_eq!(control.blob(&hash).await, Ok(None));
+        assert_eq!(client.blob(&hash).await, Ok(None));
     }
 }

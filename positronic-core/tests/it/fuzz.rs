@@ -8,7 +8,7 @@ use std::path::Path;
 use positronic_core::model::openai::{ChatAssembler, ResponsesAssembler, SseDecoder};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Event, ModelError, ModelResponse, ToolResult};
+use positronic_core::record::{Event, EventKind, ModelError, ModelResponse, ToolResult};
 use positronic_core::runner::Runner;
 use positronic_core::tools::Schema;
 use proptest::collection::vec;
@@ -287,8 +287,8 @@ proptest! {
             run.events(positronic_core::record::Seq(0)).await.unwrap()
         });
 
-        let result = log.iter().find_map(|event| match &event.body {
-            Body::LoopToolResult { result, .. } => Some(result.clone()),
+        let result = log.iter().find_map(|event| match &event.kind {
+            EventKind::LoopToolResult { result, .. } => Some(result.clone()),
             _ => None,
         });
         if let ToolResult::Success { output, .. } = result.expect("every call has a result") {

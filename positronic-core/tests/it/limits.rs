@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, EndReason, LimitKind, LoopOutcome, ModelError, ModelErrorKind, ToolResult, Usage};
+use positronic_core::record::{
+    EndReason, EventKind, LimitKind, LoopOutcome, ModelError, ModelErrorKind, ToolResult, Usage,
+};
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, Story, Test, TestClock};
@@ -24,8 +26,8 @@ fn exiting(config: ShopLoop) -> ShopLoop {
 }
 
 fn limit_of(story: &Story) -> (String, LimitKind, u64, u64) {
-    let found = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopLimit { kind, limit, used, .. } => Some((event.path.to_string(), *kind, *limit, *used)),
+    let found = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopLimit { kind, limit, used, .. } => Some((event.path.to_string(), *kind, *limit, *used)),
         _ => None,
     });
     found.expect("a limit ended a loop")
@@ -98,8 +100,8 @@ async fn tokens_end_a_loop_before_the_next_model_call() {
     assert_eq!(journal.take(), ["a", "b"], "what was paid for is done");
     assert_eq!(limit_of(&story), ("Work".to_owned(), LimitKind::Tokens, 100, 100));
     assert!(matches!(story.settled(), Settled::Completed(_)));
-    let usage = story.log().iter().find_map(|event| match event.body {
-        Body::LoopComplete { usage, .. } => Some(usage),
+    let usage = story.log().iter().find_map(|event| match event.kind {
+        EventKind::LoopComplete { usage, .. } => Some(usage),
         _ => None,
     });
     assert_eq!(usage, Some(tokens(80, 20)));
@@ -203,7 +205,7 @@ async fn a_limit_that_is_reached_while_brains_begin_ends_those_that_have_yet_to(
     // The second brain's begin takes longer than the loop around may, so the first one's round is the last that begins.
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let begins = append.events.iter().any(|event| event.path == path("Work/0.1"));
-        let begins = begins && append.events.iter().any(|event| event.body.name() == "LOOP_BRAIN_START");
+        let begins = begins && append.events.iter().any(|event| event.kind.name() == "LOOP_BRAIN_START");
         begins.then_some(Fault::Slow(Duration::from_secs(2)))
     });
     let both = Reply::calls([("inner", json!({})), ("inner", json!({}))]);

@@ -7,8 +7,8 @@ use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::projection::{messages, prompts_to_messages, request_for};
 use positronic_core::record::{
-    Assistant, Body, CallState, CustomOutput, FileOutput, Message, ModelError, ModelRequest, ModelResponse, Output,
-    OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
+    Assistant, CallState, CustomOutput, EventKind, FileOutput, Message, ModelError, ModelRequest, ModelResponse,
+    Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
 };
 use positronic_core::runner::Settled;
 use serde::{Deserialize, Serialize};
@@ -258,7 +258,7 @@ async fn a_model_brings_its_own_projection_and_its_requests_are_rebuilt_with_it(
 
     let sent = model.0.requests().pop().unwrap();
     assert_eq!(sent.messages.messages().last(), Some(&Message::User { text: "[a chart]".to_owned() }));
-    let asked = story.log().iter().rev().find(|event| matches!(event.body, Body::LoopModelCall { .. })).unwrap();
+    let asked = story.log().iter().rev().find(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).unwrap();
     let rebuilt =
         request_for(story.log().iter().map(|event| &**event), asked.seq, Vec::new(), |outputs| model.project(outputs));
     assert_eq!(model.wire(&rebuilt.unwrap()), model.wire(&sent));

@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::record::{Body, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, ToolResult};
+use positronic_core::record::{
+    EventKind, ModelError, ModelRequest, ModelResponse, RunId, Seq, SignalId, Start, ToolResult,
+};
 use positronic_core::runner::{ResumeError, Runner, Settled, StartError};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{CountedIds, FaultyStore, TestClock};
@@ -40,8 +42,8 @@ async fn what_is_in_flight_ends_and_nothing_new_begins_where_a_runner_lets_go() 
     assert_eq!(journal.take(), ["a-"], "the tool that was in flight has ended");
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
     let [.., result, released] = log.as_slice() else { panic!("{log:?}") };
-    assert!(matches!(&result.body, Body::LoopToolResult { result: ToolResult::Success { .. }, .. }));
-    assert!(matches!(&released.body, Body::RunReleased { .. }), "the model is not asked any more");
+    assert!(matches!(&result.kind, EventKind::LoopToolResult { result: ToolResult::Success { .. }, .. }));
+    assert!(matches!(&released.kind, EventKind::RunReleased { .. }), "the model is not asked any more");
     assert!(matches!(settled(&run).await, Settled::Stopped(reason) if reason.contains("another one goes on")));
     // The other one is not kept from it by the first one being alive.
     let taken = other.resume(run.id()).await.unwrap();
@@ -112,10 +114,10 @@ async fn what_does_not_end_within_the_grace_is_abandoned_and_goes_on_elsewhere()
 
     assert_eq!(began.elapsed(), Duration::from_secs(8), "the grace, where nothing is said");
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
-    assert!(matches!(&log.last().unwrap().body, Body::RunReleased { .. }));
+    assert!(matches!(&log.last().unwrap().kind, EventKind::RunReleased { .. }));
     let result = |call: &str, log: &[std::sync::Arc<positronic_core::record::Event>]| {
-        log.iter().find_map(|event| match &event.body {
-            Body::LoopToolResult { result, .. } if event.path.as_str() == call => Some(result.clone()),
+        log.iter().find_map(|event| match &event.kind {
+            EventKind::LoopToolResult { result, .. } if event.path.as_str() == call => Some(result.clone()),
             _ => None,
         })
     };

@@ -8,7 +8,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, BatchPolicy, ModelRequest, SignalKind};
 use positronic_core::record::{Pending, PendingKind};
-use positronic_core::runner::{Run, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn model(script: &Script, sent: Arc<Mutex<Vec<ModelRequest>>>) -> ScriptedModel 
     })
 }
 
-async fn act(run: &Run<Board>, pending: &[Pending], (what, whom): (u8, u8)) {
+async fn act(run: &RunHandle<Board>, pending: &[Pending], (what, whom): (u8, u8)) {
     let chosen = &pending[usize::from(whom) % pending.len()];
     if what % 11 == 0 {
         run.message("Still there?", "ann").await.unwrap();
@@ -122,7 +122,7 @@ async fn act(run: &Run<Board>, pending: &[Pending], (what, whom): (u8, u8)) {
             };
             run.signal(kind, Actor::default()).await.unwrap();
         }
-        PendingKind::More { .. } => panic!("nothing is limited: {chosen:?}"),
+        PendingKind::Amounts { .. } => panic!("nothing is limited: {chosen:?}"),
         PendingKind::Answer { waits } => {
             run.webhook(&waits[0].webhook, &waits[0].identifier, json!({})).await.unwrap();
         }

@@ -4,8 +4,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Body, EndReason, LimitKind, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest, SignalKind, ToolResult,
-    Usage,
+    EndReason, EventKind, LimitKind, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest, SignalKind,
+    ToolResult, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::testing::Story;
@@ -81,7 +81,7 @@ async fn a_model_that_fails_is_asked_again_and_then_fails_the_run_with_a_typed_e
     assert_eq!((failure.code, failure.retryable), (EndReason::Model, true));
     assert_eq!(events_named(&story, "LOOP_MODEL_RETRY").len(), 2 + 3);
     // A run that has failed goes on in a fork, from the last thing that went well.
-    let good = story.log().iter().rfind(|event| event.body.name() == "LOOP_TOOL_RESULT").unwrap().seq;
+    let good = story.log().iter().rfind(|event| event.kind.name() == "LOOP_TOOL_RESULT").unwrap().seq;
     let again = play.test.runner().clone().brain(&brain);
     let fork = again.fork(run.id(), good, Fork::default()).await.unwrap();
     assert!(matches!(fork.settled().await, Settled::Completed(_)));
@@ -98,8 +98,8 @@ async fn failures_in_a_row_end_a_loop_and_a_success_begins_the_count_anew() {
     let story = play.run(&workshop(&journal, limited), ()).await;
 
     assert_eq!(outcome(&story), LoopOutcome::Limit { limit: LimitKind::Failures });
-    let reached = story.log().iter().find_map(|event| match event.body {
-        Body::LoopLimit { kind, limit, used, .. } => Some((kind, limit, used)),
+    let reached = story.log().iter().find_map(|event| match event.kind {
+        EventKind::LoopLimit { kind, limit, used, .. } => Some((kind, limit, used)),
         _ => None,
     });
     assert_eq!(reached, Some((LimitKind::Failures, 3, 3)));
@@ -202,7 +202,7 @@ async fn a_loop_of_decisions_sums_up_with_its_exit_actions() {
     let wraps = |config| exiting(config).decisions().max_iterations(1).wrap_up();
     let play = Play::new([
         Reply::decision("Due.", "safe", job("a", false)),
-        Reply::decision("More.", "safe", job("b", false)),
+        Reply::decision("Amounts.", "safe", job("b", false)),
         Reply::decision("Well.", "finish.work", job("end", false)),
     ]);
 

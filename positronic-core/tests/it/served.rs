@@ -98,7 +98,7 @@ impl Desk {
         first.release().await;
         for id in ids {
             let ann = Actor::builder().by("ann").build();
-            first.control().approve(&RunId::new(id.as_str()), &path("Work/0.0"), ann).await.unwrap();
+            first.client().approve(&RunId::new(id.as_str()), &path("Work/0.0"), ann).await.unwrap();
         }
         desk
     }
@@ -197,7 +197,7 @@ async fn sixteen_runs_are_loaded_at_once_and_those_that_wait_for_their_plugins_k
     assert_eq!(desk.completed().await, 20);
     for id in &ids {
         let log = desk.store.read(&RunId::new(id.as_str()), Seq(0), usize::MAX).await.unwrap();
-        let claims = log.iter().filter(|event| event.body.name() == "RUN_CLAIMED").count();
+        let claims = log.iter().filter(|event| event.kind.name() == "RUN_CLAIMED").count();
         assert_eq!(claims, 2, "one of each process");
     }
 }
@@ -234,7 +234,7 @@ async fn a_run_that_is_cancelled_while_its_plugin_is_never_answered_is_over() {
     let run = RunId::new("run-0");
 
     let cancel = SignalKind::Cancel { reason: None };
-    process.control().signal(&run, cancel, Actor::default()).await.unwrap();
+    process.client().signal(&run, cancel, Actor::default()).await.unwrap();
 
     a_while(10).await;
     assert_eq!(desk.store.run(&run).await.unwrap().status, Status::Cancelled);
@@ -290,7 +290,7 @@ async fn the_answer_to_a_plugin_is_recorded_before_its_round_is_given_up() {
     tokio::time::timeout(Duration::from_secs(1), process.release()).await.unwrap();
 
     let log = store.read(run.id(), Seq(2), usize::MAX).await.unwrap();
-    let names: Vec<_> = log.iter().map(|event| event.body.name()).collect();
+    let names: Vec<_> = log.iter().map(|event| event.kind.name()).collect();
     assert_eq!(names, ["LOOP_START", "LOOP_MODEL_CALL", "LOOP_MODEL_RESULT", "RUN_RELEASED"]);
 }
 

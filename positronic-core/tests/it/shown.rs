@@ -87,7 +87,7 @@ async fn widgets_and_files_are_kept_whatever_becomes_of_the_tool_and_stand_behin
 
 #[tokio::test(start_paused = true)]
 async fn every_widget_and_file_has_an_id_of_its_own() {
-    use positronic_core::record::Body;
+    use positronic_core::record::EventKind;
     let journal = Journal::default();
     let play = Play::new([batch([("show", "a"), ("show", "b")]), done()]);
 
@@ -96,8 +96,8 @@ async fn every_widget_and_file_has_an_id_of_its_own() {
     let mut ids: Vec<_> = story
         .log()
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::LoopOutput { id, .. } => Some(id.clone()),
+        .filter_map(|event| match &event.kind {
+            EventKind::LoopOutput { id, .. } => Some(id.clone()),
             _ => None,
         })
         .collect();

@@ -47,7 +47,7 @@ impl EventSink for Odd {
                 self.times.store(left - 1, Ordering::SeqCst);
                 return Err(SinkError("not now".to_owned()));
             }
-            self.lines.lock().unwrap().push(format!("{} {}", event.seq, event.body.name()));
+            self.lines.lock().unwrap().push(format!("{} {}", event.seq, event.kind.name()));
             Ok(())
         })
     }
@@ -58,7 +58,7 @@ impl EventSink for Odd {
 }
 
 fn expected(story: &Story) -> Vec<String> {
-    story.log().iter().map(|event| format!("{} {}", event.seq, event.body.name())).collect()
+    story.log().iter().map(|event| format!("{} {}", event.seq, event.kind.name())).collect()
 }
 
 fn talk() -> [Reply; 2] {

@@ -9,8 +9,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, Body, Budget, EndReason, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Opening, OutputFormat,
-    Overrides, Settings, SignalId, Start, Tier, Usage,
+    Actor, Budget, EndReason, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Opening,
+    OutputFormat, Overrides, Settings, SignalId, Start, Tier, Usage,
 };
 use positronic_core::runner::{Difference, Runner, Settled, StartError};
 use positronic_core::store::MemoryStore;
@@ -52,8 +52,8 @@ async fn a_transient_failure_of_a_step_is_tried_again_with_backoff() {
     let retries: Vec<_> = story
         .log()
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::StepRetry { attempt, message, due } => Some((*attempt, message.as_str(), due.since(event.at))),
+        .filter_map(|event| match &event.kind {
+            EventKind::StepRetry { attempt, message, due } => Some((*attempt, message.as_str(), due.since(event.at))),
             _ => None,
         })
         .collect();
@@ -195,7 +195,7 @@ async fn a_loop_whose_model_fails_is_asked_again_as_it_was_and_then_fails_the_br
     let slow = ModelError { retry_after: Some(7_000_000), ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
     let play = Play::new([Reply::error(slow), Reply::text("hello")]);
     let story = play.run(&talk, ()).await;
-    let calls: Vec<_> = story.log().iter().filter(|event| event.body.name() == "LOOP_MODEL_CALL").collect();
+    let calls: Vec<_> = story.log().iter().filter(|event| event.kind.name() == "LOOP_MODEL_CALL").collect();
     assert_eq!(calls[1].at.since(calls[0].at), Duration::from_secs(7), "the provider's own wait");
     let requests = play.requests();
     assert_eq!((requests[0].attempt, requests[1].attempt), (0, 1));
@@ -357,7 +357,7 @@ async fn outsiders_watch_a_run_that_was_opened_where_its_brain_is_known() {
 async fn a_value_that_a_step_gave_up_waiting_for_is_not_computed_again() {
     // The value is computed at once, and recorded only after the step has given up.
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
-        let records = append.events.iter().any(|event| matches!(event.body, Body::ValueRecorded { .. }));
+        let records = append.events.iter().any(|event| matches!(event.kind, EventKind::ValueRecorded { .. }));
         records.then_some(Fault::Slow(Duration::from_secs(2)))
     });
     let tries = Tries::default();

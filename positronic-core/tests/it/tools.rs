@@ -91,7 +91,7 @@ async fn a_transient_failure_of_a_repeatable_tool_is_tried_again_with_backoff() 
         assert_eq!(results(&story, "Work"), [success("at last")]);
         assert_eq!(journal.take(), ["run-1:Work/0.0"; 3], "the key is the same for every try");
         assert_eq!(events_named(&story, "LOOP_TOOL_RETRY").len(), 2);
-        let starts: Vec<_> = story.log().iter().filter(|event| event.body.name() == "LOOP_TOOL_START").collect();
+        let starts: Vec<_> = story.log().iter().filter(|event| event.kind.name() == "LOOP_TOOL_START").collect();
         let pauses: Vec<_> = starts.windows(2).map(|pair| pair[1].at.since(pair[0].at)).collect();
         assert_eq!(pauses, [Duration::from_millis(500), Duration::from_secs(1)]);
     }

@@ -59,7 +59,7 @@ fn happened(log: &[Arc<Event>]) -> Vec<Value> {
     let bodies = log.iter().map(|event| {
         let mut document: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
         let fields = document.as_object_mut().unwrap();
-        for measured in ["at", "duration", "due", "holder", "run", "facts", "model"] {
+        for measured in ["at", "duration", "due", "owner", "run", "facts", "model"] {
             fields.remove(measured);
         }
         document

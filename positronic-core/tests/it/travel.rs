@@ -3,8 +3,8 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::diff;
-use positronic_core::record::{Body, ModelRequest, Overrides, RunId, Seq, Status, ToolResult};
-use positronic_core::runner::{Control, Fork, ForkError, ResumeError, Run, Runner, Settled};
+use positronic_core::record::{EventKind, ModelRequest, Overrides, RunId, Seq, Status, ToolResult};
+use positronic_core::runner::{Client, Fork, ForkError, ResumeError, RunHandle, Runner, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};
@@ -54,27 +54,27 @@ fn shop(journal: &Journal) -> Brain<(), Board> {
     })
 }
 
-async fn approved(run: &Run<impl Sized>) {
+async fn approved(run: &RunHandle<impl Sized>) {
     let Settled::Waiting(pending) = run.settled().await else { panic!("it waits") };
     run.approve(&pending[0].call, "ann").await.unwrap();
 }
 
-async fn seq_of(control: &Control, run: &RunId, find: impl Fn(&str, &Body) -> bool) -> Seq {
-    let log = control.events(run, Seq(0)).await.unwrap();
-    log.iter().find(|event| find(event.path.as_str(), &event.body)).unwrap().seq
+async fn seq_of(client: &Client, run: &RunId, find: impl Fn(&str, &EventKind) -> bool) -> Seq {
+    let log = client.events(run, Seq(0)).await.unwrap();
+    log.iter().find(|event| find(event.path.as_str(), &event.kind)).unwrap().seq
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fork_gives_a_call_another_result_and_leaves_the_original_alone() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let runner = runner(&store, "a").brain(shop(&journal));
-    let control = runner.control();
+    let client = runner.client();
     let run = runner.start(&shop(&journal), ()).await.unwrap();
     approved(&run).await;
     assert_eq!(run.settled().await, Settled::Completed(json!({"done": ["a", "b", "c"]})));
-    let original = control.events(run.id(), Seq(0)).await.unwrap();
+    let original = client.events(run.id(), Seq(0)).await.unwrap();
     journal.take();
-    let decided = seq_of(&control, run.id(), |_, body| matches!(body, Body::LoopApprovalDecided { .. })).await;
+    let decided = seq_of(&client, run.id(), |_, kind| matches!(kind, EventKind::LoopApprovalDecided { .. })).await;
 
     let late = Fork::builder().results([(path("Work/0.0"), ToolResult::error("broken"))].into()).build();
     let refused = runner.fork(run.id(), decided, late).await.unwrap_err();
@@ -90,12 +90,12 @@ async fn a_fork_gives_a_call_another_result_and_leaves_the_original_alone() {
     );
     assert_eq!(forked.settled().await, Settled::Completed(json!({"done": ["a", "b"]})));
     assert_eq!(journal.take(), Vec::<String>::new(), "nothing ran again");
-    assert_eq!(control.events(run.id(), Seq(0)).await.unwrap(), original);
-    let row = control.store().run(forked.id()).await.unwrap();
+    assert_eq!(client.events(run.id(), Seq(0)).await.unwrap(), original);
+    let row = client.store().run(forked.id()).await.unwrap();
     assert_eq!(row.forked_from, Some((run.id().clone(), decided)));
-    let log = control.events(forked.id(), Seq(0)).await.unwrap();
-    let system = log.iter().rev().find_map(|event| match &event.body {
-        Body::LoopIteration(iteration) => iteration.system.clone(),
+    let log = client.events(forked.id(), Seq(0)).await.unwrap();
+    let system = log.iter().rev().find_map(|event| match &event.kind {
+        EventKind::LoopIteration(iteration) => iteration.system.clone(),
         _ => None,
     });
     assert_eq!(system.unwrap().body.as_deref(), Some("Be brief."));
@@ -117,7 +117,7 @@ async fn a_stage_can_be_run_again_from_where_the_run_entered_it() {
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     journal.take();
 
-    let before = runner.control().before(run.id(), &path("Work")).await.unwrap().unwrap();
+    let before = runner.client().before(run.id(), &path("Work")).await.unwrap().unwrap();
     let again = runner.fork(run.id(), before, Fork::default()).await.unwrap();
     approved(&again).await;
 
@@ -134,14 +134,14 @@ async fn a_state_as_of_an_event_is_what_it_was_then() {
     let run = runner.start(&shop(&journal), ()).await.unwrap();
     approved(&run).await;
     run.settled().await;
-    let control = runner.control();
+    let client = runner.client();
     let result =
-        seq_of(&control, run.id(), |path, body| path == "Work/0.0" && matches!(body, Body::LoopToolResult { .. }));
+        seq_of(&client, run.id(), |path, kind| path == "Work/0.0" && matches!(kind, EventKind::LoopToolResult { .. }));
     let result = result.await;
 
-    let (last, _) = control.state_at(run.id(), Seq(u64::MAX)).await.unwrap();
-    assert_eq!(last, control.state(run.id()).await.unwrap(), "beyond the end it is as of now");
-    let (state, prompts) = control.state_at(run.id(), result).await.unwrap();
+    let (last, _) = client.state_at(run.id(), Seq(u64::MAX)).await.unwrap();
+    assert_eq!(last, client.state(run.id()).await.unwrap(), "beyond the end it is as of now");
+    let (state, prompts) = client.state_at(run.id(), result).await.unwrap();
 
     assert_eq!(*state.root.as_ref().unwrap().state, json!({"done": ["a"]}));
     assert_eq!((state.next, prompts.get(&path("Work")).unwrap().output.len()), (result.next(), 3));

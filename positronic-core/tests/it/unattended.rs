@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, Body, ClaimRefusal, ModelRequest, RunId, Seq, Status};
+use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, Status};
 use positronic_core::runner::{ResumeError, Runner};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{FaultyStore, TestClock};
@@ -39,7 +39,7 @@ async fn status(store: &MemoryStore, run: &RunId) -> Status {
 }
 
 async fn approve(runner: &Runner, run: &RunId) {
-    runner.control().approve(run, &path("Work/0.0"), Actor::default()).await.unwrap();
+    runner.client().approve(run, &path("Work/0.0"), Actor::default()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,15 +87,15 @@ async fn a_question_whose_time_is_up_expires_though_the_handle_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_left_to_others_when_its_runner_is_dropped() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
-    let (one, control) = (runner(store.clone()), runner(store.clone()));
+    let (one, client) = (runner(store.clone()), runner(store.clone()));
     let run = left(&one, &store, &workshop(&journal, tools)).await;
     let worker = one.worker().await.unwrap();
 
     drop(one);
-    approve(&control, &run).await;
+    approve(&client, &run).await;
 
     assert_eq!(status(&store, &run).await, Status::Running);
-    assert_eq!(store.is_alive(&worker).await, Ok(false), "nothing keeps the runner");
+    assert_eq!(store.is_lease_live(&worker).await, Ok(false), "nothing keeps the runner");
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +136,7 @@ async fn a_run_that_no_worker_can_claim_says_so_once_in_its_log_and_in_its_row()
     let why = "the run is of the brain `Workshop`, which this runner does not know; add it with `.brain(…)`";
     assert_eq!(row.why.as_deref(), Some(why));
     let log = store.read(&run, Seq(0), usize::MAX).await.unwrap();
-    let notes = log.iter().filter(|event| matches!(event.body, Body::RunNotClaimed { .. })).count();
+    let notes = log.iter().filter(|event| matches!(event.kind, EventKind::RunNotClaimed { .. })).count();
     assert_eq!(notes, 1, "however often it is tried, and by however many");
 
     drop(services);

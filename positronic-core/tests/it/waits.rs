@@ -6,7 +6,7 @@ use positronic_core::dsl::{Tool, Wait};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, Body, Message, PendingKind, SignalKind, Status, ToolResult};
+use positronic_core::record::{Actor, EventKind, Message, PendingKind, SignalKind, Status, ToolResult};
 use positronic_core::runner::{Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,11 +27,11 @@ fn slack() -> Webhook<Note> {
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-struct Letter {
+struct MailboxEntry {
     text: String,
 }
 
-fn mail() -> Webhook<Letter> {
+fn mail() -> Webhook<MailboxEntry> {
     webhook("mail")
 }
 
@@ -41,7 +41,7 @@ fn asking() -> ShopTool {
         t.wait(|job: &Job, _| {
             [
                 slack().on(&job.id).resume(|board, note| board.done.push(note.text)),
-                mail().on(&job.id).resume(|board, letter| board.done.push(format!("{} by mail", letter.text))),
+                mail().on(&job.id).resume(|board, entry| board.done.push(format!("{} by mail", entry.text))),
             ]
         })
         .execute(async |job: Job, cx: Shop| {
@@ -361,9 +361,9 @@ async fn a_message_and_a_loops_input_keep_the_senders_own_id() {
     run.webhook("slack", "b", note("x")).await.unwrap();
 
     let story = play.story(&run).await;
-    let said = story.log().iter().filter_map(|event| match &event.body {
-        Body::LoopStart { input, message_id, .. } => Some((input.clone()?, message_id.clone())),
-        Body::LoopMessage { text, message_id, .. } => Some((text.clone(), message_id.clone())),
+    let said = story.log().iter().filter_map(|event| match &event.kind {
+        EventKind::LoopStart { input, message_id, .. } => Some((input.clone()?, message_id.clone())),
+        EventKind::LoopMessage { text, message_id, .. } => Some((text.clone(), message_id.clone())),
         _ => None,
     });
     let said: Vec<_> = said.map(|(text, id)| format!("{text} {}", id.as_deref().unwrap_or("-"))).collect();
@@ -409,7 +409,7 @@ async fn a_call_can_wait_for_any_number_of_webhooks_or_none() {
     let asking = |config: ShopLoop| {
         config.tool("ask", |t| {
             t.wait_any(|job: &Job, _| {
-                let wait = || mail().on(&job.id).resume(|board: &mut Board, letter| board.done.push(letter.text));
+                let wait = || mail().on(&job.id).resume(|board: &mut Board, entry| board.done.push(entry.text));
                 (job.id == "some").then(wait)
             })
             .execute(async |_: Job, _| Ok(()))

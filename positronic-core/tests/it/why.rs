@@ -7,7 +7,7 @@ use positronic_core::machine::{RunState, why};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelError, ModelErrorKind};
-use positronic_core::runner::{Run, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::Story;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn said(story: &Story) -> String {
         if let Some(why) = why(&state) {
             let until = why.until.map_or_else(String::new, |until| format!(" until {:?}", until.since(*begin)));
             let calls: Vec<_> = why.calls.iter().map(ToString::to_string).collect();
-            let name = event.body.name();
+            let name = event.kind.name();
             lines.push(format!("{} {name}: {}\n  {:?} {calls:?}{until}", event.seq, why.sentence, why.whom));
         }
     }
@@ -48,7 +48,7 @@ fn asking() -> ShopTool {
     })
 }
 
-async fn settled<R>(run: &Run<R>) {
+async fn settled<R>(run: &RunHandle<R>) {
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
 }
 

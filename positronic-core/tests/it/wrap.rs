@@ -15,7 +15,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model, Piece};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Body, DecisionForm, DeltaKind, Hop, ModelError, ModelErrorKind, ModelFacts, ModelRequest, ModelResponse, Usage,
+    DecisionForm, DeltaKind, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata,
+    RoutingStep, Usage,
 };
 use positronic_core::testing::Story;
 
@@ -110,9 +111,9 @@ pub(crate) fn asker() -> Brain<(), ()> {
 }
 
 /// Returns the facts of each answer.
-pub(crate) fn facts(story: &Story) -> Vec<ModelFacts> {
-    let facts = story.log().iter().filter_map(|event| match &event.body {
-        Body::LoopModelResult { facts, .. } => Some(facts.clone()),
+pub(crate) fn facts(story: &Story) -> Vec<ResponseMetadata> {
+    let facts = story.log().iter().filter_map(|event| match &event.kind {
+        EventKind::LoopModelResult { facts, .. } => Some(facts.clone()),
         _ => None,
     });
     facts.collect()
@@ -130,14 +131,14 @@ pub(crate) fn ways(story: &Story) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn hop(hop: &Hop) -> String {
+pub(crate) fn hop(hop: &RoutingStep) -> String {
     match hop {
-        Hop::Routed { rule, .. } => format!("rule {rule}"),
-        Hop::Failed { model, kind, .. } => format!("{model} {kind:?}"),
-        Hop::Resting { model, left, .. } => format!("{model} rests {left}"),
-        Hop::Waited { reason, micros } => format!("{reason:?} {micros}"),
-        Hop::Cached { usage, .. } => format!("cached {}", usage.total()),
-        Hop::CacheFailed { .. } => "cache failed".to_owned(),
+        RoutingStep::Routed { rule, .. } => format!("rule {rule}"),
+        RoutingStep::Failed { model, kind, .. } => format!("{model} {kind:?}"),
+        RoutingStep::Resting { model, left, .. } => format!("{model} rests {left}"),
+        RoutingStep::Waited { reason, micros } => format!("{reason:?} {micros}"),
+        RoutingStep::Cached { usage, .. } => format!("cached {}", usage.total()),
+        RoutingStep::CacheFailed { .. } => "cache failed".to_owned(),
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Path, RunId, SignalId, Start};
-use positronic_core::runner::{Control, Runner, Settled, SignalError};
+use positronic_core::runner::{Client, Runner, Settled, SignalError};
 use positronic_core::store::SqliteStore;
 use serde_json::json;
 
@@ -22,12 +22,12 @@ fn call() -> Path {
 #[ignore = "a process that decides"]
 async fn the_approver() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    let control = Control::new(SqliteStore::open(folder.join("runs.db")).unwrap());
+    let client = Client::new(SqliteStore::open(folder.join("runs.db")).unwrap());
     let by = format!("{}", std::process::id());
     println!("answer ready");
     for run in std::io::stdin().lines() {
         let run = RunId::new(run.unwrap());
-        match control.approve(&run, &call(), Actor::builder().by(by.as_str()).build()).await {
+        match client.approve(&run, &call(), Actor::builder().by(by.as_str()).build()).await {
             Ok(_) => println!("answer accepted"),
             Err(SignalError::Refused(refusal)) => println!("answer {refusal}"),
             Err(error) => panic!("{error}"),

@@ -26,7 +26,7 @@ use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
     Event, ModelRequest, OutputKind, Path, Pending, PendingKind, RunId, Seq, SignalId, Start, ToolOutput, ToolResult,
 };
-use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::runner::{RunHandle, Runner, Settled};
 use positronic_core::sink::{EventSink, SinkError};
 use positronic_core::store::{EventStore, MemoryStore, SqliteStore};
 use schemars::JsonSchema;
@@ -125,7 +125,7 @@ fn model() -> ScriptedModel {
 }
 
 /// Decides and delivers what a run waits for, until it is over.
-async fn drive<R>(run: &Run<R>) {
+async fn drive<R>(run: &RunHandle<R>) {
     loop {
         let pending = match run.settled().await {
             Settled::Waiting(pending) => pending,
@@ -135,7 +135,7 @@ async fn drive<R>(run: &Run<R>) {
         for Pending { call, kind, .. } in pending {
             match kind {
                 PendingKind::Approval { .. } => run.approve(&call, "ann").await.unwrap(),
-                PendingKind::More { .. } => panic!("nothing is limited at {call}"),
+                PendingKind::Amounts { .. } => panic!("nothing is limited at {call}"),
                 PendingKind::Answer { waits } => run.webhook("go", &waits[0].identifier, json!({})).await.unwrap(),
             };
         }
@@ -171,7 +171,7 @@ async fn the_process() {
     let repeats = std::env::var_os(REPEATS).is_some();
     let store = SqliteStore::open(folder.join("runs.db")).unwrap();
     let runner = runner(store, &folder, repeats).sink(Says);
-    let run: Run<Value> = match runner.resume(&id()).await {
+    let run: RunHandle<Value> = match runner.resume(&id()).await {
         Ok(run) => run,
         Err(positronic_core::runner::ResumeError::Store(_)) => {
             let start = Start { id: Some(SignalId::new("run")), ..Start::default() };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Path, RunId, SignalId, Start};
-use positronic_core::runner::{Control, ResumeError, Run, Runner};
+use positronic_core::runner::{Client, ResumeError, RunHandle, Runner};
 use positronic_core::store::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -53,7 +53,7 @@ async fn the_resumer() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || std::io::stdin().lines().try_for_each(|line| tell.send(line.unwrap())));
     println!("answer ready");
-    let mut here: Option<Run<Value>> = None;
+    let mut here: Option<RunHandle<Value>> = None;
     while let Some(line) = told.recv().await {
         match (line.as_str(), here.take()) {
             ("paid", None) => println!("answer there is nothing here"),
@@ -86,16 +86,16 @@ async fn promise_04_two_processes_that_resume_a_run_at_once_run_its_call_once() 
         runs.push(run.id().clone());
     }
     first.release().await;
-    let control = Control::new(SqliteStore::open(folder.path().join("runs.db")).unwrap());
+    let client = Client::new(SqliteStore::open(folder.path().join("runs.db")).unwrap());
     let mut both = Children::start("resumers::the_resumer", folder.path());
     for run in &runs {
-        control.approve(run, &Path::parse("Pay/0.0").unwrap(), Actor::default()).await.unwrap();
+        client.approve(run, &Path::parse("Pay/0.0").unwrap(), Actor::default()).await.unwrap();
 
         let mut answers = both.answer(run.as_str());
 
-        let holder = control.store().run(run).await.unwrap().claim.unwrap().holder;
+        let owner = client.store().run(run).await.unwrap().claim.unwrap().owner;
         answers.sort();
-        let mut expected = ["it goes on here".to_owned(), format!("{holder} has it")];
+        let mut expected = ["it goes on here".to_owned(), format!("{owner} has it")];
         expected.sort();
         assert_eq!(answers, expected);
         let mut over = both.answer("paid");

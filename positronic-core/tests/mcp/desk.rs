@@ -5,7 +5,7 @@ use std::time::Duration;
 use positronic_core::mcp::{Mcp, McpServer};
 use positronic_core::prelude::*;
 use positronic_core::record::{FileOutput, LoopOutcome, OutputKind, Pending, PendingKind};
-use positronic_core::runner::Run;
+use positronic_core::runner::RunHandle;
 use positronic_core::testing::Story;
 use serde_json::Value;
 
@@ -41,10 +41,10 @@ pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
 }
 
 /// Returns why people are asked.
-pub(crate) fn reasons<R>(run: &Run<R>) -> Vec<String> {
+pub(crate) fn reasons<R>(run: &RunHandle<R>) -> Vec<String> {
     let reason = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate.reason,
-        PendingKind::Answer { .. } | PendingKind::More { .. } => panic!("{} waits for something else", pending.call),
+        PendingKind::Answer { .. } | PendingKind::Amounts { .. } => panic!("{} waits for something else", pending.call),
     };
     run.pending().into_iter().map(reason).collect()
 }

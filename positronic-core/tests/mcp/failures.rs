@@ -258,7 +258,7 @@ async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
     let id = RunId::new("run-1");
     let brain = desk(&[&fake.server(options.clone())]);
     let after = runner(MemoryStore::new(), ScriptedModel::new([Reply::text("Done.")])).brain(brain);
-    after.control().import(&id, &log).await.unwrap();
+    after.client().import(&id, &log).await.unwrap();
     let (_, run) = after.recover().await.unwrap().pop().unwrap();
     let run = run.unwrap();
     assert!(matches!(run.settled().await, Settled::Completed(_)));

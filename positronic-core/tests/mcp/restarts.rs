@@ -6,8 +6,8 @@ use std::time::Duration;
 use positronic_core::mcp::McpOptions;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Event, RunId, Seq, ToolResult};
-use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::record::{Event, EventKind, RunId, Seq, ToolResult};
+use positronic_core::runner::{RunHandle, Runner, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn runner(replies: impl IntoIterator<Item = Reply>) -> Runner {
 }
 
 /// Plays a run until something is so, and returns its log.
-async fn log_of(brain: &Brain<(), Value>, replies: Vec<Reply>, is_so: impl Fn(&Run<Value>) -> bool) -> Log {
+async fn log_of(brain: &Brain<(), Value>, replies: Vec<Reply>, is_so: impl Fn(&RunHandle<Value>) -> bool) -> Log {
     let runner = runner(replies);
     let run = runner.start(brain, ()).await.unwrap();
     soon("what is waited for", || is_so(&run)).await;
@@ -45,15 +45,15 @@ async fn log_of(brain: &Brain<(), Value>, replies: Vec<Reply>, is_so: impl Fn(&R
 }
 
 /// Goes on with a log in another process.
-async fn go_on(log: &[Arc<Event>], brain: Brain<(), Value>, replies: Vec<Reply>) -> Run<Value> {
+async fn go_on(log: &[Arc<Event>], brain: Brain<(), Value>, replies: Vec<Reply>) -> RunHandle<Value> {
     let runner = runner(replies).brain(brain);
-    runner.control().import(&RunId::new("run-1"), log).await.unwrap();
+    runner.client().import(&RunId::new("run-1"), log).await.unwrap();
     let (_, run) = runner.recover().await.unwrap().pop().unwrap();
     run.unwrap()
 }
 
 fn rounds(log: &Log) -> Vec<usize> {
-    let begins = |event: &Arc<Event>| matches!(event.body, Body::LoopIteration(_));
+    let begins = |event: &Arc<Event>| matches!(event.kind, EventKind::LoopIteration(_));
     log.iter().enumerate().filter(|(_, event)| begins(event)).map(|(at, _)| at).collect()
 }
 
@@ -169,7 +169,7 @@ async fn a_call_that_was_approved_is_made_as_it_was_although_the_server_has_chan
         fake.relist([changed()]);
 
         let runner = runner([done()]).brain(brain().await);
-        runner.control().import(&RunId::new("run-1"), &log).await.unwrap();
+        runner.client().import(&RunId::new("run-1"), &log).await.unwrap();
         let run = runner.resume(&RunId::new("run-1")).await.unwrap();
         assert_eq!(waits(&run).await, ["Work/0.0"]);
         run.approve(&path("Work/0.0"), "ann").await.unwrap();
@@ -189,7 +189,7 @@ async fn a_call_whose_tool_the_server_does_not_list_any_more_is_an_error_that_sa
     fake.relist([tool("other")]);
 
     let runner = runner([done()]).brain(brain());
-    runner.control().import(&RunId::new("run-1"), &log).await.unwrap();
+    runner.client().import(&RunId::new("run-1"), &log).await.unwrap();
     let run = runner.resume(&RunId::new("run-1")).await.unwrap();
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
 
@@ -225,7 +225,7 @@ async fn wherever_a_process_ends_a_person_is_asked_as_before() {
     let brain = || desk(&[&fake.server(options.clone())]);
     let log = log_of(&brain(), vec![all()], |run| run.pending().len() == 3).await;
     let begun = rounds(&log)[0];
-    let answered = log.iter().position(|event| matches!(event.body, Body::LoopModelResult { .. })).unwrap();
+    let answered = log.iter().position(|event| matches!(event.kind, EventKind::LoopModelResult { .. })).unwrap();
 
     for end in begun + 1..=log.len() {
         // An answer and its calls are written at once.
@@ -235,7 +235,7 @@ async fn wherever_a_process_ends_a_person_is_asked_as_before() {
         fake.refuse(3);
         let again = (end <= answered).then(all);
         let runner = runner(again.into_iter().chain([done()])).brain(brain());
-        runner.control().import(&RunId::new("run-1"), &log[..end]).await.unwrap();
+        runner.client().import(&RunId::new("run-1"), &log[..end]).await.unwrap();
         let run = runner.resume(&RunId::new("run-1")).await.unwrap();
         assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1", "Work/0.2"], "after {end} events");
         let says = reasons(&run);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, LoopOutcome, Message, Status, ToolResult};
+use positronic_core::record::{EventKind, LoopOutcome, Message, Status, ToolResult};
 use positronic_core::runner::Settled;
 use positronic_core::store::PendingFilter;
 use serde_json::json;
@@ -146,7 +146,7 @@ async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_fr
     journal.take();
     let cut = bench.cut(bench.log().await.len()).await;
     let before = cut.log().await.len();
-    cut.control("people").approve(&run_id(), &path(one), by("ann")).await.unwrap();
+    cut.client("people").approve(&run_id(), &path(one), by("ann")).await.unwrap();
 
     let second = cut.process("second", says_deep).brain(outer);
     let run = second.resume(&run_id()).await.unwrap();
@@ -164,7 +164,7 @@ async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_fr
         .collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
 
-    cut.control("machine").deliver("hook".into(), "go", "b", json!({}), by("machine")).await.unwrap();
+    cut.client("machine").deliver("hook".into(), "go", "b", json!({}), by("machine")).await.unwrap();
     assert!(matches!(cut.settled(&run).await, Settled::Completed(_)));
     cut.checked().await;
 }
@@ -183,7 +183,7 @@ async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back<S: 
         // Either somebody still holds the run, or somebody serves whatever there is.
         let (held, service) = if serves { (None, Some(process.serve())) } else { (Some(run), None) };
 
-        bench.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
+        bench.client("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
         tokio::time::sleep(Duration::from_secs(2)).await;
 
         assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed, "served: {serves}");
@@ -287,7 +287,7 @@ async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_wha
     assert_eq!(began, ["a", "b", "c", "i"]);
 
     let reason = positronic_core::record::SignalKind::Cancel { reason: Some("enough".to_owned()) };
-    bench.control("people").signal(&run_id(), reason, by("ann")).await.unwrap();
+    bench.client("people").signal(&run_id(), reason, by("ann")).await.unwrap();
 
     assert_eq!(bench.settled(&run).await, Settled::Cancelled);
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -302,8 +302,9 @@ async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_wha
     let results =
         ["0.0", "0.1", "0.1/Deep/0.0", "0.1/Deep/0.1", "0.4", "0.5", "0.6"].map(|call| of(&format!("Work/{call}")));
     assert_eq!(results, ["interrupted", "interrupted", "interrupted", "skipped", "skipped", "skipped", "skipped"],);
-    let ended =
-        log.iter().filter(|event| matches!(&event.body, Body::LoopComplete { outcome: LoopOutcome::Cancelled, .. }));
+    let ended = log
+        .iter()
+        .filter(|event| matches!(&event.kind, EventKind::LoopComplete { outcome: LoopOutcome::Cancelled, .. }));
     assert_eq!(ended.map(|event| event.path.as_str()).collect::<Vec<_>>(), ["Work/0.1/Deep", "Work"], "deepest first");
     let cancelled = behind(&log, "", "BRAIN_CANCELLED");
     assert!(cancelled >= log.len() - 1, "nothing comes after it but a word of release");

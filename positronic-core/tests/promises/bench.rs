@@ -8,10 +8,10 @@ use positronic_core::machine::{Refusal, RunState};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
-    Actor, Body, Event, Message, ModelRequest, Path, PriceTable, RunId, Seq, Signal, SignalId, SignalKind, Start,
+    Actor, Event, EventKind, Message, ModelRequest, Path, PriceTable, RunId, Seq, Signal, SignalId, SignalKind, Start,
     ToolResult,
 };
-use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
+use positronic_core::runner::{Client, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::TestClock;
 use serde_json::{Value, json};
@@ -50,14 +50,14 @@ impl<S: Fresh> Bench<S> {
     /// Copies a part of the run's log into a fresh store, as a process that died there would have left it.
     pub(crate) async fn cut(&self, until: usize) -> Self {
         let cut = Self { prices: self.prices.clone(), clock: self.clock.clone(), ..Self::fresh() };
-        cut.control("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
+        cut.client("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
         cut
     }
 
     /// Makes the worker that has the run in hand look dead to the others, although it is not.
     pub(crate) async fn declare_dead(&self) {
         let claim = self.store.run(&run_id()).await.unwrap().claim.unwrap();
-        self.store.declare_dead(&claim.holder);
+        self.store.declare_dead(&claim.owner);
     }
 }
 
@@ -110,12 +110,12 @@ impl<S: EventStore + Clone> Bench<S> {
     }
 
     /// Makes the control of a process that knows no brain.
-    pub(crate) fn control(&self, name: &str) -> Control {
-        self.process(name, |place| panic!("{place} is asked")).control()
+    pub(crate) fn client(&self, name: &str) -> Client {
+        self.process(name, |place| panic!("{place} is asked")).client()
     }
 
     /// Starts the run `run`.
-    pub(crate) async fn start<B>(&self, process: &Runner, brain: B) -> Run<B::Result>
+    pub(crate) async fn start<B>(&self, process: &Runner, brain: B) -> RunHandle<B::Result>
     where
         B: Runnable<Options = ()>,
     {
@@ -124,7 +124,7 @@ impl<S: EventStore + Clone> Bench<S> {
     }
 
     /// Waits until a run has read what others have sent, and has settled after it.
-    pub(crate) async fn settled<R>(&self, run: &Run<R>) -> Settled {
+    pub(crate) async fn settled<R>(&self, run: &RunHandle<R>) -> Settled {
         loop {
             let next = self.store.run(run.id()).await.unwrap().next;
             // No time passes meanwhile, so turns are counted.
@@ -143,7 +143,7 @@ impl<S: EventStore + Clone> Bench<S> {
     }
 
     /// Returns the paths of the calls that the run waits with, once it has read what others have sent.
-    pub(crate) async fn waits<R>(&self, run: &Run<R>) -> Vec<String> {
+    pub(crate) async fn waits<R>(&self, run: &RunHandle<R>) -> Vec<String> {
         match self.settled(run).await {
             Settled::Waiting(pending) => paths(&pending),
             other => panic!("the run does not wait: {other:?}"),
@@ -212,19 +212,19 @@ pub(crate) fn refusal(error: SignalError) -> Refusal {
 
 /// Finds the first event of a name at a path, and returns the number after it.
 pub(crate) fn behind(log: &[Arc<Event>], at: &str, name: &str) -> usize {
-    let found = log.iter().position(|event| event.path.as_str() == at && event.body.name() == name);
+    let found = log.iter().position(|event| event.path.as_str() == at && event.kind.name() == name);
     found.unwrap_or_else(|| panic!("no {name} at {at}")) + 1
 }
 
 /// Returns the paths of the events of one name.
 pub(crate) fn named(log: &[Arc<Event>], name: &str) -> Vec<String> {
-    log.iter().filter(|event| event.body.name() == name).map(|event| event.path.to_string()).collect()
+    log.iter().filter(|event| event.kind.name() == name).map(|event| event.path.to_string()).collect()
 }
 
 /// Returns the result of a call.
 pub(crate) fn result_of(log: &[Arc<Event>], call: &str) -> ToolResult {
-    let found = log.iter().find_map(|event| match &event.body {
-        Body::LoopToolResult { result, .. } if event.path == path(call) => Some(result.clone()),
+    let found = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopToolResult { result, .. } if event.path == path(call) => Some(result.clone()),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("{call} has no result"))
@@ -232,8 +232,8 @@ pub(crate) fn result_of(log: &[Arc<Event>], call: &str) -> ToolResult {
 
 /// Returns who decided what about which call.
 pub(crate) fn decisions(log: &[Arc<Event>]) -> Vec<(Path, Option<String>)> {
-    let decided = log.iter().filter_map(|event| match &event.body {
-        Body::LoopApprovalDecided { actor, .. } => Some((event.path.clone(), actor.by.clone())),
+    let decided = log.iter().filter_map(|event| match &event.kind {
+        EventKind::LoopApprovalDecided { actor, .. } => Some((event.path.clone(), actor.by.clone())),
         _ => None,
     });
     decided.collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalKind, ToolResult};
-use positronic_core::runner::{ResumeError, Run, Settled};
+use positronic_core::runner::{ResumeError, RunHandle, Settled};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -84,9 +84,9 @@ async fn waiting() -> Bench {
 }
 
 /// Goes on with other code; the call is approved first, so that there is work.
-async fn resumed(brain: Made) -> (Bench, Journal, Result<Run<Value>, ResumeError>) {
+async fn resumed(brain: Made) -> (Bench, Journal, Result<RunHandle<Value>, ResumeError>) {
     let (bench, journal) = (waiting().await, Journal::default());
-    bench.control("people").signal(&run_id(), approve("Work/0.0"), by("ann")).await.unwrap();
+    bench.client("people").signal(&run_id(), approve("Work/0.0"), by("ann")).await.unwrap();
     let before = bench.log().await;
     let process = bench.process("second", says).brain(brain.bind(journal.clone()));
     let resumed = process.resume(&run_id()).await;
@@ -257,7 +257,7 @@ async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
     let run = bench.start(&bench.process("first", says), &outer("Inner", 1)).await;
     waits(&run).await;
     let cut = bench.cut(bench.log().await.len()).await;
-    cut.control("people").approve(&run_id(), &path("Work/0.0/Deep/0.0"), by("ann")).await.unwrap();
+    cut.client("people").approve(&run_id(), &path("Work/0.0/Deep/0.0"), by("ann")).await.unwrap();
 
     for (other, named) in [
         (outer("Inner", 2), "the run has begun with version 1 of `Inner`, the code has version 2"),
@@ -277,7 +277,7 @@ async fn promise_15_changed_code_goes_on_where_its_author_says_how_the_state_get
     let run = bench.start(&first, made(FIRST).bind(Journal::default())).await;
     assert_eq!(waits(&run).await, ["Work/0.0"]);
     let dead = bench.cut(bench.log().await.len()).await;
-    dead.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
+    dead.client("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
     let journal = Journal::default();
     let moved = || made(Code { version: 2, stages: ["Uno", "Two", "Work"], ..FIRST });
     let migrated = || moved().migrate(1, |state| Ok(json!({ "done": [format!("was {}", state["done"])] })));
@@ -364,7 +364,7 @@ async fn promise_15_services_that_cannot_be_provided_fail_the_brain_and_only_del
         assert_eq!(waits(&run).await, [call]);
         let cut = bench.cut(bench.log().await.len()).await;
         let decided = SignalKind::Reject { call: path(call), reason: None };
-        cut.control("people").signal(&run_id(), decided, by("ann")).await.unwrap();
+        cut.client("people").signal(&run_id(), decided, by("ann")).await.unwrap();
         broken.store(true, Ordering::SeqCst);
         let process = cut.process("second", gated).brain(served(&broken, outside));
         let resumed = process.resume(&run_id()).await;
@@ -373,6 +373,6 @@ async fn promise_15_services_that_cannot_be_provided_fail_the_brain_and_only_del
         tokio::time::sleep(Duration::from_secs(30)).await;
         broken.store(false, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_secs(120)).await;
-        assert!(cut.control("people").state(&run_id()).await.unwrap().has_ended());
+        assert!(cut.client("people").state(&run_id()).await.unwrap().has_ended());
     }
 }

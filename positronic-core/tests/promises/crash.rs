@@ -6,7 +6,7 @@ use std::sync::Arc;
 use positronic_core::dsl::{Runnable as _, Tool};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Event, Path, Pending, SignalKind};
+use positronic_core::record::{Event, EventKind, Path, Pending, SignalKind};
 use serde_json::{Value, json};
 
 use crate::stories::{self, Tools};
@@ -41,9 +41,9 @@ async fn the_story_of_limits_asks_for_more_at_every_place() {
     let asked: Vec<_> = whole
         .log
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::BudgetRequested { kind, .. } => Some(format!("{} {}", event.path, kind.noun())),
-            Body::StepHeld {} => Some(format!("{} held", event.path)),
+        .filter_map(|event| match &event.kind {
+            EventKind::BudgetRequested { kind, .. } => Some(format!("{} {}", event.path, kind.noun())),
+            EventKind::StepHeld {} => Some(format!("{} held", event.path)),
             _ => None,
         })
         .collect();
@@ -62,9 +62,9 @@ async fn promise_14_what_a_tool_showed_before_its_process_died_is_shown_once() {
 
 /// Returns the ids that calls name in their arguments, in the proposed ones and in edited ones.
 fn ids_of(log: &[Arc<Event>], calls: &[Path]) -> Vec<String> {
-    let arguments = log.iter().filter(|event| calls.contains(&event.path)).filter_map(|event| match &event.body {
-        Body::LoopToolCall(made) => Some(Value::clone(&made.arguments)),
-        Body::LoopApprovalDecided { arguments, .. } => arguments.clone(),
+    let arguments = log.iter().filter(|event| calls.contains(&event.path)).filter_map(|event| match &event.kind {
+        EventKind::LoopToolCall(made) => Some(Value::clone(&made.arguments)),
+        EventKind::LoopApprovalDecided { arguments, .. } => arguments.clone(),
         _ => None,
     });
     arguments.filter_map(|arguments| Some(arguments["id"].as_str()?.to_owned())).collect()

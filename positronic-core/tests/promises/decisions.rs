@@ -7,7 +7,7 @@ use positronic_core::dsl::Tool;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{BatchPolicy, Body, Path, SignalKind, ToolResult};
+use positronic_core::record::{BatchPolicy, EventKind, Path, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
@@ -71,10 +71,10 @@ async fn promise_02_decisions_come_in_any_order_from_several_people<S: Fresh>() 
         assert_eq!(waits(&run).await, calls);
         for (call, who) in order.iter().zip(["ann", "bob", "cem"]) {
             let kind = if *call == "Work/0.1" { reject(call, "no") } else { approve(call) };
-            bench.control(who).signal(&run_id(), kind, by(who)).await.unwrap();
+            bench.client(who).signal(&run_id(), kind, by(who)).await.unwrap();
         }
         assert_eq!(bench.waits(&run).await, ["Work/0.2/Deep/0.0"]);
-        bench.control("dan").approve(&run_id(), &path("Work/0.2/Deep/0.0"), by("dan")).await.unwrap();
+        bench.client("dan").approve(&run_id(), &path("Work/0.2/Deep/0.0"), by("dan")).await.unwrap();
 
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)), "order {index}");
         let log = bench.checked().await;
@@ -133,7 +133,7 @@ async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one
         let asked = Reply::calls(made.iter().map(|call| (&call.name, call.arguments.clone())));
         let process = bench.process("work", move |place| if place == "Chat/0" { asked.clone() } else { done() });
         let run = bench.start(&process, &assistant).await;
-        let control = bench.control("people");
+        let client = bench.client("people");
         let mut verdicts = std::collections::BTreeMap::new();
         while let Settled::Waiting(mut pending) = bench.settled(&run).await {
             let mut signals = Vec::new();
@@ -149,7 +149,7 @@ async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one
                 assert_eq!(known, None, "{}: nobody is asked twice: {verdicts:?}", dialogue.id);
                 signals.push(signal(&format!("{} {n}", verdicts.len()), kind));
             }
-            control.send(&run_id(), &signals).await.unwrap();
+            client.send(&run_id(), &signals).await.unwrap();
         }
 
         let log = bench.checked().await;
@@ -185,7 +185,7 @@ async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_p
     let process = bench.process("first", says);
     let run = bench.start(&process, &shop).await;
     waits(&run).await;
-    bench.control("people").reject(&run_id(), &path("Work/0.0"), "too risky", by("ann")).await.unwrap();
+    bench.client("people").reject(&run_id(), &path("Work/0.0"), "too risky", by("ann")).await.unwrap();
     let denied = ToolResult::Denied { reason: Some("too risky".to_owned()), by: Some("ann".to_owned()) };
     assert_eq!(bench.waits(&run).await, ["Work/0.1"]);
     assert_eq!(result_of(&bench.log().await, "Work/0.0"), denied);
@@ -238,18 +238,18 @@ async fn promise_08_edited_arguments_are_what_runs_also_in_another_process<S: Fr
     let undecided = bench.log().await.len();
     // The process dies before it reads the decision.
     let cut = bench.cut(undecided).await;
-    let control = cut.control("people");
-    let misfit = control.signal(&run_id(), edit("Work/0.0", json!({"id": null})), by("ann")).await.unwrap_err();
+    let client = cut.client("people");
+    let misfit = client.signal(&run_id(), edit("Work/0.0", json!({"id": null})), by("ann")).await.unwrap_err();
     assert!(matches!(refusal(misfit), Refusal::Misfit { .. }));
-    control.signal(&run_id(), edit("Work/0.0", json!({"takes": 0, "id": "b"})), by("ann")).await.unwrap();
+    client.signal(&run_id(), edit("Work/0.0", json!({"takes": 0, "id": "b"})), by("ann")).await.unwrap();
 
     let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
 
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(journal.take(), ["b"]);
     let log = cut.checked().await;
-    let proposed = log.iter().find_map(|event| match &event.body {
-        Body::LoopToolCall(call) => Some(Arc::clone(&call.arguments)),
+    let proposed = log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopToolCall(call) => Some(Arc::clone(&call.arguments)),
         _ => None,
     });
     assert_eq!(*proposed.unwrap(), json!({"id": "a"}), "the proposal stays as it was");

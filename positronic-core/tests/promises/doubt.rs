@@ -5,8 +5,8 @@ use std::sync::Arc;
 use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Event, ModelRequest, SignalKind, ToolResult};
-use positronic_core::runner::{Run, Settled};
+use positronic_core::record::{Event, EventKind, ModelRequest, SignalKind, ToolResult};
+use positronic_core::runner::{RunHandle, Settled};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
@@ -47,7 +47,7 @@ async fn goes_on<S: Fresh>(
     whole: &Bench<S>,
     until: usize,
     brain: &Brain<(), Board>,
-) -> (Bench<S>, Run<serde_json::Value>) {
+) -> (Bench<S>, RunHandle<serde_json::Value>) {
     let cut = whole.cut(until).await;
     let run = cut.process("second", says).brain(brain.clone()).resume(&run_id()).await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
@@ -109,7 +109,7 @@ async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was<S: Fresh
     for round in ["Work/0", "Work/1"] {
         let cut = whole.cut(behind(&log, round, "LOOP_MODEL_CALL")).await;
         let message = SignalKind::Message { to: None, text: "Meanwhile.".to_owned(), message_id: None };
-        cut.control("people").signal(&run_id(), message, by("ann")).await.unwrap();
+        cut.client("people").signal(&run_id(), message, by("ann")).await.unwrap();
 
         let run = cut.process("second", says).brain(shop.clone()).resume(&run_id()).await.unwrap();
 
@@ -170,7 +170,8 @@ async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_ag
     settled(&run).await;
     assert_eq!(journal.take(), ["letter", "parcel", "sent", "debit", "credit"]);
     let log = whole.log().await;
-    let values: Vec<usize> = (0..log.len()).filter(|n| matches!(log[*n].body, Body::ValueRecorded { .. })).collect();
+    let values: Vec<usize> =
+        (0..log.len()).filter(|n| matches!(log[*n].kind, EventKind::ValueRecorded { .. })).collect();
     assert_eq!(values.len(), 4);
     for (value, again) in values.into_iter().zip([
         &["parcel", "sent", "debit", "credit"][..],
@@ -187,8 +188,8 @@ async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_ag
         let cut = cut.checked().await;
         let recorded = |log: &[Arc<Event>]| -> Vec<String> {
             log.iter()
-                .filter(|event| event.body.name() == "VALUE_RECORDED")
-                .map(|event| format!("{:?}", event.body))
+                .filter(|event| event.kind.name() == "VALUE_RECORDED")
+                .map(|event| format!("{:?}", event.kind))
                 .collect()
         };
         assert_eq!(cut[..=value], log[..=value]);
@@ -306,9 +307,9 @@ async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
     let waiting = whole.log().await;
 
     // Reading what was, and reading it again, runs nothing.
-    let control = whole.control("reader");
+    let client = whole.client("reader");
     for event in &waiting {
-        control.state_at(&run_id(), event.seq).await.unwrap();
+        client.state_at(&run_id(), event.seq).await.unwrap();
     }
     assert_eq!(journal.take(), Vec::<String>::new());
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use positronic_core::machine::RunState;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, RunId, Seq, SignalId, Status};
-use positronic_core::runner::{Ids, Run, Settled};
+use positronic_core::record::{EventKind, RunId, Seq, SignalId, Status};
+use positronic_core::runner::{Ids, RunHandle, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use serde_json::json;
@@ -55,7 +55,7 @@ fn full() -> StoreError {
 }
 
 /// Approves what waits, until the run has ended or stopped.
-async fn drive<R>(bench: &Bench<Faulty>, run: &Run<R>) -> Settled {
+async fn drive<R>(bench: &Bench<Faulty>, run: &RunHandle<R>) -> Settled {
     for _ in 0..100 {
         match crate::support::settled(run).await {
             Settled::Waiting(pending) => {
@@ -65,7 +65,7 @@ async fn drive<R>(bench: &Bench<Faulty>, run: &Run<R>) -> Settled {
                     positronic_core::record::SignalKind::Approve { call: pending[0].call.clone(), arguments: None };
                 let signal = crate::bench::signal(&id, kind);
                 if run.send(signal.clone()).await.is_err()
-                    && bench.control("again").send(run.id(), &[signal]).await.is_err()
+                    && bench.client("again").send(run.id(), &[signal]).await.is_err()
                 {
                     return Settled::Stopped("nobody can decide".to_owned());
                 }
@@ -183,13 +183,13 @@ async fn promise_01_a_decision_that_cannot_be_stored_is_no_decision() {
     let before = bench.log().await;
     broken.store(true, Ordering::SeqCst);
 
-    let control = bench.control("people");
-    assert!(control.approve(&run_id(), &path("Work/0.2"), by("ann")).await.is_err());
+    let client = bench.client("people");
+    assert!(client.approve(&run_id(), &path("Work/0.2"), by("ann")).await.is_err());
 
     assert_eq!(bench.log().await, before);
     assert_eq!(waits(&run).await, ["Work/0.2"]);
     broken.store(false, Ordering::SeqCst);
-    control.reject(&run_id(), &path("Work/0.2"), "no", by("bob")).await.unwrap();
+    client.reject(&run_id(), &path("Work/0.2"), "no", by("bob")).await.unwrap();
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 
@@ -198,7 +198,7 @@ fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
     let broken = Arc::<AtomicBool>::default();
     let (is_broken, begun) = (Arc::clone(&broken), AtomicBool::new(false));
     let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
-        let starts = append.events.iter().any(|event| matches!(event.body, Body::LoopToolStart { .. }));
+        let starts = append.events.iter().any(|event| matches!(event.kind, EventKind::LoopToolStart { .. }));
         if starts && !begun.swap(true, Ordering::SeqCst) {
             is_broken.store(true, Ordering::SeqCst);
         }
@@ -254,7 +254,7 @@ async fn promise_14_a_run_that_cannot_be_read_for_a_moment_is_served_later() {
     let run = bench.start(&first, &shop(&journal)).await;
     assert_eq!(waits(&run).await, ["Work/0.2"]);
     drop(run);
-    bench.control("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
+    bench.client("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
     broken.store(true, Ordering::SeqCst);
 
     let _service = bench.process("second", says).brain(shop(&journal)).serve();
@@ -310,7 +310,7 @@ async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight(
     for fault in [Fault::Refused(full()), Fault::Unanswered(full())] {
         let failed = AtomicBool::new(false);
         let store = FaultyStore::new(MemoryStore::new(), move |_, append| {
-            let result = append.events.iter().any(|event| matches!(event.body, Body::LoopToolResult { .. }));
+            let result = append.events.iter().any(|event| matches!(event.kind, EventKind::LoopToolResult { .. }));
             (result && !failed.swap(true, Ordering::SeqCst)).then(|| fault.clone())
         });
         let bench = Bench::on(store).free();
@@ -329,7 +329,7 @@ async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight(
 #[tokio::test(start_paused = true)]
 async fn promise_14_a_start_or_a_resume_that_nobody_waits_for_any_more_leaves_no_run_behind() {
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
-        let claims = append.events.iter().any(|event| matches!(event.body, Body::RunClaimed { .. }));
+        let claims = append.events.iter().any(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.then_some(Fault::Late(Duration::from_secs(1)))
     });
     let bench = Bench::on(store);
@@ -342,7 +342,7 @@ async fn promise_14_a_start_or_a_resume_that_nobody_waits_for_any_more_leaves_no
 
     let row = bench.store.run(&run_id()).await.unwrap();
     assert_eq!((row.status, row.claim.unwrap().released), (Status::Waiting, true));
-    bench.control("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
+    bench.client("people").approve(&run_id(), &path("Work/0.2"), by("ann")).await.unwrap();
     let id = run_id();
     let resume = process.resume(&id);
     assert!(tokio::time::timeout(Duration::from_millis(1), resume).await.is_err());

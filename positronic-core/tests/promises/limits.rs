@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Budget, Event, LimitKind, More, SignalKind, Status, ToolResult, Usage};
+use positronic_core::record::{Amounts, Budget, Event, EventKind, LimitKind, SignalKind, Status, ToolResult, Usage};
 use positronic_core::runner::Settled;
 use positronic_core::store::EventStore as _;
 use serde_json::json;
@@ -23,8 +23,8 @@ fn tokens(input: u64) -> Usage {
 }
 
 fn limit_of(log: &[Arc<Event>]) -> Option<(LimitKind, u64)> {
-    log.iter().find_map(|event| match &event.body {
-        Body::LoopLimit { kind, used, .. } => Some((*kind, *used)),
+    log.iter().find_map(|event| match &event.kind {
+        EventKind::LoopLimit { kind, used, .. } => Some((*kind, *used)),
         _ => None,
     })
 }
@@ -112,7 +112,7 @@ async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
     drop(run);
 
     tokio::time::sleep(Duration::from_secs(36_000)).await;
-    cut.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
+    cut.client("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(36_000)).await;
     let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
 
@@ -122,7 +122,7 @@ async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
     // The worker that lives counts what passed before each message, too.
     let log = bench.checked().await;
     assert_eq!(limit_of(&log), None, "a person is asked");
-    bench.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
+    bench.client("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(100)).await;
     assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
     assert_eq!(limit_of(&bench.checked().await), Some((LimitKind::Time, 70_000_000)));
@@ -138,8 +138,8 @@ async fn promise_12_what_a_person_was_asked_and_has_granted_holds_in_another_pro
     let cut = first.cut(first.log().await.len()).await;
     let run = cut.process("second", says).brain(shop.clone()).resume(&run_id()).await.unwrap();
     assert_eq!(waits(&run).await, ["Work"]);
-    let more = SignalKind::Grant { to: path("Work"), more: More::tokens(20) };
-    cut.control("people").signal(&run_id(), more, by("ann")).await.unwrap();
+    let more = SignalKind::Grant { to: path("Work"), more: Amounts::tokens(20) };
+    cut.client("people").signal(&run_id(), more, by("ann")).await.unwrap();
     let third = cut.cut(cut.log().await.len()).await;
 
     let run = third.process("third", says).brain(shop).resume(&run_id()).await.unwrap();
@@ -147,8 +147,8 @@ async fn promise_12_what_a_person_was_asked_and_has_granted_holds_in_another_pro
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!((first.sent().len(), third.sent().len()), (2, 2), "twenty tokens, and twenty more");
     let log = third.checked().await;
-    let asked = log.iter().filter_map(|event| match &event.body {
-        Body::BudgetRequested { limit, used, .. } => Some((*limit, *used)),
+    let asked = log.iter().filter_map(|event| match &event.kind {
+        EventKind::BudgetRequested { limit, used, .. } => Some((*limit, *used)),
         _ => None,
     });
     assert_eq!(asked.collect::<Vec<_>>(), [(20, 20), (40, 40)]);

@@ -9,7 +9,7 @@ use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Seq, SignalId, SignalKind, Start, Timestamp};
-use positronic_core::runner::{Control, Delivered, Fork, Run, Runner, Settled, SignalError};
+use positronic_core::runner::{Client, Delivered, Fork, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use schemars::JsonSchema;
@@ -69,11 +69,11 @@ fn note(text: &str) -> Value {
     json!({ "text": text, "from": "slack" })
 }
 
-async fn deliver(control: &Control, id: &str, webhook: &str, identifier: &str, text: &str) -> Delivered {
-    control.deliver(SignalId::from(id), webhook, identifier, note(text), by("slack")).await.unwrap()
+async fn deliver(client: &Client, id: &str, webhook: &str, identifier: &str, text: &str) -> Delivered {
+    client.deliver(SignalId::from(id), webhook, identifier, note(text), by("slack")).await.unwrap()
 }
 
-async fn begun(bench: &Bench<impl EventStore + Clone>, id: &str) -> (Runner, Run<Board>) {
+async fn begun(bench: &Bench<impl EventStore + Clone>, id: &str) -> (Runner, RunHandle<Board>) {
     let process = bench.process(id, says);
     let start = Start { id: Some(SignalId::new(id)), ..Start::default() };
     let run = process.start_with(&workshop(&Journal::default(), asking), (), start).await.unwrap();
@@ -84,11 +84,11 @@ async fn begun(bench: &Bench<impl EventStore + Clone>, id: &str) -> (Runner, Run
 async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
-    let control = bench.control("machine");
-    assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::Kept);
-    assert_eq!(deliver(&control, "other", "slack", "b", "for another").await, Delivered::Kept);
+    let client = bench.client("machine");
+    assert_eq!(deliver(&client, "one", "slack", "a", "early").await, Delivered::Kept);
+    assert_eq!(deliver(&client, "other", "slack", "b", "for another").await, Delivered::Kept);
     // The same hook again is the same mail.
-    assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::Kept);
+    assert_eq!(deliver(&client, "one", "slack", "a", "early").await, Delivered::Kept);
     tokio::time::advance(Duration::from_secs(3600)).await;
     assert_eq!(bench.waits(&run).await, ["Work/0.0"]);
 
@@ -99,8 +99,8 @@ async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
     let log = bench.checked().await;
     assert_eq!(named(&log, "LOOP_RESUME"), ["Work/1.0"]);
     // And once more, much later: it is the answer of then.
-    let seq = log.iter().find(|event| event.body.name() == "LOOP_RESUME").unwrap().seq;
-    assert_eq!(deliver(&control, "one", "slack", "a", "early").await, Delivered::To { run: run_id(), seq });
+    let seq = log.iter().find(|event| event.kind.name() == "LOOP_RESUME").unwrap().seq;
+    assert_eq!(deliver(&client, "one", "slack", "a", "early").await, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.log().await, log);
     let left = bench.store.mail("slack", "b", Timestamp(0)).await.unwrap();
     assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
@@ -128,11 +128,11 @@ async fn promise_22_a_wait_that_cannot_take_a_webhook_hides_no_other_one<S: Fres
     let left = bench.cut(bench.log().await.len()).await;
     tokio::time::advance(Duration::from_hours(2)).await;
 
-    let delivered = deliver(&left.control("machine"), "hook", "slack", "a", "in time").await;
+    let delivered = deliver(&left.client("machine"), "hook", "slack", "a", "in time").await;
 
     assert!(matches!(delivered, Delivered::To { .. }), "{delivered:?}");
     assert_eq!(named(&left.log().await, "LOOP_RESUME"), ["Work/0.2"]);
-    let late = left.control("machine").deliver(SignalId::from("late"), "slack", "a", note("twice"), by("slack")).await;
+    let late = left.client("machine").deliver(SignalId::from("late"), "slack", "a", note("twice"), by("slack")).await;
     assert!(matches!(late.map_err(refusal), Err(Refusal::Misfit { .. })), "what waits takes no note");
 }
 
@@ -142,18 +142,18 @@ async fn promise_22_a_fork_takes_no_webhook_from_its_origin<S: Fresh>() {
     let (process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/1.0"]);
-    let (control, last) = (bench.control("a"), Seq(run.state().next.0 - 1));
-    let fork = control.fork(&run_id(), last, Fork::default()).await.unwrap();
+    let (client, last) = (bench.client("a"), Seq(run.state().next.0 - 1));
+    let fork = client.fork(&run_id(), last, Fork::default()).await.unwrap();
     assert!(fork < run_id(), "{fork} is listed first");
 
-    let one = deliver(&control, "one", "slack", "a", "for the origin").await;
+    let one = deliver(&client, "one", "slack", "a", "for the origin").await;
 
     assert!(matches!(&one, Delivered::To { run, .. } if *run == run_id()), "{one:?}");
     result(&run).await;
-    let two = deliver(&control, "two", "slack", "a", "for the fork").await;
+    let two = deliver(&client, "two", "slack", "a", "for the fork").await;
     assert!(matches!(&two, Delivered::To { run, .. } if *run == fork), "{two:?}");
     // Nobody waits any more, and what lies in the mailbox then is not for a fork that is made of a moment before.
-    assert_eq!(deliver(&control, "three", "slack", "a", "for whoever comes").await, Delivered::Kept);
+    assert_eq!(deliver(&client, "three", "slack", "a", "for whoever comes").await, Delivered::Kept);
     let process = process.plan(positronic_core::dsl::Runnable::plan(&workshop(&Journal::default(), asking)));
     let later = process.fork(&run_id(), last, Fork::default()).await.unwrap();
     assert_eq!(waits(&later).await, ["Work/1.0"]);
@@ -165,14 +165,14 @@ async fn promise_22_each_webhook_finds_the_wait_that_it_is_for<S: Fresh>() {
     let twice =
         |place: &str| if place == "Work/0" { batch([("ask", "a"), ("ask", "b"), ("ask", "c")]) } else { done() };
     let process = bench.process("run", twice);
-    let control = bench.control("machine");
-    deliver(&control, "one", "slack", "c", "for c").await;
+    let client = bench.client("machine");
+    deliver(&client, "one", "slack", "c", "for c").await;
     let run = bench.start(&process, &workshop(&Journal::default(), asking)).await;
     assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1"]);
 
-    deliver(&control, "two", "mail", "b", "for b").await;
+    deliver(&client, "two", "mail", "b", "for b").await;
     assert_eq!(bench.waits(&run).await, ["Work/0.0"]);
-    deliver(&control, "three", "slack", "a", "for a").await;
+    deliver(&client, "three", "slack", "a", "for a").await;
 
     result(&run).await;
     let answers = [("a", "slack"), ("b", "mail"), ("c", "slack")].map(|(id, webhook)| {
@@ -186,7 +186,7 @@ async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/1.0"]);
-    let (one, other) = (bench.control("one"), bench.control("other"));
+    let (one, other) = (bench.client("one"), bench.client("other"));
 
     let (a, b) =
         tokio::join!(deliver(&one, "hook", "slack", "a", "once"), deliver(&other, "hook", "slack", "a", "once"));
@@ -203,13 +203,13 @@ async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
 #[tokio::test(start_paused = true)]
 async fn promise_22_a_webhook_that_somebody_else_delivers_meanwhile_is_not_said_to_be_kept() {
     for another_waits in [false, true] {
-        let (faster, hit) = (Arc::<OnceLock<Control>>::default(), Arc::<AtomicBool>::default());
+        let (faster, hit) = (Arc::<OnceLock<Client>>::default(), Arc::<AtomicBool>::default());
         let (other, is_hit) = (Arc::clone(&faster), Arc::clone(&hit));
         // The other delivery falls between this one's look into the mailbox and its look at who waits.
         let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
-            let control = other.get().filter(|_| method == "pending")?;
+            let client = other.get().filter(|_| method == "pending")?;
             if !is_hit.swap(true, Ordering::SeqCst) {
-                let delivered = deliver(control, "hook", "slack", "a", "once").now_or_never();
+                let delivered = deliver(client, "hook", "slack", "a", "once").now_or_never();
                 assert!(matches!(delivered, Some(Delivered::To { .. })), "{delivered:?}");
             }
             None
@@ -223,9 +223,9 @@ async fn promise_22_a_webhook_that_somebody_else_delivers_meanwhile_is_not_said_
             second.approve(&path("Work/0.0"), "ann").await.unwrap();
             assert_eq!(waits(&second).await, ["Work/1.0"]);
         }
-        faster.set(bench.control("other")).unwrap();
+        faster.set(bench.client("other")).unwrap();
 
-        let delivered = deliver(&bench.control("one"), "hook", "slack", "a", "once").await;
+        let delivered = deliver(&bench.client("one"), "hook", "slack", "a", "once").await;
 
         assert!(hit.load(Ordering::SeqCst));
         assert!(matches!(&delivered, Delivered::To { run, .. } if *run == run_id()), "{delivered:?}");
@@ -244,13 +244,13 @@ async fn promise_22_what_came_first_counts_whatever_is_sent_again_under_its_id<S
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/1.0"]);
-    let control = bench.control("machine");
+    let client = bench.client("machine");
     broken.store(true, Ordering::SeqCst);
-    let first = control.deliver(SignalId::from("hook"), "slack", "a", note("first"), by("slack")).await;
+    let first = client.deliver(SignalId::from("hook"), "slack", "a", note("first"), by("slack")).await;
     assert!(matches!(first, Err(SignalError::Store(_))), "{first:?}");
     broken.store(false, Ordering::SeqCst);
 
-    deliver(&control, "hook", "slack", "a", "second").await;
+    deliver(&client, "hook", "slack", "a", "second").await;
 
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
     assert_eq!(run.document(), json!({"done": ["first", "a", "first"]}));
@@ -260,8 +260,8 @@ async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_one, first) = begun(&bench, "run").await;
     let (_two, second) = begun(&bench, "second").await;
-    let control = bench.control("machine");
-    deliver(&control, "hook", "slack", "a", "early").await;
+    let client = bench.client("machine");
+    deliver(&client, "hook", "slack", "a", "early").await;
     first.approve(&path("Work/0.0"), "ann").await.unwrap();
     second.approve(&path("Work/0.0"), "ann").await.unwrap();
     let mut ends = [bench.settled(&first).await, bench.settled(&second).await];
@@ -270,7 +270,7 @@ async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {
     assert!(matches!(&ends[0], Settled::Completed(_)), "{ends:?}");
     let Settled::Waiting(pending) = &ends[1] else { panic!("{ends:?}") };
     assert_eq!(pending[0].call, path("Work/1.0"));
-    deliver(&control, "hook 2", "slack", "a", "second").await;
+    deliver(&client, "hook 2", "slack", "a", "second").await;
     for run in [first, second] {
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
     }
@@ -280,8 +280,8 @@ async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_t
     for _ in 0..20 {
         let bench = Bench::on(FaultyStore::new(S::fresh(), |_, _| Some(Fault::Slow(Duration::from_millis(1)))));
         let ((_one, first), (_two, second)) = (begun(&bench, "run").await, begun(&bench, "second").await);
-        let control = bench.control("machine");
-        deliver(&control, "hook", "slack", "a", "early").await;
+        let client = bench.client("machine");
+        deliver(&client, "hook", "slack", "a", "early").await;
         let gate = path("Work/0.0");
         let (yes, also) = tokio::join!(first.approve(&gate, "ann"), second.approve(&gate, "ann"));
         yes.unwrap();
@@ -291,7 +291,7 @@ async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_t
         assert_eq!(ends.iter().filter(|end| matches!(end, Settled::Completed(_))).count(), 1, "{ends:?}");
         assert_eq!(ends.iter().filter(|end| matches!(end, Settled::Waiting(_))).count(), 1, "{ends:?}");
         let winner = if matches!(ends[0], Settled::Completed(_)) { first.id() } else { second.id() };
-        let again = deliver(&control, "hook", "slack", "a", "early").await;
+        let again = deliver(&client, "hook", "slack", "a", "early").await;
         assert!(matches!(&again, Delivered::To { run, .. } if run == winner), "{again:?}");
     }
 }
@@ -305,7 +305,7 @@ async fn promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later<
     });
     let bench = Bench::on(store);
     let (process, run) = begun(&bench, "run").await;
-    deliver(&bench.control("machine"), "hook", "slack", "a", "early").await;
+    deliver(&bench.client("machine"), "hook", "slack", "a", "early").await;
     fails.store(true, Ordering::SeqCst);
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Stopped(_)));
@@ -315,28 +315,28 @@ async fn promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later<
     let _service = process.brain(workshop(&Journal::default(), asking)).serve();
 
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(bench.control("people").state(&run_id()).await.unwrap().has_ended());
+    assert!(bench.client("people").state(&run_id()).await.unwrap().has_ended());
     assert_eq!(named(&bench.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
 }
 
 async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
-    let control = bench.control("machine");
-    deliver(&control, "old", "slack", "a", "too old").await;
-    tokio::time::advance(Control::KEEP + Duration::from_secs(1)).await;
+    let client = bench.client("machine");
+    deliver(&client, "old", "slack", "a", "too old").await;
+    tokio::time::advance(Client::KEEP + Duration::from_secs(1)).await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/1.0"], "what has expired answers nothing");
 
     let before = bench.log().await;
-    let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await.unwrap_err();
+    let odd = client.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await.unwrap_err();
     assert!(matches!(refusal(odd), Refusal::Misfit { .. }));
     assert_eq!(bench.log().await, before);
     assert!(
         bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().is_none_or(|mail| mail.id != SignalId::from("odd"))
     );
 
-    assert!(matches!(deliver(&control, "good", "mail", "a", "by mail").await, Delivered::To { .. }));
+    assert!(matches!(deliver(&client, "good", "mail", "a", "by mail").await, Delivered::To { .. }));
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
     assert_eq!(run.document(), json!({"done": ["first", "a", "by mail"]}));
 }
@@ -351,8 +351,8 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fres
     // It died right after the wait was written, and had not looked for the hook, which came before.
     for served in [false, true] {
         let dead = Bench::<S>::fresh();
-        deliver(&dead.control("machine"), "hook", "slack", "a", "meanwhile").await;
-        dead.control("copy").import(&run_id(), &log[..asked + 1]).await.unwrap();
+        deliver(&dead.client("machine"), "hook", "slack", "a", "meanwhile").await;
+        dead.client("copy").import(&run_id(), &log[..asked + 1]).await.unwrap();
         let process = dead.process("second", says).brain(workshop(&Journal::default(), asking));
         let found = if served { Vec::new() } else { process.recover().await.unwrap() };
         let _service = served.then(|| process.serve());
@@ -364,8 +364,8 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fres
     // It died before the wait was written; then the hook came, and the tool may run again.
     for until in [asked, asked + 1] {
         let cut = bench.cut(until).await;
-        let control = cut.control("machine");
-        deliver(&control, "hook", "slack", "a", "meanwhile").await;
+        let client = cut.client("machine");
+        deliver(&client, "hook", "slack", "a", "meanwhile").await;
         let shop = workshop(&Journal::default(), asking);
         let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
         assert!(matches!(settled(&run).await, Settled::Completed(_)), "after {until}");
@@ -378,13 +378,13 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fres
 async fn promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
-    let control = bench.control("machine");
-    deliver(&control, "old", "slack", "a", "too old").await;
-    tokio::time::advance(Control::KEEP - Duration::from_secs(10)).await;
-    let odd = control.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await;
+    let client = bench.client("machine");
+    deliver(&client, "old", "slack", "a", "too old").await;
+    tokio::time::advance(Client::KEEP - Duration::from_secs(10)).await;
+    let odd = client.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await;
     assert_eq!(odd.unwrap(), Delivered::Kept, "nobody waits yet");
     tokio::time::advance(Duration::from_secs(1)).await;
-    deliver(&control, "good", "slack", "a", "early").await;
+    deliver(&client, "good", "slack", "a", "early").await;
     tokio::time::advance(Duration::from_secs(20)).await;
 
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
@@ -399,7 +399,7 @@ async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fres
     let broken = Arc::<AtomicBool>::default();
     let is_broken = Arc::clone(&broken);
     let store = FaultyStore::new(S::fresh(), move |run, append| {
-        let resumes = append.events.iter().any(|event| event.body.name() == "LOOP_RESUME");
+        let resumes = append.events.iter().any(|event| event.kind.name() == "LOOP_RESUME");
         let failed = || Fault::Refused(StoreError::Failed { message: "the disk is full".to_owned() });
         (resumes && *run == run_id() && is_broken.load(Ordering::SeqCst)).then(failed)
     });
@@ -407,9 +407,9 @@ async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fres
     let (_one, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/1.0"]);
-    let control = bench.control("machine");
+    let client = bench.client("machine");
     broken.store(true, Ordering::SeqCst);
-    let hook = || control.deliver(SignalId::from("hook"), "slack", "a", note("once"), by("slack"));
+    let hook = || client.deliver(SignalId::from("hook"), "slack", "a", note("once"), by("slack"));
 
     assert!(matches!(hook().await, Err(SignalError::Store(_))));
     let kept = bench.store.mail("slack", "a", Timestamp(0)).await.unwrap();
@@ -422,7 +422,7 @@ async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fres
     let (_three, third) = begun(&bench, "third").await;
     third.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert_eq!(waits(&third).await, ["Work/1.0"]);
-    let next = deliver(&control, "next", "slack", "a", "for the third").await;
+    let next = deliver(&client, "next", "slack", "a", "for the third").await;
     assert!(matches!(&next, Delivered::To { run, .. } if run == third.id()), "{next:?}");
 }
 
@@ -432,13 +432,13 @@ async fn promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_
     let process = bench.process("run", twice);
     let run = bench.start(&process, &workshop(&Journal::default(), asking)).await;
     assert_eq!(waits(&run).await, ["Work/0.0"]);
-    let control = bench.control("machine");
+    let client = bench.client("machine");
     let (webhook, identifier, payload) = ("slack".to_owned(), "a".to_owned(), note("once"));
     let sent = signal("hook", SignalKind::Webhook { name: webhook, identifier, payload });
-    let seq = control.send(&run_id(), &[sent]).await.unwrap()[0];
+    let seq = client.send(&run_id(), &[sent]).await.unwrap()[0];
     assert_eq!(bench.waits(&run).await, ["Work/1.0"]);
 
-    let delivered = deliver(&control, "hook", "slack", "a", "once").await;
+    let delivered = deliver(&client, "hook", "slack", "a", "once").await;
 
     assert_eq!(delivered, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.waits(&run).await, ["Work/1.0"], "it was the answer to the first question");
@@ -452,14 +452,14 @@ async fn promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere<S: F
     waits(&run).await;
     let mut log = bench.log().await;
     let claim = log.last().unwrap().epoch;
-    let released = positronic_core::record::Body::RunReleased { reason: "it moves".to_owned() };
+    let released = positronic_core::record::EventKind::RunReleased { reason: "it moves".to_owned() };
     let (seq, at) = (log.last().unwrap().seq.next(), log.last().unwrap().at);
     let path = positronic_core::record::Path::root();
-    log.push(std::sync::Arc::new(positronic_core::record::Event { seq, at, epoch: claim, path, body: released }));
+    log.push(std::sync::Arc::new(positronic_core::record::Event { seq, at, epoch: claim, path, kind: released }));
 
     let there = Bench::<S>::fresh();
-    deliver(&there.control("machine"), "hook", "slack", "a", "before it came").await;
-    there.control("copy").import(&run_id(), &log).await.unwrap();
+    deliver(&there.client("machine"), "hook", "slack", "a", "before it came").await;
+    there.client("copy").import(&run_id(), &log).await.unwrap();
     let process = there.process("second", says).brain(workshop(&Journal::default(), asking));
     let _service = process.serve();
 

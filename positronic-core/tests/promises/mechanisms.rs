@@ -31,7 +31,7 @@ async fn denied_long_ago<S: Fresh>(bench: &Bench<S>, shop: &Brain<(), Board>) {
     let run = bench.start(&process, shop).await;
     waits(&run).await;
     let decisions = [signal("no", reject("Work/0.0", "too risky")), signal("yes", approve("Work/0.1"))];
-    bench.control("people").send(&run_id(), &decisions).await.unwrap();
+    bench.client("people").send(&run_id(), &decisions).await.unwrap();
     assert_eq!(bench.waits(&run).await, ["Work/150.1"]);
     // Its worker would otherwise continue in this process.
     process.release().await;
@@ -45,12 +45,12 @@ async fn promise_13_a_snapshot_holds_what_the_log_before_it_says<S: Fresh>() {
     let snapshot = bench.store.snapshot(&run_id()).await.unwrap().unwrap();
     assert!(behind(&log, "Work/0.0", "LOOP_TOOL_RESULT") < snapshot.next.index());
 
-    let loaded = bench.control("people").state(&run_id()).await.unwrap();
+    let loaded = bench.client("people").state(&run_id()).await.unwrap();
 
     assert_eq!(loaded, RunState::replay(log.iter().map(|event| &**event)).unwrap());
     // What it holds counts: an identical call is denied, and the same signal is the same answer.
     assert!(matches!(result_of(&log, "Work/150.0"), ToolResult::Denied { .. }));
-    let accepted = bench.control("people").send(&run_id(), &[signal("yes", approve("Work/0.1"))]).await.unwrap();
+    let accepted = bench.client("people").send(&run_id(), &[signal("yes", approve("Work/0.1"))]).await.unwrap();
     assert_eq!(accepted[0].index() + 1, behind(&log, "Work/0.1", "LOOP_APPROVAL_DECIDED"));
     let second = bench.process("second", |place| match place {
         "Work/151" => batch([("gated", "a"), ("gated", "d")]),
@@ -60,7 +60,7 @@ async fn promise_13_a_snapshot_holds_what_the_log_before_it_says<S: Fresh>() {
     run.approve(&path("Work/150.1"), "bob").await.unwrap();
     assert_eq!(bench.waits(&run).await, ["Work/151.1"], "the call that was denied before the snapshot is denied");
     let edited = signal("edited", edit("Work/151.1", serde_json::json!({"id": "e"})));
-    bench.control("people").send(&run_id(), &[edited]).await.unwrap();
+    bench.client("people").send(&run_id(), &[edited]).await.unwrap();
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 
@@ -72,14 +72,14 @@ async fn promise_13_a_run_that_another_one_goes_on_after_is_not_removed<S: Fresh
         let run = process.conversation("c").send(&chat, (), text).await.unwrap();
         assert!(matches!(settled(&run).await, Settled::Completed(_)));
     }
-    let control = bench.control("people");
-    let rows = control.conversation("c").await.unwrap();
+    let client = bench.client("people");
+    let rows = client.conversation("c").await.unwrap();
     let [last, middle, first] = &*rows else { panic!("three runs: {rows:?}") };
 
     let removed = bench.store.remove(&[first.run.clone(), middle.run.clone()]).await.unwrap();
 
     assert_eq!(removed, 0);
-    assert_eq!(control.history(&last.run).await.unwrap().len(), 4, "the last one has its whole conversation before it");
+    assert_eq!(client.history(&last.run).await.unwrap().len(), 4, "the last one has its whole conversation before it");
     let all = [last, middle, first].map(|row| row.run.clone());
     assert_eq!(bench.store.remove(&all).await.unwrap(), 3, "together they go");
 }
@@ -154,10 +154,10 @@ async fn promise_21_the_times_of_a_log_never_decrease_although_a_clock_goes_back
         .build();
     let run = runner.start(&workshop(&Journal::default(), tools), ()).await.unwrap();
     waits(&run).await;
-    runner.control().approve(run.id(), &path("Work/0.0"), by("ann")).await.unwrap();
+    runner.client().approve(run.id(), &path("Work/0.0"), by("ann")).await.unwrap();
     result(&run).await;
 
-    let log = runner.control().events(run.id(), positronic_core::record::Seq(0)).await.unwrap();
+    let log = runner.client().events(run.id(), positronic_core::record::Seq(0)).await.unwrap();
 
     assert!(log.is_sorted_by_key(|event| event.at), "{log:#?}");
     // The store refuses an earlier time from any writer.
@@ -183,8 +183,8 @@ async fn promise_21_an_event_of_a_newer_format_is_refused_and_nothing_is_written
     bench.store.execute("UPDATE events SET line = ?1 WHERE id = (SELECT max(id) FROM events)", &newer);
     let second = bench.process("second", |_| done()).brain(shop);
 
-    let (read, resumed) = (bench.control("people").state(&run_id()).await, second.resume(&run_id()).await);
-    let decided = bench.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await;
+    let (read, resumed) = (bench.client("people").state(&run_id()).await, second.resume(&run_id()).await);
+    let decided = bench.client("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await;
 
     let says = |error: String| assert!(error.contains("format 2") && error.contains("use a newer release"), "{error}");
     says(read.unwrap_err().to_string());

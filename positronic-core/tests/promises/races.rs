@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use positronic_core::machine::{KNOWN_SIGNALS, Refusal};
 use positronic_core::model::scripted::Reply;
-use positronic_core::record::{Body, Epoch, Event, RunSummary, SignalKind, ToolResult};
+use positronic_core::record::{Epoch, Event, EventKind, RunSummary, SignalKind, ToolResult};
 use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::store::{Append, EventStore, Index, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
@@ -40,7 +40,7 @@ async fn two_people_decide_at_once(store: impl EventStore + Clone) {
     let process = bench.process("work", one_gated);
     let run = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;
-    let (ann, bob) = (bench.control("ann"), bench.control("bob"));
+    let (ann, bob) = (bench.client("ann"), bench.client("bob"));
     let (id, call) = (run_id(), path("Work/0.0"));
 
     let (yes, no) = tokio::join!(ann.approve(&id, &call, by("ann")), bob.reject(&id, &call, "no", by("bob")));
@@ -71,7 +71,7 @@ async fn promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_r
         let process = bench.process("work", one_gated);
         let run = bench.start(&process, &workshop(&journal, tools)).await;
         waits(&run).await;
-        let (one, other) = (bench.control("one"), bench.control("other"));
+        let (one, other) = (bench.client("one"), bench.client("other"));
         let (id, call) = (run_id(), path("Work/0.0"));
 
         let (a, b) = tokio::join!(one.approve(&id, &call, by("ann")), other.approve(&id, &call, by("ann")));
@@ -93,7 +93,7 @@ async fn promise_04_the_same_signal_twice_is_the_same_answer<S: Fresh>() {
         let run = bench.start(&process, &workshop(&journal, tools)).await;
         waits(&run).await;
         let twice = signal("click-1", approve("Work/0.0"));
-        let [one, other] = order.map(|name| bench.control(name));
+        let [one, other] = order.map(|name| bench.client(name));
 
         let id = run_id();
         let signals = [twice.clone()];
@@ -118,19 +118,19 @@ async fn promise_04_a_signal_of_long_ago_is_the_same_answer_and_no_state_grows_w
     let process = bench.process("work", |place| if place == "Work/0" { batch([("gated", "a")]) } else { done() });
     let run = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;
-    let control = bench.control("people");
+    let client = bench.client("people");
     let message = |n: usize| SignalKind::Message { to: None, text: format!("message {n}"), message_id: None };
     let said: Vec<_> = (0..2 * KNOWN_SIGNALS).map(|n| signal(&format!("say-{n}"), message(n))).collect();
-    let accepted = control.send(&run_id(), &said).await.unwrap();
+    let accepted = client.send(&run_id(), &said).await.unwrap();
     let log = bench.log().await;
 
-    let again = control.send(&run_id(), &said).await.unwrap();
+    let again = client.send(&run_id(), &said).await.unwrap();
     let first = run.send(said[0].clone()).await.unwrap();
 
     assert_eq!(again, accepted);
     assert_eq!(first, accepted[0]);
     assert_eq!(bench.log().await, log);
-    assert_eq!(control.state(&run_id()).await.unwrap().signals.len(), KNOWN_SIGNALS);
+    assert_eq!(client.state(&run_id()).await.unwrap().signals.len(), KNOWN_SIGNALS);
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
     assert_eq!(named(&bench.checked().await, "LOOP_MESSAGE").len(), said.len());
@@ -148,7 +148,7 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it<S: Fre
     let until = behind(&log, "Work/0.0", "LOOP_TOOL_CALL");
     for _ in 0..100 {
         let bench = Bench::on(crowded(S::fresh()));
-        bench.control("copy").import(&run_id(), &log[..until + 1]).await.unwrap();
+        bench.client("copy").import(&run_id(), &log[..until + 1]).await.unwrap();
         journal.take();
         let (one, other) =
             (bench.process("one", says).brain(shop.clone()), bench.process("other", says).brain(shop.clone()));
@@ -160,7 +160,7 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it<S: Fre
             (Ok(run), Err(lost)) | (Err(lost), Ok(run)) => (run, lost),
             both => panic!("one of them has it: {both:?}"),
         };
-        let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder.to_string();
+        let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().owner.to_string();
         assert_eq!(lost, ResumeError::Held { by });
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
         let log = bench.checked().await;
@@ -179,7 +179,7 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fres
     let run = bench.start(&stale, &shop).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let fresh = bench.process("fresh", says).brain(shop);
-    let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().holder;
+    let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().owner;
     assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Held { by: by.to_string() });
 
     bench.declare_dead().await;
@@ -193,7 +193,10 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fres
     assert!(log[claimed..].iter().all(|event| event.epoch == Some(Epoch(2))), "{log:#?}");
     assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), 1);
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "who started the run sees its end");
-    assert!(!log.iter().any(|event| matches!(&event.body, Body::RunReleased { .. })), "the stale one says no word");
+    assert!(
+        !log.iter().any(|event| matches!(&event.kind, EventKind::RunReleased { .. })),
+        "the stale one says no word"
+    );
 }
 
 async fn promise_04_a_worker_that_has_lost_its_run_stops_what_it_has_in_flight<S: Fresh>() {
@@ -225,13 +228,13 @@ async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows<
     let run = bench.start(&first, &shop).await;
     waits(&run).await;
     bench.declare_dead().await;
-    bench.control("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
+    bench.client("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
     let second = bench.process("second", one_gated).brain(shop).resume(&run_id()).await;
     let row = bench.store.run(&run_id()).await.unwrap();
     let held = row.claim.clone().unwrap().epoch;
     let append = |epoch| {
-        let body = Body::RunReleased { reason: "late".to_owned() };
-        let event = Event { seq: row.next, at: row.at, epoch, path: path(""), body };
+        let kind = EventKind::RunReleased { reason: "late".to_owned() };
+        let event = Event { seq: row.next, at: row.at, epoch, path: path(""), kind };
         let summary = RunSummary { next: row.next.next(), ..row.clone() };
         let index = Index { summary, pending: None };
         Append {

@@ -16,10 +16,10 @@ use positronic_core::machine::RunState;
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::record::{
-    BatchPolicy, Body, Decision, Event, LimitKind, ModelRequest, More, Pending, PendingKind, Seq, Signal, SignalId,
-    SignalKind, Start, Timestamp,
+    Amounts, BatchPolicy, Decision, Event, EventKind, LimitKind, ModelRequest, Pending, PendingKind, Seq, Signal,
+    SignalId, SignalKind, Start, Timestamp,
 };
-use positronic_core::runner::{Control, Run, Runner, Settled, SignalError};
+use positronic_core::runner::{Client, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
 use proptest::test_runner::{Config, TestRunner};
@@ -167,7 +167,7 @@ impl World {
     }
 
     /// Does something, whether it fits or not.
-    async fn deed(&self, run: &Run<Value>, what: u8, whom: u8) {
+    async fn deed(&self, run: &RunHandle<Value>, what: u8, whom: u8) {
         let pending = run.pending();
         let chosen = pending.get(usize::from(whom) % pending.len().max(1));
         match what % 10 {
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    async fn answer(&self, run: &Run<Value>, pending: &Pending, how: u8) {
+    async fn answer(&self, run: &RunHandle<Value>, pending: &Pending, how: u8) {
         let call = pending.call.clone();
         let kind = match &pending.kind {
             PendingKind::Approval { .. } => match how % 4 {
@@ -201,11 +201,11 @@ impl World {
                 1 => SignalKind::Reject { call, reason: None },
                 _ => SignalKind::Approve { call, arguments: None },
             },
-            PendingKind::More { kind, .. } => match (how % 5, kind) {
+            PendingKind::Amounts { kind, .. } => match (how % 5, kind) {
                 (0, _) => SignalKind::Reject { call, reason: None },
-                (1, _) => SignalKind::Grant { to: call, more: More::tokens(1) },
-                (_, LimitKind::Rounds) => SignalKind::Grant { to: call, more: More::rounds(2) },
-                _ => SignalKind::Grant { to: call, more: More::tokens(25) },
+                (1, _) => SignalKind::Grant { to: call, more: Amounts::tokens(1) },
+                (_, LimitKind::Rounds) => SignalKind::Grant { to: call, more: Amounts::rounds(2) },
+                _ => SignalKind::Grant { to: call, more: Amounts::tokens(25) },
             },
             PendingKind::Answer { waits } => {
                 let (name, identifier) = (waits[0].webhook.clone(), waits[0].identifier.clone());
@@ -216,24 +216,24 @@ impl World {
     }
 
     /// Delivers a webhook, whether somebody waits for it or not; some come twice.
-    async fn deliver(&self, run: &Run<Value>, whom: u8) {
-        let control = self.control(run.state().at);
+    async fn deliver(&self, run: &RunHandle<Value>, whom: u8) {
+        let client = self.client(run.state().at);
         let (id, identifier) = (SignalId::from(format!("hook {}", whom % 8)), (whom % 3).to_string());
-        control.deliver(id, "go", &identifier, json!({}), by("machine")).await.unwrap();
+        client.deliver(id, "go", &identifier, json!({}), by("machine")).await.unwrap();
     }
 
     /// Makes the control of another process.
-    fn control(&self, now: Timestamp) -> Control {
+    fn client(&self, now: Timestamp) -> Client {
         Runner::builder()
             .model(ScriptedModel::new([]))
             .store(self.store.clone())
             .clock(Later::than(now))
             .ids(OwnIds::of("hooks"))
             .build()
-            .control()
+            .client()
     }
 
-    async fn say(&self, run: &Run<Value>, kind: SignalKind) {
+    async fn say(&self, run: &RunHandle<Value>, kind: SignalKind) {
         let id = {
             let mut people = self.people.lock().unwrap();
             people.next += 1;
@@ -242,7 +242,7 @@ impl World {
         self.send(run, Signal { id, actor: by("ann"), kind }).await;
     }
 
-    async fn send(&self, run: &Run<Value>, signal: Signal) {
+    async fn send(&self, run: &RunHandle<Value>, signal: Signal) {
         self.people.lock().unwrap().unanswered = Some(signal.clone());
         let told = run.send(signal.clone()).await;
         let mut people = self.people.lock().unwrap();
@@ -255,7 +255,7 @@ impl World {
     }
 
     /// Checks every promise that the log and the world outside can tell of.
-    async fn check(&self, run: &Run<Value>) {
+    async fn check(&self, run: &RunHandle<Value>) {
         let log = self.log().await;
         check_order(&log, true);
         let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
@@ -270,7 +270,7 @@ impl World {
             let first = wires.entry(request.path.to_string()).or_insert_with(|| wire.clone());
             assert_eq!(*first, wire, "promise 5: {} is sent again as it was", request.path);
         }
-        let asks = |event: &&Arc<Event>| matches!(event.body, Body::BudgetRequested { .. });
+        let asks = |event: &&Arc<Event>| matches!(event.kind, EventKind::BudgetRequested { .. });
         self.asked.fetch_add(log.iter().filter(asks).count() as u64, Ordering::SeqCst);
         self.check_calls(&log);
         self.check_signals(&log);
@@ -282,17 +282,17 @@ impl World {
         let mut decided: BTreeMap<String, Decision> = BTreeMap::new();
         for event in log {
             let place = event.path.to_string();
-            match &event.body {
-                Body::LoopToolCall(call) => {
+            match &event.kind {
+                EventKind::LoopToolCall(call) => {
                     repeats.insert(place.clone(), call.flags.read_only || call.flags.idempotent);
                     if call.gate.is_some() {
                         gates.insert(place);
                     }
                 }
-                Body::LoopApprovalDecided { decision, .. } => {
+                EventKind::LoopApprovalDecided { decision, .. } => {
                     assert!(decided.insert(place, *decision).is_none(), "promise 4: one decision a call");
                 }
-                Body::LoopToolStart { .. } => {
+                EventKind::LoopToolStart { .. } => {
                     let approved = !gates.contains(&place) || decided.get(&place) == Some(&Decision::Approved);
                     assert!(approved, "promise 18: {place} runs without an approval");
                 }
@@ -314,7 +314,7 @@ impl World {
     fn check_signals(&self, log: &[Arc<Event>]) {
         let mut events: BTreeMap<SignalId, Seq> = BTreeMap::new();
         for event in log {
-            if let Some(id) = event.body.to_value()["signal"].as_str() {
+            if let Some(id) = event.kind.to_value()["signal"].as_str() {
                 assert!(events.insert(SignalId::from(id), event.seq).is_none(), "promise 22: {id} counts once");
             }
         }

@@ -31,7 +31,7 @@ struct Delicate {
 fn rebuilt(log: &[Arc<Event>], sent: &[ModelRequest]) {
     let model = ScriptedModel::from_fn(|_| done());
     for request in sent.iter().step_by(20).chain(sent.last()) {
-        let asked = log.iter().find(|event| event.path == request.path && event.body.name() == "LOOP_MODEL_CALL");
+        let asked = log.iter().find(|event| event.path == request.path && event.kind.name() == "LOOP_MODEL_CALL");
         let rebuilt = request_at(log.iter().map(|event| &**event), asked.unwrap().seq).unwrap();
         assert_eq!(model.wire(&rebuilt), model.wire(request), "{}", request.path);
     }

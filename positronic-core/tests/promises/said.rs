@@ -5,8 +5,8 @@ use std::time::Duration;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, Body, Decision, More, SignalKind, Usage, hash_json};
-use positronic_core::runner::{Run, Settled};
+use positronic_core::record::{Actor, Amounts, Decision, EventKind, SignalKind, Usage, hash_json};
+use positronic_core::runner::{RunHandle, Settled};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, approve, by, edit, in_two_rounds, refusal, reject, run_id, signal};
@@ -43,7 +43,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
     run.pause().await.unwrap();
     assert_eq!(settled(&run).await, Settled::Paused);
     tokio::time::advance(Duration::from_secs(61)).await;
-    let control = bench.control("people");
+    let client = bench.client("people");
     let before = bench.log().await;
 
     type Fits = fn(&Refusal) -> bool;
@@ -79,14 +79,14 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
     for (index, (kinds, fits)) in refused.into_iter().enumerate() {
         let signals: Vec<_> =
             kinds.into_iter().enumerate().map(|(n, kind)| signal(&format!("{index}.{n}"), kind)).collect();
-        let why = refusal(control.send(&run_id(), &signals).await.unwrap_err());
+        let why = refusal(client.send(&run_id(), &signals).await.unwrap_err());
         assert!(fits(&why), "{signals:?}: {why:?}");
         assert_eq!(bench.log().await, before, "{signals:?}");
-        assert_eq!(control.state(&run_id()).await.unwrap(), run.state());
+        assert_eq!(client.state(&run_id()).await.unwrap(), run.state());
     }
 
     // What fits is taken, under an id that was refused before, too.
-    control
+    client
         .send(&run_id(), &[signal("0.0", approve("Work/0.1")), signal("1.0", reject("Work/0.2", "no"))])
         .await
         .unwrap();
@@ -95,7 +95,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
     assert_eq!(journal.take(), ["a", "e", "b"]);
     let over = bench.checked().await;
     for (call, how) in [("Work/0.1", "it was approved by ann"), ("Work/0.2", "it was rejected by ann: no")] {
-        let why = refusal(control.approve(&run_id(), &path(call), by("bob")).await.unwrap_err());
+        let why = refusal(client.approve(&run_id(), &path(call), by("bob")).await.unwrap_err());
         assert_eq!(why, Refusal::Decided { call: path(call), how: how.to_owned() });
     }
     assert_eq!(refusal(run.pause().await.unwrap_err()), Refusal::Ended);
@@ -109,9 +109,9 @@ async fn promise_01_a_decision_is_checked_against_the_log_and_not_against_what_i
     let process = bench.process("work", in_two_rounds(batch([("gated", "a")])));
     let run = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;
-    let control = bench.control("people");
+    let client = bench.client("people");
     let paused = async || {
-        control.signal(&run_id(), SignalKind::Pause, by("bob")).await.unwrap();
+        client.signal(&run_id(), SignalKind::Pause, by("bob")).await.unwrap();
         assert_eq!(run.state().paused, None, "the sender has not read that");
     };
 
@@ -142,42 +142,42 @@ async fn promise_01_more_is_granted_where_it_is_asked_for_in_time_and_where_it_h
     let run = bench.start(&process, &shop).await;
     assert_eq!(waits(&run).await, ["Work"]);
     run.pause().await.unwrap();
-    let (control, before) = (bench.control("people"), bench.log().await);
-    let grant = |at: &str, more: More| SignalKind::Grant { to: path(at), more };
+    let (client, before) = (bench.client("people"), bench.log().await);
+    let grant = |at: &str, more: Amounts| SignalKind::Grant { to: path(at), more };
     let said = async |kind: SignalKind| {
-        let why = refusal(control.signal(&run_id(), kind, by("ann")).await.unwrap_err());
+        let why = refusal(client.signal(&run_id(), kind, by("ann")).await.unwrap_err());
         assert_eq!(bench.log().await, before, "{why}");
         why
     };
 
-    assert!(matches!(said(grant("Work", More::tokens(50))).await, Refusal::TooLittle { .. }));
-    assert!(matches!(said(grant("Work", More::rounds(9))).await, Refusal::TooLittle { .. }));
-    assert!(matches!(said(grant("Other", More::tokens(99))).await, Refusal::NotAsked { .. }));
+    assert!(matches!(said(grant("Work", Amounts::tokens(50))).await, Refusal::TooLittle { .. }));
+    assert!(matches!(said(grant("Work", Amounts::rounds(9))).await, Refusal::TooLittle { .. }));
+    assert!(matches!(said(grant("Other", Amounts::tokens(99))).await, Refusal::NotAsked { .. }));
     assert!(matches!(said(approve("Work")).await, Refusal::Unasked { .. }));
     tokio::time::advance(Duration::from_secs(61)).await;
-    assert!(matches!(said(grant("Work", More::tokens(99))).await, Refusal::Expired { .. }));
+    assert!(matches!(said(grant("Work", Amounts::tokens(99))).await, Refusal::Expired { .. }));
     assert!(matches!(said(reject("Work", "no")).await, Refusal::Expired { .. }));
 }
 
 async fn promise_20_a_decision_says_who_when_why_how_and_for_which_arguments<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let process = bench.process("work", in_two_rounds(batch([("gated", "a"), ("gated", "b"), ("gated", "c")])));
-    let run: Run<Board> = bench.start(&process, &workshop(&journal, tools)).await;
+    let run: RunHandle<Board> = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;
     let before = run.state().at;
     tokio::time::advance(Duration::from_secs(90)).await;
     let ann = Actor::builder().by("ann").channel("slack").trace("00-ab-cd-01").build();
-    let control = bench.control("people");
-    control.signal(&run_id(), edit("Work/0.1", json!({"id": "edited"})), ann.clone()).await.unwrap();
-    control.reject(&run_id(), &path("Work/0.2"), "too risky", by("bob")).await.unwrap();
-    control.approve(&run_id(), &path("Work/0.0"), by("cem")).await.unwrap();
+    let client = bench.client("people");
+    client.signal(&run_id(), edit("Work/0.1", json!({"id": "edited"})), ann.clone()).await.unwrap();
+    client.reject(&run_id(), &path("Work/0.2"), "too risky", by("bob")).await.unwrap();
+    client.approve(&run_id(), &path("Work/0.0"), by("cem")).await.unwrap();
     result(&run).await;
 
     let log = bench.checked().await;
     let asked: Vec<_> = log
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::LoopApprovalRequested { reason, arguments_hash, .. } => {
+        .filter_map(|event| match &event.kind {
+            EventKind::LoopApprovalRequested { reason, arguments_hash, .. } => {
                 Some((event.path.to_string(), reason.as_str(), arguments_hash.clone()))
             }
             _ => None,
@@ -189,8 +189,8 @@ async fn promise_20_a_decision_says_who_when_why_how_and_for_which_arguments<S: 
     }
     let decided: Vec<_> = log
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
+        .filter_map(|event| match &event.kind {
+            EventKind::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
                 assert_eq!(event.at.since(before), Duration::from_secs(90), "when");
                 Some((event.path.as_str(), *decision, arguments.clone(), reason.as_deref(), actor.clone()))
             }
@@ -215,9 +215,9 @@ async fn promise_20_whatever_is_said_to_a_run_says_who_over_which_channel_and_wh
         let shop = workshop(&Journal::default(), |config| careful(config).max_tokens(50).ask_for_more());
         let run = bench.start(&bench.process("work", at_its_limit), &shop).await;
         assert_eq!(waits(&run).await, ["Work/0.0"]);
-        let control = bench.control("people");
+        let client = bench.client("people");
         let who = |name: &str| Actor::builder().by(name).channel("slack").trace("00-ab-cd-01").build();
-        let say = async |name: &str, kind: SignalKind| control.signal(&run_id(), kind, who(name)).await.unwrap();
+        let say = async |name: &str, kind: SignalKind| client.signal(&run_id(), kind, who(name)).await.unwrap();
 
         say("ann", SignalKind::Pause).await;
         say("bob", SignalKind::Resume).await;
@@ -225,12 +225,12 @@ async fn promise_20_whatever_is_said_to_a_run_says_who_over_which_channel_and_wh
         let (name, identifier, payload) = ("later".to_owned(), "a".to_owned(), json!({"id": "x"}));
         say("dan", SignalKind::Webhook { name, identifier, payload }).await;
         assert_eq!(bench.waits(&run).await, ["Work"]);
-        say("eve", SignalKind::Grant { to: path("Work"), more: More::tokens(100) }).await;
+        say("eve", SignalKind::Grant { to: path("Work"), more: Amounts::tokens(100) }).await;
         assert_eq!(bench.waits(&run).await, ["Work"]);
         say("flo", last).await;
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_) | Settled::Cancelled));
 
-        let log: Vec<_> = bench.checked().await.iter().map(|event| event.body.to_value()).collect();
+        let log: Vec<_> = bench.checked().await.iter().map(|event| event.kind.to_value()).collect();
         let said: Vec<_> = log.iter().filter(|body| !body["actor"].is_null()).collect();
         let actors: Vec<_> = said.iter().map(|body| body["actor"].clone()).collect();
         let expected = ["ann", "bob", "cem", "dan", "eve", "flo"].map(|name| serde_json::to_value(who(name)).unwrap());

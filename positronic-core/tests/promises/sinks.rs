@@ -98,11 +98,11 @@ async fn promise_17_events_are_read_again_from_any_number_without_a_gap<S: Fresh
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
     settled(&run).await;
     let log = bench.log().await;
-    let control = bench.control("reader");
+    let client = bench.client("reader");
     for from in 0..=log.len() {
-        assert_eq!(control.events(&run_id(), Seq(from as u64)).await.unwrap(), log[from..]);
+        assert_eq!(client.events(&run_id(), Seq(from as u64)).await.unwrap(), log[from..]);
     }
-    assert_eq!(control.events(&run_id(), Seq(log.len() as u64 + 9)).await.unwrap(), []);
+    assert_eq!(client.events(&run_id(), Seq(log.len() as u64 + 9)).await.unwrap(), []);
 }
 
 async fn promise_17_a_sink_of_another_process_goes_on_where_the_log_ended<S: Fresh>() {
@@ -156,7 +156,7 @@ async fn promise_17_a_sink_sees_what_happened_while_nobody_held_the_run() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let service = process.serve();
 
-    bench.control("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
+    bench.client("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
 
     assert_eq!(sink.events(), bench.checked().await);

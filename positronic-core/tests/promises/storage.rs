@@ -14,8 +14,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Answer, Append, EventStore, Found, Holder, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
-    TimerFilter, Waiter, Watcher,
+    Answer, Append, EventMatch, EventStore, InboundWebhook, Lease, PendingFilter, PendingItem, PostOutcome, RunFilter,
+    Snapshot, StoreError, TimerFilter, Watcher,
 };
 
 use crate::bench::{Bench, by, run_id};
@@ -67,11 +67,11 @@ impl<S: EventStore> EventStore for Counting<S> {
         self.0.runs(filter)
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
         self.0.pending(filter)
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
         self.0.search(text, most)
     }
 
@@ -83,15 +83,15 @@ impl<S: EventStore> EventStore for Counting<S> {
         self.0.remove(runs)
     }
 
-    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
         self.0.post(mail)
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
         self.0.mail(webhook, identifier, now)
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<positronic_core::store::Letter>> {
+    fn mailbox(&self) -> Answer<'_, Vec<positronic_core::store::MailboxEntry>> {
         self.0.mailbox()
     }
 
@@ -119,12 +119,12 @@ impl<S: EventStore> EventStore for Counting<S> {
         self.0.sweep_blobs(before)
     }
 
-    fn hold(&self) -> Answer<'_, Holder> {
-        self.0.hold()
+    fn acquire_lease(&self) -> Answer<'_, Lease> {
+        self.0.acquire_lease()
     }
 
-    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
-        self.0.is_alive(holder)
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+        self.0.is_lease_live(owner)
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: std::sync::Weak<dyn Watcher>) {
@@ -172,7 +172,7 @@ async fn promise_13_a_snapshot_bounds_what_a_decision_reads<S: Fresh>() {
     assert!(events > 600, "{events}");
     store.take();
 
-    bench.control("people").approve(&run_id(), &path("Work/150.0"), by("ann")).await.unwrap();
+    bench.client("people").approve(&run_id(), &path("Work/150.0"), by("ann")).await.unwrap();
 
     let read = store.take();
     assert!(read < 300, "{read} of {events} events were read");
@@ -181,7 +181,7 @@ async fn promise_13_a_snapshot_bounds_what_a_decision_reads<S: Fresh>() {
 /// Spoils every snapshot.
 async fn spoil(store: &impl EventStore, spoiled: Snapshot) {
     let next = store.run(&run_id()).await.unwrap().next;
-    let message = positronic_core::record::Body::LoopMessage {
+    let message = positronic_core::record::EventKind::LoopMessage {
         text: "psst".to_owned(),
         message_id: None,
         from: positronic_core::record::Speaker::Person,
@@ -189,7 +189,7 @@ async fn spoil(store: &impl EventStore, spoiled: Snapshot) {
         actor: by("ann"),
     };
     let at = store.run(&run_id()).await.unwrap().at;
-    let event = Event { seq: next, at, epoch: None, path: path("Work"), body: message };
+    let event = Event { seq: next, at, epoch: None, path: path("Work"), kind: message };
     let summary = RunSummary { next: next.next(), ..store.run(&run_id()).await.unwrap() };
     let index = positronic_core::store::Index { summary, pending: None };
     let append = Append {
@@ -218,11 +218,11 @@ async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss<S: Fresh>() {
         let misread = snapshot.content.replace("Do the jobs.", "Do no jobs.");
         assert_ne!(misread, snapshot.content);
         spoil(&bench.store, spoiled(Snapshot { content: misread, ..snapshot })).await;
-        let control = bench.control("people");
+        let client = bench.client("people");
         let log = bench.log().await;
         let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
-        assert_eq!(control.state(&run_id()).await.unwrap(), replayed);
-        control.approve(&run_id(), &path("Work/150.0"), by("ann")).await.unwrap();
+        assert_eq!(client.state(&run_id()).await.unwrap(), replayed);
+        client.approve(&run_id(), &path("Work/150.0"), by("ann")).await.unwrap();
     }
 }
 
@@ -252,24 +252,24 @@ async fn promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_ou
     let snapshot = bench.store.snapshot(&run_id()).await.unwrap().unwrap();
     assert!(Seq(100) < snapshot.next && snapshot.next.index() < log.len());
     let process = bench.process("forks", |_| done()).brain(long_shop());
-    let control = process.control();
+    let client = process.client();
     let last = log.last().unwrap().seq;
 
     let early = process.fork(&run_id(), Seq(100), Fork::default()).await.unwrap();
-    let late = control.fork(&run_id(), last, Fork::default()).await.unwrap();
+    let late = client.fork(&run_id(), last, Fork::default()).await.unwrap();
 
     assert!(matches!(settled(&early).await, Settled::Completed(_)));
     assert_eq!(bench.log().await, log, "the original is as it was");
-    control.signal(&run_id(), SignalKind::Cancel { reason: None }, by("ann")).await.unwrap();
+    client.signal(&run_id(), SignalKind::Cancel { reason: None }, by("ann")).await.unwrap();
     assert_eq!(bench.store.remove(&[run_id()]).await.unwrap(), 1);
-    let fork = control.events(&late, Seq(0)).await.unwrap();
-    let same = |a: &Arc<Event>, b: &Arc<Event>| (&a.path, &a.body) == (&b.path, &b.body);
+    let fork = client.events(&late, Seq(0)).await.unwrap();
+    let same = |a: &Arc<Event>, b: &Arc<Event>| (&a.path, &a.kind) == (&b.path, &b.kind);
     assert!(fork[1..log.len()].iter().zip(&log[1..]).all(|(fork, original)| same(fork, original)));
     // A fork has fork points and goes on, although its origin is gone.
     let again = process.fork(&late, Seq(100), Fork::default()).await.unwrap();
     assert!(matches!(settled(&again).await, Settled::Completed(_)));
     assert_eq!(again.document(), early.document());
-    control.approve(&late, &path("Work/150.0"), by("ann")).await.unwrap();
+    client.approve(&late, &path("Work/150.0"), by("ann")).await.unwrap();
     let late = process.resume(&late).await.unwrap();
     assert!(matches!(settled(&late).await, Settled::Completed(_)));
     assert_eq!(late.document()["done"].as_array().unwrap().len(), 151);
@@ -391,13 +391,13 @@ async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
         let waits = matches!(row.status, Status::Waiting | Status::Paused);
         assert!(!waits || row.why.is_some(), "{row:?}");
         for pending in waiting {
-            assert_eq!(matches!(pending.kind, PendingKind::More { .. }), row.run.as_str() == "more");
+            assert_eq!(matches!(pending.kind, PendingKind::Amounts { .. }), row.run.as_str() == "more");
             assert!(log[pending.since.index()].path == pending.call);
         }
     }
 
     // An answer takes an entry off the list, in whatever process.
-    bench.control("people").approve(&RunId::new("approval"), &path("Work/0.1"), by("ann")).await.unwrap();
+    bench.client("people").approve(&RunId::new("approval"), &path("Work/0.1"), by("ann")).await.unwrap();
     let left = store.pending(&PendingFilter::builder().run(RunId::new("approval")).build()).await.unwrap();
     assert_eq!(left[0].at, listed[0].at, "it waits as long as before");
     assert_eq!(left.into_iter().map(|waiter| waiter.pending.call.to_string()).collect::<Vec<_>>(), ["Work/0.0"]);
@@ -411,8 +411,8 @@ async fn promise_13_a_run_that_comes_and_goes_has_snapshots<S: Fresh>() {
     assert_eq!(waits(&run).await, ["Work/0.0"]);
     drop(run);
     for round in 0..40 {
-        let control = bench.control(&format!("people {round}"));
-        control.approve(&run_id(), &path(&format!("Work/{round}.0")), by("ann")).await.unwrap();
+        let client = bench.client(&format!("people {round}"));
+        client.approve(&run_id(), &path(&format!("Work/{round}.0")), by("ann")).await.unwrap();
         let process = bench.lingering(&format!("process {round}"), Duration::ZERO, says).brain(shop());
         settled(&process.resume(&run_id()).await.unwrap()).await;
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -4,8 +4,9 @@ use std::sync::{Arc, Weak, mpsc};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Answer, Append, Durability, EventStore, Found, Holder, Letter, Mail, MemoryStore, PendingFilter, Posted, RunFilter,
-    Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter, Waiter, Watcher,
+    Answer, Append, Durability, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, MemoryStore,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter,
+    Watcher,
 };
 use tempfile::TempDir;
 
@@ -35,7 +36,7 @@ pub(crate) trait Fresh: EventStore + Clone {
     fn fresh() -> Self;
 
     /// Makes a worker look dead to the others, although it is not.
-    fn declare_dead(&self, holder: &str);
+    fn declare_dead(&self, owner: &str);
 }
 
 impl Fresh for MemoryStore {
@@ -43,8 +44,8 @@ impl Fresh for MemoryStore {
         Self::new()
     }
 
-    fn declare_dead(&self, holder: &str) {
-        self.declare_dead(holder);
+    fn declare_dead(&self, owner: &str) {
+        self.declare_dead(owner);
     }
 }
 
@@ -63,8 +64,8 @@ impl Fresh for OnDisk {
         Self { store: SqliteStore::with(options.build()).unwrap(), folder: Arc::new(folder) }
     }
 
-    fn declare_dead(&self, holder: &str) {
-        std::fs::remove_file(self.folder.path().join("runs.db-workers").join(holder)).unwrap();
+    fn declare_dead(&self, owner: &str) {
+        std::fs::remove_file(self.folder.path().join("runs.db-workers").join(owner)).unwrap();
     }
 }
 
@@ -109,11 +110,11 @@ impl EventStore for OnDisk {
         still(self.store.unreadable(filter))
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
         still(self.store.pending(filter))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
         still(self.store.search(text, most))
     }
 
@@ -129,20 +130,20 @@ impl EventStore for OnDisk {
         still(self.store.remove(runs))
     }
 
-    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
         still(self.store.post(mail))
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
         still(self.store.mail(webhook, identifier, now))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
         still(self.store.mailbox())
     }
 
-    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
-        still(self.store.letter(mail))
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
+        still(self.store.mailbox_entry(mail))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
@@ -169,12 +170,12 @@ impl EventStore for OnDisk {
         still(self.store.sweep_blobs(before))
     }
 
-    fn hold(&self) -> Answer<'_, Holder> {
-        still(self.store.hold())
+    fn acquire_lease(&self) -> Answer<'_, Lease> {
+        still(self.store.acquire_lease())
     }
 
-    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
-        still(self.store.is_alive(holder))
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+        still(self.store.is_lease_live(owner))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use positronic_core::dsl::{Runnable, Tool, ToolBuilder};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{FileOutput, LimitKind, ModelRequest, More, Pending, PendingKind, SignalKind};
+use positronic_core::record::{Amounts, FileOutput, LimitKind, ModelRequest, Pending, PendingKind, SignalKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -139,10 +139,10 @@ fn limits(tools: Tools) -> Tale {
             reply.usage(used)
         },
         |pending| {
-            let PendingKind::More { kind, .. } = &pending.kind else { panic!("{pending:?}") };
+            let PendingKind::Amounts { kind, .. } = &pending.kind else { panic!("{pending:?}") };
             let more = match kind {
-                LimitKind::Rounds => More::rounds(2),
-                _ => More::tokens(25),
+                LimitKind::Rounds => Amounts::rounds(2),
+                _ => Amounts::tokens(25),
             };
             vec![SignalKind::Grant { to: pending.call.clone(), more }]
         },

@@ -15,10 +15,10 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plan::Plan;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
-    Body, Event, ModelRequest, ModelResponse, OutputFormat, Part, Path, Pending, PendingKind, ProposedCall, RunId, Seq,
-    Signal, SignalId, SignalKind, Start, Timestamp, ToolResult,
+    Event, EventKind, ModelRequest, ModelResponse, OutputFormat, Part, Path, Pending, PendingKind, ProposedCall, RunId,
+    Seq, Signal, SignalId, SignalKind, Start, Timestamp, ToolResult,
 };
-use positronic_core::runner::{Clock, Ids, ResumeError, Run, Runner, Settled};
+use positronic_core::runner::{Clock, Ids, ResumeError, RunHandle, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::Value;
@@ -191,7 +191,7 @@ impl Tale {
         let at = prefix.last().map_or(TestClock::BEGIN, |event| event.at);
         let store = MemoryStore::new();
         let runner = self.runner(store, "second", at, &sent);
-        runner.control().import(&whole.run, prefix).await.unwrap();
+        runner.client().import(&whole.run, prefix).await.unwrap();
         let resumed = tokio::time::timeout(super::PATIENCE, runner.resume(&whole.run)).await;
         let run = match resumed.expect("it does not come to resume the run") {
             Ok(run) => run,
@@ -221,7 +221,7 @@ impl Tale {
         Some((end, log))
     }
 
-    async fn drive(&self, run: &Run<Value>) {
+    async fn drive(&self, run: &RunHandle<Value>) {
         for _ in 0..1000 {
             match super::settled(run).await {
                 Settled::Waiting(pending) => self.answer(run, &pending[0]).await,
@@ -233,7 +233,7 @@ impl Tale {
         panic!("the tale does not end");
     }
 
-    async fn answer(&self, run: &Run<Value>, pending: &Pending) {
+    async fn answer(&self, run: &RunHandle<Value>, pending: &Pending) {
         let kinds = (self.answers)(pending);
         if kinds.is_empty() {
             tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -241,7 +241,7 @@ impl Tale {
         for (index, kind) in kinds.into_iter().enumerate() {
             // A loop may ask for more as often as it reaches a limit.
             let about = match &pending.kind {
-                PendingKind::More { .. } => format!("{} {} {index}", pending.call, pending.since),
+                PendingKind::Amounts { .. } => format!("{} {} {index}", pending.call, pending.since),
                 PendingKind::Approval { .. } | PendingKind::Answer { .. } => format!("{} {index}", pending.call),
             };
             self.send(run, &about, kind).await;
@@ -249,7 +249,7 @@ impl Tale {
     }
 
     /// Sends a signal under an id that says what it is about: it is the same signal in whatever process.
-    async fn send(&self, run: &Run<Value>, about: &str, kind: SignalKind) {
+    async fn send(&self, run: &RunHandle<Value>, about: &str, kind: SignalKind) {
         let id = match &kind {
             // A run is paused as often as it is.
             SignalKind::Resume => SignalId::from(format!("resume {}", run.state().next)),
@@ -259,7 +259,7 @@ impl Tale {
         run.send(Signal { id, actor, kind }).await.unwrap();
     }
 
-    async fn end(&self, run: &Run<Value>) -> End {
+    async fn end(&self, run: &RunHandle<Value>) -> End {
         let log = run.events(Seq(0)).await.unwrap();
         let transcript = transcript(&Prompts::of(log.iter().map(|event| &**event)));
         // What runs at once ends in no certain order.
@@ -276,9 +276,9 @@ fn wires(sent: &[ModelRequest]) -> BTreeSet<(String, String)> {
 
 /// Returns the calls that were interrupted, with their arguments.
 pub(crate) fn interrupted(log: &[Arc<Event>]) -> Vec<Path> {
-    let results = log
-        .iter()
-        .filter(|event| matches!(&event.body, Body::LoopToolResult { result: ToolResult::Interrupted { .. }, .. }));
+    let results = log.iter().filter(|event| {
+        matches!(&event.kind, EventKind::LoopToolResult { result: ToolResult::Interrupted { .. }, .. })
+    });
     results.map(|event| event.path.clone()).collect()
 }
 
@@ -289,14 +289,14 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
     let mut questions: BTreeMap<String, ModelResponse> = BTreeMap::new();
     let mut asking = false;
     for event in log {
-        match &event.body {
-            Body::LoopModelCall { question, .. } => asking = question.is_some(),
-            Body::LoopModelResult { parts, facts, .. } => {
+        match &event.kind {
+            EventKind::LoopModelCall { question, .. } => asking = question.is_some(),
+            EventKind::LoopModelResult { parts, facts, .. } => {
                 let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts: facts.clone() };
                 let replies = if asking { &mut questions } else { &mut replies };
                 replies.insert(event.path.to_string(), response);
             }
-            Body::LoopToolCall(call) => {
+            EventKind::LoopToolCall(call) => {
                 let (looped, place) = event.path.as_str().rsplit_once('/').unwrap();
                 let round = place.split_once('.').unwrap().0;
                 replies.get_mut(&format!("{looped}/{round}")).unwrap().calls.push(ProposedCall {
@@ -339,17 +339,19 @@ pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
     let mut answers: BTreeMap<Path, SignalKind> = BTreeMap::new();
     for event in log {
         let call = event.path.clone();
-        let kind = match &event.body {
-            Body::LoopApprovalDecided { decision, arguments, reason, .. } => match decision {
+        let kind = match &event.kind {
+            EventKind::LoopApprovalDecided { decision, arguments, reason, .. } => match decision {
                 positronic_core::record::Decision::Approved => {
                     SignalKind::Approve { call, arguments: arguments.clone() }
                 }
                 positronic_core::record::Decision::Rejected => SignalKind::Reject { call, reason: reason.clone() },
             },
-            Body::BudgetDecided { decision: positronic_core::record::Decision::Approved, more, .. } => {
+            EventKind::BudgetDecided { decision: positronic_core::record::Decision::Approved, more, .. } => {
                 SignalKind::Grant { to: call, more: *more }
             }
-            Body::LoopResume { payload, signal: Some(_), .. } => SignalKind::Reply { call, payload: payload.clone() },
+            EventKind::LoopResume { payload, signal: Some(_), .. } => {
+                SignalKind::Reply { call, payload: payload.clone() }
+            }
             _ => continue,
         };
         answers.insert(event.path.clone(), kind);
@@ -372,8 +374,8 @@ pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
                 SignalKind::Approve { call: pending.call.clone(), arguments }
             }
             (PendingKind::Approval { .. }, _) => SignalKind::Approve { call: pending.call.clone(), arguments: None },
-            (PendingKind::More { .. }, Some(known @ SignalKind::Grant { .. })) => known,
-            (PendingKind::Answer { .. } | PendingKind::More { .. }, _) => return Vec::new(),
+            (PendingKind::Amounts { .. }, Some(known @ SignalKind::Grant { .. })) => known,
+            (PendingKind::Answer { .. } | PendingKind::Amounts { .. }, _) => return Vec::new(),
         };
         vec![kind]
     })

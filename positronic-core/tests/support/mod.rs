@@ -16,10 +16,10 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Costs, Prompts, RunReport, request_at};
 use positronic_core::record::{
-    Assistant, Body, Event, Message, ModelRequest, OutputKind, Path, Pending, PriceTable, Prompt, Status, ToolOutput,
-    ToolResult,
+    Assistant, Event, EventKind, Message, ModelRequest, OutputKind, Path, Pending, PriceTable, Prompt, Status,
+    ToolOutput, ToolResult,
 };
-use positronic_core::runner::{Run, Runner, Settled};
+use positronic_core::runner::{RunHandle, Runner, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -76,7 +76,7 @@ impl Play {
         Self { test: self.test.map(change), ..self }
     }
 
-    pub(crate) async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> Run<B::Result> {
+    pub(crate) async fn start<B: Runnable>(&self, brain: B, options: B::Options) -> RunHandle<B::Result> {
         self.test.start(brain, options).await
     }
 
@@ -87,7 +87,7 @@ impl Play {
     }
 
     /// Reads a run that has ended or waits, and checks its log.
-    pub(crate) async fn story<R: DeserializeOwned>(&self, run: &Run<R>) -> Story {
+    pub(crate) async fn story<R: DeserializeOwned>(&self, run: &RunHandle<R>) -> Story {
         let story = Story::of(run).await;
         check_log(&story, &run.state());
         check_requests(story.log(), &self.requests());
@@ -170,14 +170,14 @@ fn check_report(log: &[Arc<Event>]) {
         let rounds = report.parts.iter().flat_map(|part| &part.rounds);
         let answers: u64 = rounds.clone().map(|round| round.spent.calls).sum();
         assert_eq!(answers, report.costs.total().calls, "every answer is counted in its round");
-        let count = |fits: fn(&Body) -> bool| part().filter(|event| fits(&event.body)).count();
+        let count = |fits: fn(&EventKind) -> bool| part().filter(|event| fits(&event.kind)).count();
         let refused: usize = rounds.map(|round| round.refused.len()).sum();
-        assert_eq!(refused, count(|body| matches!(body, Body::LoopAnswerRefused { .. })));
-        assert_eq!(report.calls().count(), count(|body| matches!(body, Body::LoopToolCall(_))));
+        assert_eq!(refused, count(|kind| matches!(kind, EventKind::LoopAnswerRefused { .. })));
+        assert_eq!(report.calls().count(), count(|kind| matches!(kind, EventKind::LoopToolCall(_))));
         let results = report.calls().filter(|call| call.result.is_some()).count();
-        assert_eq!(results, count(|body| matches!(body, Body::LoopToolResult { .. })));
+        assert_eq!(results, count(|kind| matches!(kind, EventKind::LoopToolResult { .. })));
         let over = report.parts.iter().filter(|part| part.outcome.is_some()).count();
-        assert_eq!(over, count(|body| matches!(body, Body::LoopComplete { .. })));
+        assert_eq!(over, count(|kind| matches!(kind, EventKind::LoopComplete { .. })));
     }
 }
 
@@ -190,7 +190,7 @@ fn check_refusals(state: &RunState, next: &Event, log: &[Arc<Event>]) {
         others.into_iter().filter_map(|place| log.get(place)).map(|event| (**event).clone()).collect();
     let mut unfit = serde_json::from_str::<Value>(&next.to_json().unwrap()).unwrap();
     let changes = ["STEP_COMPLETE", "LOOP_TOOL_RESULT", "LOOP_WAIT", "LOOP_COMPLETE", "BRAIN_MIGRATED"];
-    if changes.contains(&next.body.name()) {
+    if changes.contains(&next.kind.name()) {
         unfit.as_object_mut().unwrap().remove("state");
         unfit["patch"] = json!([{"op": "remove", "path": "/nowhere/at/all"}]);
         events.push(Event::from_json(&unfit.to_string()).unwrap());
@@ -199,7 +199,7 @@ fn check_refusals(state: &RunState, next: &Event, log: &[Arc<Event>]) {
         let event = Event { seq: state.next, at: next.at, ..event };
         let mut after = state.clone();
         if after.apply(&event).is_err() {
-            assert_eq!(after, *state, "{} at `{}` is refused, and leaves a trace", event.body.name(), event.path);
+            assert_eq!(after, *state, "{} at `{}` is refused, and leaves a trace", event.kind.name(), event.path);
         }
     }
 }
@@ -212,16 +212,16 @@ pub(crate) fn check_order(log: &[Arc<Event>], ended: bool) {
     for (place, event) in log.iter().enumerate() {
         let path = &event.path;
         assert_eq!(usize::try_from(event.seq.0).unwrap(), place);
-        assert!(!closed.iter().any(|closed| path.is_within(closed)), "{path} {} after its loop", event.body.name());
+        assert!(!closed.iter().any(|closed| path.is_within(closed)), "{path} {} after its loop", event.kind.name());
         let looped = path.parent().unwrap_or_default();
-        match &event.body {
-            Body::LoopToolCall(_) => assert!(open.insert(path.clone()), "{path} was asked for twice"),
-            Body::LoopToolResult { .. } => assert!(open.remove(path), "{path} has no open call"),
-            Body::LoopModelCall { .. } => {
+        match &event.kind {
+            EventKind::LoopToolCall(_) => assert!(open.insert(path.clone()), "{path} was asked for twice"),
+            EventKind::LoopToolResult { .. } => assert!(open.remove(path), "{path} has no open call"),
+            EventKind::LoopModelCall { .. } => {
                 let own: Vec<_> = open.iter().filter(|call| call.parent().unwrap_or_default() == looped).collect();
                 assert!(own.is_empty(), "the model is asked while {own:?} are open");
             }
-            Body::LoopComplete { .. } => {
+            EventKind::LoopComplete { .. } => {
                 let own: Vec<_> = open.iter().filter(|call| call.is_within(path)).collect();
                 assert!(own.is_empty(), "the loop {path} ends while {own:?} are open");
                 closed.insert(path.clone());
@@ -237,7 +237,7 @@ pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
     let model = ScriptedModel::from_fn(|_| Reply::text(""));
     let events = || log.iter().map(|event| &**event);
     let mut rebuilt: BTreeMap<Path, Vec<String>> = BTreeMap::new();
-    for event in log.iter().filter(|event| matches!(event.body, Body::LoopModelCall { .. })) {
+    for event in log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })) {
         let request = request_at(events(), event.seq).unwrap();
         rebuilt.entry(event.path.clone()).or_default().push(model.wire(&request));
     }
@@ -410,13 +410,13 @@ pub(crate) fn paths(pending: &[Pending]) -> Vec<String> {
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Waits until a run has settled.
-pub(crate) async fn settled<R>(run: &Run<R>) -> Settled {
+pub(crate) async fn settled<R>(run: &RunHandle<R>) -> Settled {
     watchdog::watch();
     tokio::time::timeout(PATIENCE, run.settled()).await.unwrap_or_else(|_| panic!("the run hangs: {:?}", run.state()))
 }
 
 /// Waits until a run has ended well, and returns its result.
-pub(crate) async fn result<R: DeserializeOwned>(run: &Run<R>) -> R {
+pub(crate) async fn result<R: DeserializeOwned>(run: &RunHandle<R>) -> R {
     watchdog::watch();
     match tokio::time::timeout(PATIENCE, run.result()).await {
         Ok(result) => result.unwrap(),
@@ -425,7 +425,7 @@ pub(crate) async fn result<R: DeserializeOwned>(run: &Run<R>) -> R {
 }
 
 /// Waits until the run waits for somebody, and returns the paths of the calls that do.
-pub(crate) async fn waits<R>(run: &Run<R>) -> Vec<String> {
+pub(crate) async fn waits<R>(run: &RunHandle<R>) -> Vec<String> {
     match settled(run).await {
         Settled::Waiting(pending) => paths(&pending),
         other => panic!("the run does not wait: {other:?}"),
@@ -456,7 +456,7 @@ pub(crate) fn results(story: &Story, at: &str) -> Vec<ToolResult> {
 
 /// Returns the events of one name, as `path`.
 pub(crate) fn events_named(story: &Story, name: &str) -> Vec<String> {
-    story.log().iter().filter(|event| event.body.name() == name).map(|event| event.path.to_string()).collect()
+    story.log().iter().filter(|event| event.kind.name() == name).map(|event| event.path.to_string()).collect()
 }
 
 /// Returns the message of an error result.

@@ -3,7 +3,7 @@
 use positronic_core::dsl::{State, Tool};
 use positronic_core::prelude::*;
 use positronic_core::record::{FileOutput, OutputKind, Pending, PendingKind};
-use positronic_core::runner::Run;
+use positronic_core::runner::RunHandle;
 use positronic_core::testing::Story;
 use positronic_core::toolbox::{FolderOptions, OutputFolder};
 use tempfile::TempDir;
@@ -57,10 +57,10 @@ pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
 }
 
 /// Returns why people are asked.
-pub(crate) fn reasons<R>(run: &Run<R>) -> Vec<String> {
+pub(crate) fn reasons<R>(run: &RunHandle<R>) -> Vec<String> {
     let reason = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate.reason,
-        PendingKind::Answer { .. } | PendingKind::More { .. } => panic!("{} waits for something else", pending.call),
+        PendingKind::Answer { .. } | PendingKind::Amounts { .. } => panic!("{} waits for something else", pending.call),
     };
     run.pending().into_iter().map(reason).collect()
 }

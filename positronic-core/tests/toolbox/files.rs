@@ -266,7 +266,7 @@ async fn a_file_that_is_too_large_to_be_kept_is_described_and_in_the_folder_alon
         assert!(results(&story, "Work")[0].is_success(), "{:?}", results(&story, "Work"));
         let [file] = &*shown_files(&story) else { panic!("one file") };
         assert_eq!((&*file.name, file.size, file.blob().is_some()), ("zeros.bin", size, kept));
-        let bytes = play.test.runner().control().blob(&file.sha256).await.unwrap();
+        let bytes = play.test.runner().client().blob(&file.sha256).await.unwrap();
         assert_eq!(bytes.map(|bytes| bytes.len() as u64), kept.then_some(size));
     }
 }
@@ -311,6 +311,6 @@ async fn a_file_that_somebody_has_deleted_stays_deleted_and_its_bytes_stay_with_
     assert!(place.files().is_empty(), "whoever has deleted it wanted that");
     let read = results(&Story::of(&run).await, "Work").pop().unwrap();
     assert!(error_of(&read).contains("there is no"), "the model is told: {read:?}");
-    let [file] = &second.control().files(run.id()).await.unwrap()[..] else { panic!("one was made") };
-    assert_eq!(second.control().blob(&file.file.sha256).await.unwrap().unwrap(), b"Tea is hot.");
+    let [file] = &second.client().files(run.id()).await.unwrap()[..] else { panic!("one was made") };
+    assert_eq!(second.client().blob(&file.file.sha256).await.unwrap().unwrap(), b"Tea is hot.");
 }

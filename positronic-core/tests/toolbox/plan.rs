@@ -5,7 +5,7 @@ use std::sync::Arc;
 use positronic_core::dsl::{Runnable as _, Tool};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, ModelRequest};
+use positronic_core::record::{EventKind, ModelRequest};
 use positronic_core::testing::Story;
 use positronic_core::toolbox::{self, OnFailure, PlanOptions, PlanOrder, PlanPart, SubGoal};
 use serde_json::{Value, json};
@@ -69,15 +69,15 @@ async fn parts_run_in_order_and_each_is_told_what_came_before() {
     let paths: Vec<_> = story
         .log()
         .iter()
-        .filter(|event| matches!(event.body, Body::BrainStart(_)))
+        .filter(|event| matches!(event.kind, EventKind::BrainStart(_)))
         .map(|event| event.path.to_string())
         .collect();
     assert_eq!(paths, ["", "Work/0.0", "Work/0.0/Sub-goals/0.0", "Work/0.0/Sub-goals/1.0", "Work/0.0/Sub-goals/2.0"]);
     let asked: Vec<_> = story
         .log()
         .iter()
-        .filter_map(|event| match &event.body {
-            Body::LoopModelCall { model, .. } => Some(model.clone()),
+        .filter_map(|event| match &event.kind {
+            EventKind::LoopModelCall { model, .. } => Some(model.clone()),
             _ => None,
         })
         .collect();
@@ -95,8 +95,8 @@ async fn parts_run_at_once_and_the_next_are_told_what_came_before() {
     let begun: Vec<_> = story
         .log()
         .iter()
-        .filter(|event| matches!(event.body, Body::StepStart { .. } | Body::StepComplete { .. }))
-        .map(|event| (event.path.to_string(), event.body.name()))
+        .filter(|event| matches!(event.kind, EventKind::StepStart { .. } | EventKind::StepComplete { .. }))
+        .map(|event| (event.path.to_string(), event.kind.name()))
         .filter(|(path, _)| path.ends_with("/Work"))
         .collect();
     let first: Vec<_> = begun.iter().take(2).map(|(_, name)| *name).collect();

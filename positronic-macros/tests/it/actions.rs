@@ -3,7 +3,7 @@
 use positronic_core::dsl::{Act, Actions as _, Tool};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, CallFlags};
+use positronic_core::record::{CallFlags, EventKind};
 use positronic_core::runner::Settled;
 use positronic_core::testing::Test;
 use positronic_macros::Actions;
@@ -118,8 +118,8 @@ async fn one_function_does_what_the_model_decides() {
 
     let state: Place = serde_json::from_value(story.state().clone()).unwrap();
     assert_eq!(state, Place { at: (5, 0), opened: false, report: Some("I am here.".to_owned()) });
-    let refused = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopAnswerRefused { message, .. } => Some(message.clone()),
+    let refused = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopAnswerRefused { message, .. } => Some(message.clone()),
         _ => None,
     });
     assert_eq!(

@@ -65,7 +65,7 @@ async fn a_run_whose_plugin_never_answers_keeps_nobody_from_ending() {
     let ((sink, stream), (done, ended)) = (ChannelSink::new(ROOM), mpsc::unbounded_channel());
     let mut server = Server::new(&project, &args, &kept, sink, done);
     let (mut ui, ..) = paper_ui(crate::settings::Settings::default());
-    server.take(row.clone(), &mut kept.control().due(), &mut ui).await.unwrap();
+    server.take(row.clone(), &mut kept.client().due(), &mut ui).await.unwrap();
     while asked.load(Ordering::SeqCst) < 2 {
         tokio::task::yield_now().await;
     }

@@ -61,7 +61,7 @@ pub use tape::{CassetteError, Header};
 
 use super::plain::{give_pieces, plain_wire};
 use super::{DeltaSink, Model};
-use crate::record::{DecisionForm, ModelError, ModelFacts, ModelRequest, ModelResponse, SignalKind};
+use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse, ResponseMetadata, SignalKind};
 
 /// A model that records another one, or replays what was recorded.
 pub struct Cassette {
@@ -192,7 +192,7 @@ impl Cassette {
 
     /// Returns the facts of the answers that a replay can give: which model gave each, and its tokens. A recording has none.
     #[must_use]
-    pub fn facts(&self) -> Vec<ModelFacts> {
+    pub fn facts(&self) -> Vec<ResponseMetadata> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
             Mode::Replay { player, .. } => lock(player).facts(),

@@ -7,7 +7,8 @@ use super::difference::difference;
 use super::scrub::Scrubber;
 use super::tape::{CassetteError, Exchange, RequestLine};
 use crate::record::{
-    ModelError, ModelErrorKind, ModelFacts, ModelRequest, ModelResponse, Path, Segment, Settings, ToolSet, Transcript,
+    ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, ResponseMetadata, Segment, Settings, ToolSet,
+    Transcript,
 };
 
 type Outcome = Result<ModelResponse, ModelError>;
@@ -114,7 +115,7 @@ impl Player {
         exact.or_else(|| of_loop().map(|path| place(path, 0)))
     }
 
-    pub(super) fn facts(&self) -> Vec<ModelFacts> {
+    pub(super) fn facts(&self) -> Vec<ResponseMetadata> {
         let exact = self.exact.values().flatten().map(|recorded| &recorded.outcome);
         let others = self.by_loop.values().flatten().chain(&self.anywhere);
         exact.chain(others).filter_map(|outcome| Some(outcome.as_ref().ok()?.facts.clone())).collect()

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::scrub::Scrubber;
 use crate::record::{
-    ContextItem, DecisionForm, Finish, Message, ModelError, ModelFacts, ModelResponse, Part, ProposedCall, Settings,
-    SignalKind, ToolDecl, Usage,
+    ContextItem, DecisionForm, Finish, Message, ModelError, ModelResponse, Part, ProposedCall, ResponseMetadata,
+    Settings, SignalKind, ToolDecl, Usage,
 };
 
 /// The version of the format.
@@ -148,7 +148,7 @@ pub(super) struct ReplyLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<ModelFacts>,
+    facts: Option<ResponseMetadata>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -179,7 +179,7 @@ impl ReplyLine {
             let (provider, model) = model.split_once('/').unwrap_or(("", model));
             let (provider, model) = (provider.to_owned(), model.to_owned());
             let finish = if self.calls.is_empty() { Finish::Stop } else { Finish::Calls };
-            self.facts = Some(ModelFacts { provider, model, finish, ..ModelFacts::default() });
+            self.facts = Some(ResponseMetadata { provider, model, finish, ..ResponseMetadata::default() });
         }
     }
 }
@@ -209,10 +209,10 @@ impl From<ReplyLine> for ModelResponse {
             let text = text.into_iter().map(|text| Part::Text { text });
             text.chain((0..).zip(&calls).map(|(index, _)| Part::Call { index })).collect()
         });
-        let plain = || ModelFacts {
+        let plain = || ResponseMetadata {
             provider: "cassette".to_owned(),
             finish: if calls.is_empty() { Finish::Stop } else { Finish::Calls },
-            ..ModelFacts::default()
+            ..ResponseMetadata::default()
         };
         let mut facts = line.facts.unwrap_or_else(plain);
         facts.usage = line.usage.unwrap_or(facts.usage);

@@ -12,7 +12,9 @@ use super::fault::shorten;
 use super::lenient::{any, document, list, object, objects, text};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
-use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Part, ProposedCall};
+use crate::record::{
+    DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata,
+};
 
 /// The finish reason of an answer that the server could not complete.
 const FAILED: &str = "error";
@@ -27,7 +29,7 @@ pub struct ChatAssembler {
     calls: Vec<OpenCall>,
     details: Vec<Value>,
     extra: Option<Value>,
-    facts: ModelFacts,
+    facts: ResponseMetadata,
     finish: Option<Finish>,
     answered: bool,
     /// Whether the usage has come.
@@ -159,7 +161,7 @@ impl ChatAssembler {
             None if finish == Finish::Stop && !calls.is_empty() => Finish::Calls,
             None => finish,
         };
-        let facts = ModelFacts { finish, ..self.facts };
+        let facts = ResponseMetadata { finish, ..self.facts };
         Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
     }
 

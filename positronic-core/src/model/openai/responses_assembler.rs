@@ -14,13 +14,13 @@ use super::lenient::{any, count, document, list, object, text};
 use super::responses_item::{Item, Kind, unanswerable};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
-use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelFacts, ModelResponse, Usage};
+use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
 
 /// Puts a Responses answer together. It does no I/O: events go in, pieces and at last the answer come out.
 #[derive(Debug, Default)]
 pub struct ResponsesAssembler {
     items: BTreeMap<u64, Item>,
-    facts: ModelFacts,
+    facts: ResponseMetadata,
     finish: Option<Finish>,
 }
 
@@ -85,7 +85,7 @@ impl ResponsesAssembler {
             None if finish == Finish::Stop && !calls.is_empty() => Finish::Calls,
             None => finish,
         };
-        let facts = ModelFacts { finish, ..self.facts };
+        let facts = ResponseMetadata { finish, ..self.facts };
         Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
     }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{after, micros};
 use crate::model::{DeltaSink, Model};
-use crate::record::{Hop, ModelError, ModelErrorKind, ModelRequest, ModelResponse, WaitReason};
+use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Lets at most so many requests be under way at once, of all runs together; the others wait their turn, first come first
 /// served.
@@ -85,7 +85,7 @@ impl<M: Model> Concurrency<M> {
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
         let (_place, waited) = self.slots.take().await?;
         let outcome = self.model.call(request, deltas).await;
-        let waited = waited.map(|micros| Hop::Waited { reason: WaitReason::Slots, micros });
+        let waited = waited.map(|micros| RoutingStep::Waited { reason: WaitReason::Slots, micros });
         after(waited.into_iter().collect(), outcome)
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::own::{For, mark, sent};
 use super::{after, common_form, lock, micros};
 use crate::model::{DeltaSink, Model};
-use crate::record::{DecisionForm, Hop, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use crate::record::{DecisionForm, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
 
 /// Asks the next model where one has failed in a way that is its own.
 ///
@@ -100,8 +100,8 @@ impl Fallback {
     }
 
     /// Lists the models in the order in which they are asked now: those that rest last, soonest first.
-    fn order(&self, now: Instant) -> (Vec<(usize, &Member)>, Vec<Hop>) {
-        let (mut awake, mut resting, mut hops) = (Vec::new(), Vec::new(), Vec::new());
+    fn order(&self, now: Instant) -> (Vec<(usize, &Member)>, Vec<RoutingStep>) {
+        let (mut awake, mut resting, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for (index, member) in self.members.iter().enumerate() {
             match member.resting(now) {
                 Some(rest) => resting.push((rest, index, member)),
@@ -109,19 +109,21 @@ impl Fallback {
             }
         }
         if let Some((last, _)) = awake.last() {
-            hops.extend(resting.iter().filter(|(_, index, _)| index < last).map(|(rest, _, member)| Hop::Resting {
-                model: member.model.name(),
-                kind: rest.kind,
-                left: micros(rest.until.saturating_duration_since(now)),
+            steps.extend(resting.iter().filter(|(_, index, _)| index < last).map(|(rest, _, member)| {
+                RoutingStep::Resting {
+                    model: member.model.name(),
+                    kind: rest.kind,
+                    left: micros(rest.until.saturating_duration_since(now)),
+                }
             }));
         }
         resting.sort_by_key(|(rest, index, _)| (rest.until, *index));
         awake.extend(resting.into_iter().map(|(_, index, member)| (index, member)));
-        (awake, hops)
+        (awake, steps)
     }
 
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
-        let (order, mut hops) = self.order(Instant::now());
+        let (order, mut steps) = self.order(Instant::now());
         let mut failures: Vec<(String, ModelError)> = Vec::new();
         for (index, member) in order {
             if !failures.is_empty() {
@@ -134,23 +136,23 @@ impl Fallback {
                 Ok(mut response) => {
                     member.is_well(began);
                     mark(&mut response, whom);
-                    return after(hops, Ok(response));
+                    return after(steps, Ok(response));
                 }
                 Err(error) => error,
             };
             let again = error.is_retryable() && request.attempt.saturating_add(1) < self.tries;
             let moves_on = !again && (self.moves_on)(&error);
-            hops.append(&mut error.via);
+            steps.append(&mut error.via);
             if moves_on {
-                hops.push(Hop::Failed { model: name.clone(), kind: error.kind, message: error.to_string() });
+                steps.push(RoutingStep::Failed { model: name.clone(), kind: error.kind, message: error.to_string() });
                 member.rest_after(&error, self.rest);
                 failures.push((name, error));
             } else {
                 failures.push((name, error));
-                return Err(ModelError { via: hops, ..last_of(failures) });
+                return Err(ModelError { via: steps, ..last_of(failures) });
             }
         }
-        Err(ModelError { via: hops, ..hopeful_of(failures) })
+        Err(ModelError { via: steps, ..hopeful_of(failures) })
     }
 }
 

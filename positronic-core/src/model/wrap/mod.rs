@@ -9,8 +9,8 @@
 //! A hit of the cache then waits for nothing; each model of a fallback has limits of its own; and a request counts for its
 //! minute when it is sent, not when it begins to wait for a place. Another order works, and costs what this one saves.
 //!
-//! **What a wrapper did is in the log**, with the answer ([`ModelFacts::via`](crate::record::ModelFacts)) or the failure
-//! ([`ModelError::via`](crate::record::ModelError)), in the order in which it happened: see [`Hop`]. The
+//! **What a wrapper did is in the log**, with the answer ([`ResponseMetadata::via`](crate::record::ResponseMetadata)) or the failure
+//! ([`ModelError::via`](crate::record::ModelError)), in the order in which it happened: see [`RoutingStep`]. The
 //! answer's provider and model are those that really answered, so it is priced by theirs. `LOOP_MODEL_CALL` names the model
 //! that was meant: a fallback's first, a router's default.
 //!
@@ -45,17 +45,20 @@ pub use fallback::Fallback;
 pub use rate_limit::{Pace, RateLimit, RateLimits};
 pub use router::Router;
 
-use crate::record::{DecisionForm, Hop, ModelError, ModelResponse};
+use crate::record::{DecisionForm, ModelError, ModelResponse, RoutingStep};
 
 /// Puts what happened before a model was asked in front of what happened then.
-fn after(mut hops: Vec<Hop>, mut outcome: Result<ModelResponse, ModelError>) -> Result<ModelResponse, ModelError> {
+fn after(
+    mut steps: Vec<RoutingStep>,
+    mut outcome: Result<ModelResponse, ModelError>,
+) -> Result<ModelResponse, ModelError> {
     let via = match &mut outcome {
         Ok(response) => &mut response.facts.via,
         Err(error) => &mut error.via,
     };
-    if !hops.is_empty() {
-        hops.append(via);
-        *via = hops;
+    if !steps.is_empty() {
+        steps.append(via);
+        *via = steps;
     }
     outcome
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::window::{Most, Window};
 use super::{after, estimate_tokens, lock, micros};
 use crate::model::{DeltaSink, Model};
-use crate::record::{Hop, ModelError, ModelErrorKind, ModelRequest, ModelResponse, WaitReason};
+use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Sends a model at most so many requests and tokens in any minute, of all runs together; the others wait their turn, first
 /// come first served.
@@ -77,7 +77,7 @@ struct Minute {
 /// A request that may be sent.
 struct Turn {
     id: u64,
-    waited: Option<Hop>,
+    waited: Option<RoutingStep>,
 }
 
 impl Pace {
@@ -116,7 +116,7 @@ impl Pace {
                     let micros = micros(came.elapsed());
                     // Those before it have waited for the same.
                     let reason = reason.or((micros > 1000).then_some(WaitReason::Requests));
-                    return Ok(Turn { id, waited: reason.map(|reason| Hop::Waited { reason, micros }) });
+                    return Ok(Turn { id, waited: reason.map(|reason| RoutingStep::Waited { reason, micros }) });
                 }
                 Err(blocked) => blocked,
             };

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::own::{For, mark, sent};
 use super::{after, common_form};
 use crate::model::{DeltaSink, Model};
-use crate::record::{DecisionForm, Hop, ModelError, ModelRequest, ModelResponse};
+use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse, RoutingStep};
 
 /// Sends each request to the model of the first rule that fits, else to the default.
 ///
@@ -74,7 +74,7 @@ impl Router {
         if let Ok(response) = &mut outcome {
             mark(response, whom);
         }
-        after(vec![Hop::Routed { rule: rule.name.clone(), model: name }], outcome)
+        after(vec![RoutingStep::Routed { rule: rule.name.clone(), model: name }], outcome)
     }
 }
 

@@ -165,7 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::record::{CallFlags, ModelFacts, ToolId};
+    use crate::record::{CallFlags, ResponseMetadata, ToolId};
 
     fn tools() -> ToolSet {
         let tool = |id: &str| ToolDecl {
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_cut_off_says_so_and_thoughts_stay() {
-        let facts = ModelFacts { finish: Finish::Length, ..ModelFacts::default() };
+        let facts = ResponseMetadata { finish: Finish::Length, ..ResponseMetadata::default() };
         let cut = ModelResponse { facts, ..said("{\"reasoning\":\"well") };
         let error = decided(&cut, &tools(), false, |_, _| Ok(())).unwrap_err();
         assert_eq!(error, "the answer holds no JSON object; it was cut off at the limit of its length");

@@ -9,17 +9,17 @@ use super::super::cost::{CallCost, Costs};
 use super::{Ending, RefusedAnswer, ReportCall, ReportPart, ReportRound, RunReport};
 use crate::projection::Spent;
 use crate::record::{
-    Actor, Body, Decision, Event, FileOutput, LimitKind, LoopOutcome, Part, Path, PriceTable, ResumeCause, Segment,
-    SideOutput, Speaker, StageKind, TriggerChange, WaitSpec,
+    Actor, Decision, Event, EventKind, FileOutput, LimitKind, LoopOutcome, Part, Path, PriceTable, ResumeCause,
+    Segment, SideOutput, Speaker, StageKind, TriggerChange, WaitSpec,
 };
 
 /// Folds a log.
 pub(super) fn folded<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) -> Option<RunReport> {
     let mut fold: Option<Fold<'_>> = None;
     for event in events {
-        match (&mut fold, &event.body) {
+        match (&mut fold, &event.kind) {
             (Some(fold), _) => fold.apply(event),
-            (None, Body::BrainStart(start)) => {
+            (None, EventKind::BrainStart(start)) => {
                 let costs = Costs::of([event], prices);
                 let report = RunReport {
                     title: start.title.clone(),
@@ -163,22 +163,22 @@ impl Fold<'_> {
             self.round(path).0.spent += &cost;
             self.report.costs.calls.push(cost);
         }
-        match &event.body {
-            Body::BrainStart(start) => {
+        match &event.kind {
+            EventKind::BrainStart(start) => {
                 if let Some(Segment::Stage(_)) = path.last() {
                     self.part(path, StageKind::Brain).part.title = Some(start.title.clone());
                 }
             }
-            Body::BrainMigrated { version, .. } => {
+            EventKind::BrainMigrated { version, .. } => {
                 self.note(path, format!("it went on with version {version} of its brain"));
             }
-            Body::BrainComplete { result } => {
+            EventKind::BrainComplete { result } => {
                 if path.is_root() {
                     self.report.ending = Some(Ending::Completed { result: result.clone() });
                 }
                 self.over(path, None);
             }
-            Body::BrainError(failure) => {
+            EventKind::BrainError(failure) => {
                 if path.is_root() {
                     self.report.ending = Some(Ending::Failed(failure.clone()));
                     self.close("it failed");
@@ -187,7 +187,7 @@ impl Fold<'_> {
                 }
                 self.over(path, None);
             }
-            Body::BrainCancelled { actor, reason, .. } => {
+            EventKind::BrainCancelled { actor, reason, .. } => {
                 if path.is_root() {
                     self.report.ending = Some(Ending::Cancelled { by: actor.by.clone(), reason: reason.clone() });
                     self.close("it was cancelled with the run");
@@ -196,21 +196,21 @@ impl Fold<'_> {
                 }
                 self.over(path, None);
             }
-            Body::BrainPaused { actor, .. } => self.note(path, format!("it was paused{}", by(actor))),
-            Body::BrainResumed { actor, .. } => self.note(path, format!("its pause was lifted{}", by(actor))),
-            Body::StepStart { .. } => _ = self.part(path, StageKind::Step),
-            Body::StepComplete { duration, .. } => self.over(path, Some(*duration)),
-            Body::StepRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
-            Body::StepHeld {} => self.note(path, "it was held at a limit, to run again once there is more"),
-            Body::LoopStart { input, from, .. } => {
+            EventKind::BrainPaused { actor, .. } => self.note(path, format!("it was paused{}", by(actor))),
+            EventKind::BrainResumed { actor, .. } => self.note(path, format!("its pause was lifted{}", by(actor))),
+            EventKind::StepStart { .. } => _ = self.part(path, StageKind::Step),
+            EventKind::StepComplete { duration, .. } => self.over(path, Some(*duration)),
+            EventKind::StepRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
+            EventKind::StepHeld {} => self.note(path, "it was held at a limit, to run again once there is more"),
+            EventKind::LoopStart { input, from, .. } => {
                 let said = input.as_ref().filter(|_| *from == Speaker::Person);
                 self.part(path, StageKind::Loop).part.input = said.cloned();
             }
-            Body::LoopIteration(_) => {
+            EventKind::LoopIteration(_) => {
                 self.asking.remove(path);
                 self.round(path);
             }
-            Body::LoopModelCall { question, .. } => {
+            EventKind::LoopModelCall { question, .. } => {
                 let is_step = self
                     .parts
                     .get(&path.parent().unwrap_or_default())
@@ -223,7 +223,7 @@ impl Fold<'_> {
                     round.question = Some(question.text.clone());
                 }
             }
-            Body::LoopModelResult { parts, duration, .. } => {
+            EventKind::LoopModelResult { parts, duration, .. } => {
                 if self.asking.remove(path) {
                     self.note(path, format!("a plugin asked the model, which answered: {}", said(parts)));
                 } else {
@@ -232,14 +232,14 @@ impl Fold<'_> {
                     (round.answered, round.duration) = (true, Some(*duration));
                 }
             }
-            Body::LoopModelRetry { attempt, error, .. } => {
+            EventKind::LoopModelRetry { attempt, error, .. } => {
                 self.note(path, format!("try {} of the model failed: {}", attempt + 1, error.message));
             }
-            Body::LoopAnswerRefused { message, parts, .. } => {
+            EventKind::LoopAnswerRefused { message, parts, .. } => {
                 let refused = RefusedAnswer { message: message.clone(), answer: said(parts) };
                 self.round(path).0.refused.push(refused);
             }
-            Body::LoopToolCall(made) => {
+            EventKind::LoopToolCall(made) => {
                 let Some(Segment::Call(round, _)) = path.last() else { return };
                 let call = ReportCall {
                     path: path.clone(),
@@ -253,51 +253,55 @@ impl Fold<'_> {
                 let looped = path.parent().unwrap_or_default();
                 self.round(&looped.round(round)).1.insert(path.clone(), call);
             }
-            Body::LoopToolRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
-            Body::LoopToolResult { result, duration, .. } => {
+            EventKind::LoopToolRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
+            EventKind::LoopToolResult { result, duration, .. } => {
                 if let Some(call) = self.call(path) {
                     (call.result, call.duration) = (Some(result.clone()), *duration);
                 }
             }
-            Body::LoopBrainStart { title, .. } => self.note(path, format!("it ran the brain {title}")),
-            Body::LoopBrainComplete { error, .. } => {
+            EventKind::LoopBrainStart { title, .. } => self.note(path, format!("it ran the brain {title}")),
+            EventKind::LoopBrainComplete { error, .. } => {
                 if let Some(error) = error {
                     self.note(path, format!("the brain ended in failure: {error}"));
                 }
             }
-            Body::LoopOutput { output, .. } => self.shown(path, output),
-            Body::LoopTrigger { change: TriggerChange::Set(trigger) } => {
+            EventKind::LoopOutput { output, .. } => self.shown(path, output),
+            EventKind::LoopTrigger { change: TriggerChange::Set(trigger) } => {
                 self.note(path, format!("it set the trigger {}: {}", trigger.id, trigger.what));
             }
-            Body::LoopTrigger { change: TriggerChange::Deleted(id) } => {
+            EventKind::LoopTrigger { change: TriggerChange::Deleted(id) } => {
                 self.note(path, format!("it took the trigger {id} back"));
             }
-            Body::LoopApprovalRequested { reason, .. } => self.note(path, format!("a person was asked: {reason}")),
-            Body::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
+            EventKind::LoopApprovalRequested { reason, .. } => self.note(path, format!("a person was asked: {reason}")),
+            EventKind::LoopApprovalDecided { decision, arguments, reason, actor, .. } => {
                 if let Some(call) = self.call(path) {
                     call.edited.clone_from(arguments);
                 }
                 self.note(path, decided(*decision, actor, reason.as_deref()));
             }
-            Body::LoopApprovalWithdrawn { cause } => self.note(path, format!("the question is void: {cause}")),
-            Body::LoopApprovalExpired {} | Body::BudgetExpired {} => self.note(path, "nobody decided in time"),
-            Body::LoopWait { waits, .. } => {
+            EventKind::LoopApprovalWithdrawn { cause } => self.note(path, format!("the question is void: {cause}")),
+            EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => {
+                self.note(path, "nobody decided in time")
+            }
+            EventKind::LoopWait { waits, .. } => {
                 let waits: Vec<_> = waits.iter().map(awaited).collect();
                 self.note(path, format!("it waited for {}", waits.join(" or ")));
             }
-            Body::LoopResume { cause: ResumeCause::Expired, .. } => self.note(path, "no answer came in time"),
-            Body::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
+            EventKind::LoopResume { cause: ResumeCause::Expired, .. } => self.note(path, "no answer came in time"),
+            EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
                 self.note(path, format!("an answer came{}: {payload}", by(actor)));
             }
-            Body::LoopMessage { text, from, actor, .. } => {
+            EventKind::LoopMessage { text, from, actor, .. } => {
                 let who = match from {
                     Speaker::Person => actor.by.as_deref().unwrap_or("a person"),
                     Speaker::Engine => "the engine",
                 };
                 self.note(path, format!("{who} said: {text}"));
             }
-            Body::LoopMaxIterations { limit } => self.note(path, format!("its limit of {limit} rounds was reached")),
-            Body::LoopLimit { kind, limit, used, unpriced, .. } => self.note(
+            EventKind::LoopMaxIterations { limit } => {
+                self.note(path, format!("its limit of {limit} rounds was reached"))
+            }
+            EventKind::LoopLimit { kind, limit, used, unpriced, .. } => self.note(
                 path,
                 match unpriced {
                     Some(model) => format!("a limit of money cannot be kept, since the cost of {model} is unknown"),
@@ -306,25 +310,25 @@ impl Fold<'_> {
                     }
                 },
             ),
-            Body::BudgetRequested { kind, limit, used, .. } => {
+            EventKind::BudgetRequested { kind, limit, used, .. } => {
                 let (used, limit) = (self.amount(*kind, *used), self.amount(*kind, *limit));
                 self.note(path, format!("a person was asked for more: {used} of {limit} are used"));
             }
-            Body::BudgetDecided { decision, reason, actor, .. } => {
+            EventKind::BudgetDecided { decision, reason, actor, .. } => {
                 self.note(path, decided(*decision, actor, reason.as_deref()));
             }
-            Body::LoopPluginFailed { plugin, message } => {
+            EventKind::LoopPluginFailed { plugin, message } => {
                 self.note(path, format!("the plugin {plugin} failed: {message}"));
             }
-            Body::LoopStopped { message, .. } => self.note(path, message.clone()),
-            Body::LoopCompacted { summary, .. } => self.note(
+            EventKind::LoopStopped { message, .. } => self.note(path, message.clone()),
+            EventKind::LoopCompacted { summary, .. } => self.note(
                 path,
                 match summary {
                     Some(_) => "older messages were summarised for the model from here on",
                     None => "all messages were sent whole again from here on",
                 },
             ),
-            Body::LoopComplete { outcome, .. } => {
+            EventKind::LoopComplete { outcome, .. } => {
                 if let Some(building) = self.parts.get_mut(path) {
                     (building.part.outcome, building.part.over) = (Some(outcome.clone()), true);
                 }
@@ -332,13 +336,13 @@ impl Fold<'_> {
                     self.note(path, format!("it failed: {message}"));
                 }
             }
-            Body::RunClaimed { .. }
-            | Body::RunReleased { .. }
-            | Body::RunNotClaimed { .. }
-            | Body::ValueRecorded { .. }
-            | Body::LoopToolStart { .. }
-            | Body::LoopExit { .. }
-            | Body::LoopPluginChanged { .. } => {}
+            EventKind::RunClaimed { .. }
+            | EventKind::RunReleased { .. }
+            | EventKind::RunNotClaimed { .. }
+            | EventKind::ValueRecorded { .. }
+            | EventKind::LoopToolStart { .. }
+            | EventKind::LoopExit { .. }
+            | EventKind::LoopPluginChanged { .. } => {}
         }
     }
 

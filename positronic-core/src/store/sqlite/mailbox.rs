@@ -5,25 +5,25 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::failure::Trouble;
 use super::rows::{decode, seq};
 use crate::record::{RunId, Seq, SignalId, Timestamp};
-use crate::store::{Letter, Lies, Mail, Posted};
+use crate::store::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 
 /// Keeps mail, and forgets what has expired.
-pub(super) fn post(db: &Connection, mail: &Mail, content: &str) -> Result<Posted, Trouble> {
+pub(super) fn post(db: &Connection, mail: &InboundWebhook, content: &str) -> Result<PostOutcome, Trouble> {
     db.prepare_cached("DELETE FROM mail WHERE expires <= ?1")?.execute([mail.at.0])?;
     let known = db
         .prepare_cached("SELECT taken_by, taken_at FROM mail WHERE id = ?1")?
         .query_row([mail.id.as_str()], |row| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<i64>>(1)?)))
         .optional()?;
     match known {
-        Some((Some(run), at)) => Ok(Posted::Taken { run: RunId::from(run), seq: seq(at.unwrap_or_default()) }),
-        Some((None, _)) => Ok(Posted::Known),
+        Some((Some(run), at)) => Ok(PostOutcome::Delivered { run: RunId::from(run), seq: seq(at.unwrap_or_default()) }),
+        Some((None, _)) => Ok(PostOutcome::Duplicate),
         None => {
             let sql = "INSERT INTO mail (id, webhook, identifier, at, expires, content)
                        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
             let (id, at, expires) = (mail.id.as_str(), mail.at.0, mail.expires.0);
             let row = params![id, mail.webhook, mail.identifier, at, expires, content];
             db.prepare_cached(sql)?.execute(row)?;
-            Ok(Posted::New)
+            Ok(PostOutcome::New)
         }
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn oldest(
     webhook: &str,
     identifier: &str,
     now: Timestamp,
-) -> Result<Option<Mail>, Trouble> {
+) -> Result<Option<InboundWebhook>, Trouble> {
     let sql = "SELECT content FROM mail WHERE webhook = ?1 AND identifier = ?2 AND taken_by IS NULL AND expires > ?3
                ORDER BY at, id LIMIT 1";
     let mut statement = db.prepare_cached(sql)?;
@@ -55,31 +55,34 @@ pub(super) fn oldest(
 const LETTER: &str = "SELECT id, webhook, identifier, at, expires, taken_by, taken_at, content FROM mail";
 
 /// Lists everything that is known.
-pub(super) fn all(db: &Connection) -> Result<Vec<Letter>, Trouble> {
+pub(super) fn all(db: &Connection) -> Result<Vec<MailboxEntry>, Trouble> {
     let mut statement = db.prepare_cached(&format!("{LETTER} ORDER BY at, id"))?;
     let mut rows = statement.query([])?;
-    let mut letters = Vec::new();
+    let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
-        letters.push(letter(row)?);
+        entries.push(mailbox_entry(row)?);
     }
-    Ok(letters)
+    Ok(entries)
 }
 
 /// Returns what is known of one mail.
-pub(super) fn one(db: &Connection, mail: &SignalId) -> Result<Option<Letter>, Trouble> {
+pub(super) fn one(db: &Connection, mail: &SignalId) -> Result<Option<MailboxEntry>, Trouble> {
     let mut statement = db.prepare_cached(&format!("{LETTER} WHERE id = ?1"))?;
     let mut rows = statement.query([mail.as_str()])?;
-    rows.next()?.map(letter).transpose()
+    rows.next()?.map(mailbox_entry).transpose()
 }
 
-fn letter(row: &Row<'_>) -> Result<Letter, Trouble> {
+fn mailbox_entry(row: &Row<'_>) -> Result<MailboxEntry, Trouble> {
     let id = SignalId::from(row.get::<_, String>(0)?);
-    let lies = match row.get::<_, Option<String>>(5)? {
-        Some(run) => Lies::Taken { run: RunId::from(run), seq: seq(row.get::<_, Option<i64>>(6)?.unwrap_or_default()) },
-        None => Lies::Here(decode(&format!("the mail `{id}`"), &row.get::<_, String>(7)?)?),
+    let delivery = match row.get::<_, Option<String>>(5)? {
+        Some(run) => DeliveryState::Delivered {
+            run: RunId::from(run),
+            seq: seq(row.get::<_, Option<i64>>(6)?.unwrap_or_default()),
+        },
+        None => DeliveryState::Undelivered(decode(&format!("the mail `{id}`"), &row.get::<_, String>(7)?)?),
     };
     let (webhook, identifier) = (row.get(1)?, row.get(2)?);
-    Ok(Letter { id, webhook, identifier, at: Timestamp(row.get(3)?), expires: Timestamp(row.get(4)?), lies })
+    Ok(MailboxEntry { id, webhook, identifier, at: Timestamp(row.get(3)?), expires: Timestamp(row.get(4)?), delivery })
 }
 
 /// Throws mail away that nobody has taken.

@@ -16,7 +16,7 @@ mod copier;
 mod failure;
 mod gone;
 mod group;
-mod holders;
+mod leases;
 mod mailbox;
 mod options;
 mod pending;

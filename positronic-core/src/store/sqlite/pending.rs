@@ -11,7 +11,7 @@ use super::failure::Trouble;
 use super::query::{Select, text};
 use super::rows::{EVENTS, column, decode, encode, event_id, seq};
 use crate::record::{Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec};
-use crate::store::{PendingFilter, StoreError, Waiter};
+use crate::store::{PendingFilter, PendingItem, StoreError};
 
 /// Something that waits, as it is written.
 pub(super) struct Entry {
@@ -28,7 +28,7 @@ impl Entry {
     /// Encodes something that waits.
     pub(super) fn new(pending: &Pending) -> Result<Self, StoreError> {
         let (person, waits) = match &pending.kind {
-            PendingKind::Approval { .. } | PendingKind::More { .. } => (true, Vec::new()),
+            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => (true, Vec::new()),
             PendingKind::Answer { waits } => (
                 waits.iter().any(|wait| wait.person),
                 waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
@@ -99,7 +99,7 @@ pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), Trouble> {
 
 fn remove(db: &Connection, old: &Row) -> Result<(), Trouble> {
     match serde_json::from_str(&old.kind).map(Kind::into_kind) {
-        Ok(PendingKind::Approval { .. } | PendingKind::More { .. }) => {}
+        Ok(PendingKind::Approval { .. } | PendingKind::Amounts { .. }) => {}
         Ok(PendingKind::Answer { waits }) => {
             for wait in waits {
                 let sql = "DELETE FROM waits WHERE webhook = ?1 AND identifier = ?2 AND pending = ?3";
@@ -124,7 +124,7 @@ fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, Trouble> {
 }
 
 /// Lists what waits; what cannot be read is left out, since the rest is still to be answered.
-pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter>, Trouble> {
+pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<PendingItem>, Trouble> {
     let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
     if let Some(run) = &filter.run {
         let key = "(SELECT key FROM runs WHERE run = ?)";
@@ -156,7 +156,7 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Waiter
     Ok(waiters)
 }
 
-fn waiter(row: &rusqlite::Row<'_>) -> Result<Waiter, Trouble> {
+fn waiter(row: &rusqlite::Row<'_>) -> Result<PendingItem, Trouble> {
     let what = "something that waits";
     let unreadable = |error| Trouble::unreadable(what, error);
     let pending = Pending {
@@ -166,7 +166,7 @@ fn waiter(row: &rusqlite::Row<'_>) -> Result<Waiter, Trouble> {
         since: seq(row.get(6)?),
         kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
     };
-    Ok(Waiter { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
+    Ok(PendingItem { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
 }
 
 /// What a call waits for, as a column. Its tag stands outside, so that it is read in one go: of a list of what waits,
@@ -181,7 +181,7 @@ enum Kind<'a> {
         expires: Option<Timestamp>,
     },
     /// More than a limit allows.
-    More {
+    Amounts {
         kind: LimitKind,
         limit: u64,
         used: u64,
@@ -199,8 +199,8 @@ impl<'a> Kind<'a> {
     fn of(kind: &'a PendingKind) -> Self {
         match kind {
             PendingKind::Approval { gate, expires } => Self::Approval { gate: Cow::Borrowed(gate), expires: *expires },
-            PendingKind::More { kind, limit, used, shared, expires } => {
-                Self::More { kind: *kind, limit: *limit, used: *used, shared: *shared, expires: *expires }
+            PendingKind::Amounts { kind, limit, used, shared, expires } => {
+                Self::Amounts { kind: *kind, limit: *limit, used: *used, shared: *shared, expires: *expires }
             }
             PendingKind::Answer { waits } => Self::Answer { waits: Cow::Borrowed(waits) },
         }
@@ -210,8 +210,8 @@ impl<'a> Kind<'a> {
     fn into_kind(self) -> PendingKind {
         match self {
             Self::Approval { gate, expires } => PendingKind::Approval { gate: gate.into_owned(), expires },
-            Self::More { kind, limit, used, shared, expires } => {
-                PendingKind::More { kind, limit, used, shared, expires }
+            Self::Amounts { kind, limit, used, shared, expires } => {
+                PendingKind::Amounts { kind, limit, used, shared, expires }
             }
             Self::Answer { waits } => PendingKind::Answer { waits: waits.into_owned() },
         }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use super::failure::Trouble;
 use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
-use crate::store::{Found, RunFilter, Snapshot};
+use crate::store::{EventMatch, RunFilter, Snapshot};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Trouble> {
@@ -127,7 +127,7 @@ pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Troub
 }
 
 /// Finds events by their text. Every line is looked at: an index of all words would take as much room as the events.
-pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<Found>, Trouble> {
+pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<EventMatch>, Trouble> {
     let sql = "SELECT r.run, e.id, e.line FROM runs r CROSS JOIN events e
                ON e.id >= r.key * 4294967296 AND e.id < (r.key + 1) * 4294967296
                ORDER BY r.started DESC, r.run DESC, e.id";
@@ -142,7 +142,7 @@ pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<F
         if contains(line, &wanted) {
             let id: i64 = row.get(1)?;
             let run = RunId::from(row.get::<_, String>(0)?);
-            found.push(Found { run, seq: seq(id % EVENTS), line: line.to_owned() });
+            found.push(EventMatch { run, seq: seq(id % EVENTS), line: line.to_owned() });
         }
     }
     Ok(found)

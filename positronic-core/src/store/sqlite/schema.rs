@@ -72,7 +72,7 @@ CREATE TABLE waits (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waits_of_pending ON waits (pending);
 
--- Mail that was taken keeps its id until it expires, without its content.
+-- InboundWebhook that was taken keeps its id until it expires, without its content.
 CREATE TABLE mail (
     id TEXT PRIMARY KEY,
     webhook TEXT NOT NULL,

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use super::append::{self, Encoded};
 use super::failure::{Place, Trouble};
 use super::group::Unit;
-use super::holders::Workers;
+use super::leases::Workers;
 use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
@@ -15,8 +15,8 @@ use super::writer::Writer;
 use super::{blobs, connection, mailbox, pending, query, remove, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Answer, Append, EventStore, Found, Holder, Letter, Mail, PendingFilter, Posted, RunFilter, Snapshot, StoreError,
-    TimerFilter, Waiter, Watcher, blob,
+    Answer, Append, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
+    PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, blob,
 };
 
 /// How many threads read. Two, so that one long log does not keep everybody waiting.
@@ -225,12 +225,12 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<Waiter>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| pending::list(db, &filter)))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<Found>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
         let text = text.to_owned();
         Box::pin(async move {
             match &self.shared.searches {
@@ -263,7 +263,7 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn post<'a>(&'a self, mail: &'a Mail) -> Answer<'a, Posted> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
         let mail = mail.clone();
         Box::pin(async move {
             let content = encode(&mail)?;
@@ -271,16 +271,16 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<Mail>> {
+    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier, now)))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<Letter>> {
+    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
         Box::pin(self.ask(mailbox::all))
     }
 
-    fn letter<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<Letter>> {
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
         let mail = mail.clone();
         Box::pin(self.ask(move |db| mailbox::one(db, &mail)))
     }
@@ -330,17 +330,17 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn hold(&self) -> Answer<'_, Holder> {
+    fn acquire_lease(&self) -> Answer<'_, Lease> {
         let workers = self.shared.workers.clone();
         Box::pin(async move {
             self.writes()?;
-            self.ask(move |_| Ok(workers.hold()?)).await
+            self.ask(move |_| Ok(workers.acquire_lease()?)).await
         })
     }
 
-    fn is_alive<'a>(&'a self, holder: &'a str) -> Answer<'a, bool> {
-        let (workers, holder) = (self.shared.workers.clone(), holder.to_owned());
-        Box::pin(self.ask(move |_| Ok(workers.is_alive(&holder)?)))
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+        let (workers, owner) = (self.shared.workers.clone(), owner.to_owned());
+        Box::pin(self.ask(move |_| Ok(workers.is_lease_live(&owner)?)))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

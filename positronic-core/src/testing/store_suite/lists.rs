@@ -8,7 +8,7 @@ use super::Sample;
 use crate::record::{
     Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec,
 };
-use crate::store::{EventStore, Found, PendingFilter, RunFilter, StoreError, Waiter};
+use crate::store::{EventMatch, EventStore, PendingFilter, PendingItem, RunFilter, StoreError};
 
 /// Makes something that waits for an approval.
 pub(super) fn approval(call: &str, since: u64) -> Pending {
@@ -27,7 +27,7 @@ pub(super) fn approval(call: &str, since: u64) -> Pending {
 /// Makes something that asks for more than a limit allows.
 fn more(at: &str, since: u64) -> Pending {
     let kind =
-        PendingKind::More { kind: LimitKind::Money, limit: 9, used: 10, shared: true, expires: Some(Timestamp(78)) };
+        PendingKind::Amounts { kind: LimitKind::Money, limit: 9, used: 10, shared: true, expires: Some(Timestamp(78)) };
     Pending { tool: String::new(), arguments: Arc::default(), kind, ..approval(at, since) }
 }
 
@@ -141,7 +141,7 @@ pub async fn what_waits_is_listed_by_any_filter<S: EventStore>(open: impl Fn() -
         });
         let sample = sample.waits(pending.clone()).appended(&store).await;
         let RunSummary { run, brain, at, .. } = sample.append.index.summary;
-        let waiter = |pending| Waiter { run: run.clone(), brain: brain.clone(), at, pending };
+        let waiter = |pending| PendingItem { run: run.clone(), brain: brain.clone(), at, pending };
         waiters.extend(pending.into_iter().map(waiter));
     }
     waiters.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
@@ -217,12 +217,12 @@ pub async fn a_text_is_found_whatever_its_case<S: EventStore>(open: impl Fn() ->
         new.append.events.iter().map(|event| event.to_json().unwrap()).collect(),
     );
     let (old, new) = (old.appended(&store).await, new.appended(&store).await);
-    let of_old = |seq: u64| Found {
+    let of_old = |seq: u64| EventMatch {
         run: old.run.clone(),
         seq: Seq(seq),
         line: old_lines[usize::try_from(seq).unwrap()].clone(),
     };
-    let of_new = Found { run: new.run.clone(), seq: Seq(0), line: new_lines[0].clone() };
+    let of_new = EventMatch { run: new.run.clone(), seq: Seq(0), line: new_lines[0].clone() };
 
     assert_eq!(store.search("iNvOiCe", 10).await.unwrap(), [of_new.clone(), of_old(0), of_old(2)]);
     assert_eq!(store.search("invoice", 2).await.unwrap(), [of_new.clone(), of_old(0)]);

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::Sample;
 use crate::record::{Actor, Seq, SignalId, Timestamp};
-use crate::store::{EventStore, Letter, Lies, Mail, Posted, RunFilter, StoreError};
+use crate::store::{DeliveryState, EventStore, InboundWebhook, MailboxEntry, PostOutcome, RunFilter, StoreError};
 
 /// Makes mail for one webhook.
-pub(super) fn mail(id: &str, at: i64, expires: i64) -> Mail {
-    Mail {
+pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {
+    InboundWebhook {
         id: SignalId::from(id),
         webhook: "slack".to_owned(),
         identifier: "thread".to_owned(),
@@ -19,13 +19,13 @@ pub(super) fn mail(id: &str, at: i64, expires: i64) -> Mail {
     }
 }
 
-/// Mail waits for whoever asks for its webhook and identifier, the oldest first.
+/// InboundWebhook waits for whoever asks for its webhook and identifier, the oldest first.
 pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (late, early) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
-    let elsewhere = Mail { identifier: "another".to_owned(), ..mail("mail-3", 5, 100) };
+    let elsewhere = InboundWebhook { identifier: "another".to_owned(), ..mail("mail-3", 5, 100) };
     for mail in [&late, &early, &elsewhere] {
-        assert_eq!(store.post(mail).await, Ok(Posted::New));
+        assert_eq!(store.post(mail).await, Ok(PostOutcome::New));
     }
 
     assert_eq!(other.mail("slack", "thread", Timestamp(50)).await, Ok(Some(early)));
@@ -38,33 +38,33 @@ pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn()
 pub async fn mail_that_came_twice_counts_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let first = mail("mail-1", 10, 100);
-    let again = Mail { payload: json!("something else"), ..mail("mail-1", 20, 200) };
+    let again = InboundWebhook { payload: json!("something else"), ..mail("mail-1", 20, 200) };
 
-    assert_eq!(store.post(&first).await, Ok(Posted::New));
-    assert_eq!(store.post(&again).await, Ok(Posted::Known));
+    assert_eq!(store.post(&first).await, Ok(PostOutcome::New));
+    assert_eq!(store.post(&again).await, Ok(PostOutcome::Duplicate));
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(first.clone())));
 
     let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
     let run = run.says("the answer").takes(&first.id).appended(&store).await;
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
-    assert_eq!(store.post(&again).await, Ok(Posted::Taken { run: run.run, seq: Seq(2) }));
+    assert_eq!(store.post(&again).await, Ok(PostOutcome::Delivered { run: run.run, seq: Seq(2) }));
 }
 
-/// Mail is forgotten when its time is up, also where it was taken.
+/// InboundWebhook is forgotten when its time is up, also where it was taken.
 pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (taken, free) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
-    assert_eq!(store.post(&taken).await, Ok(Posted::New));
-    assert_eq!(store.post(&free).await, Ok(Posted::New));
+    assert_eq!(store.post(&taken).await, Ok(PostOutcome::New));
+    assert_eq!(store.post(&free).await, Ok(PostOutcome::New));
     _ = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
 
-    assert_eq!(store.post(&mail("mail-3", 99, 200)).await, Ok(Posted::New));
-    assert_eq!(store.post(&mail("mail-2", 99, 200)).await, Ok(Posted::Known));
-    assert_eq!(store.post(&mail("mail-1", 100, 200)).await, Ok(Posted::New));
-    assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(Posted::New));
+    assert_eq!(store.post(&mail("mail-3", 99, 200)).await, Ok(PostOutcome::New));
+    assert_eq!(store.post(&mail("mail-2", 99, 200)).await, Ok(PostOutcome::Duplicate));
+    assert_eq!(store.post(&mail("mail-1", 100, 200)).await, Ok(PostOutcome::New));
+    assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(PostOutcome::New));
 }
 
-/// Mail belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
+/// InboundWebhook belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
 /// takes what does not exist is an append all the same.
 pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
@@ -79,7 +79,7 @@ pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(late, Err(StoreError::Taken { mail: id, run: run.clone(), seq: Seq(0) }));
     assert_eq!(store.run(&"run-2".into()).await, Err(StoreError::NoSuchRun { run: "run-2".into() }));
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(free)));
-    assert_eq!(store.post(&mail).await, Ok(Posted::Taken { run, seq: Seq(0) }));
+    assert_eq!(store.post(&mail).await, Ok(PostOutcome::Delivered { run, seq: Seq(0) }));
     _ = Sample::new("run-2").says("one").takes(&SignalId::from("none")).appended(&store).await;
 }
 
@@ -102,7 +102,7 @@ pub async fn of_many_that_take_a_mail_one_has_it<S: EventStore>(open: impl Fn() 
     assert_eq!(stores[0].runs(&RunFilter::default()).await.unwrap().len(), 1);
 }
 
-/// Mail that was refused is gone, and may come once more; mail that was taken stays known.
+/// InboundWebhook that was refused is gone, and may come once more; mail that was taken stays known.
 pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (refused, taken) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
@@ -116,8 +116,8 @@ pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.discard(&SignalId::from("none")).await, Ok(()));
 
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
-    assert_eq!(store.post(&refused).await, Ok(Posted::New));
-    assert!(matches!(store.post(&taken).await, Ok(Posted::Taken { .. })));
+    assert_eq!(store.post(&refused).await, Ok(PostOutcome::New));
+    assert!(matches!(store.post(&taken).await, Ok(PostOutcome::Delivered { .. })));
 }
 
 /// The mailbox says what it keeps and what was taken, the oldest first, until it is forgotten or thrown away.
@@ -128,20 +128,23 @@ pub async fn mail_is_listed<S: EventStore>(open: impl Fn() -> S) {
     store.post(&taken).await.unwrap();
     let run = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
 
-    let letter = |mail: &Mail, lies: Lies| Letter {
+    let entry = |mail: &InboundWebhook, delivery: DeliveryState| MailboxEntry {
         id: mail.id.clone(),
         webhook: mail.webhook.clone(),
         identifier: mail.identifier.clone(),
         at: mail.at,
         expires: mail.expires,
-        lies,
+        delivery,
     };
-    let both = [letter(&taken, Lies::Taken { run: run.run, seq: Seq(0) }), letter(&kept, Lies::Here(kept.clone()))];
+    let both = [
+        entry(&taken, DeliveryState::Delivered { run: run.run, seq: Seq(0) }),
+        entry(&kept, DeliveryState::Undelivered(kept.clone())),
+    ];
     assert_eq!(other.mailbox().await, Ok(both.to_vec()));
-    for letter in &both {
-        assert_eq!(other.letter(&letter.id).await, Ok(Some(letter.clone())));
+    for entry in &both {
+        assert_eq!(other.mailbox_entry(&entry.id).await, Ok(Some(entry.clone())));
     }
-    assert_eq!(other.letter(&SignalId::from("none")).await, Ok(None));
+    assert_eq!(other.mailbox_entry(&SignalId::from("none")).await, Ok(None));
     store.discard(&kept.id).await.unwrap();
     assert_eq!(other.mailbox().await, Ok(both[..1].to_vec()));
 }

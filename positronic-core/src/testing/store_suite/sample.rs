@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::record::{
-    Actor, Body, Epoch, Event, FileOutput, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status,
+    Actor, Epoch, Event, EventKind, FileOutput, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status,
     Timestamp, Usage, sha256,
 };
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
@@ -18,7 +18,7 @@ pub fn event(seq: u64, text: &str) -> Arc<Event> {
         at: Timestamp(1_000_000 + i64::try_from(seq).unwrap()),
         epoch: None,
         path: Path::root(),
-        body: Body::BrainComplete { result: json!(text) },
+        kind: EventKind::BrainComplete { result: json!(text) },
     })
 }
 
@@ -85,8 +85,8 @@ impl Sample {
         let event = self.append.events.pop().unwrap();
         let path = Path::root().stage("Work").call(0, 0);
         let file = FileOutput::kept(name, "text/plain", bytes.len() as u64, sha256(bytes));
-        let body = Body::LoopOutput { id: path.public_id(), output: SideOutput::File(file) };
-        self.append.events.push(Arc::new(Event { path, body, ..(*event).clone() }));
+        let kind = EventKind::LoopOutput { id: path.public_id(), output: SideOutput::File(file) };
+        self.append.events.push(Arc::new(Event { path, kind, ..(*event).clone() }));
         self
     }
 
@@ -95,8 +95,8 @@ impl Sample {
     pub fn hears(mut self, signal: &SignalId) -> Self {
         self = self.says("");
         let event = self.append.events.pop().unwrap();
-        let body = Body::BrainPaused { signal: signal.clone(), actor: Actor::default() };
-        self.append.events.push(Arc::new(Event { body, ..(*event).clone() }));
+        let kind = EventKind::BrainPaused { signal: signal.clone(), actor: Actor::default() };
+        self.append.events.push(Arc::new(Event { kind, ..(*event).clone() }));
         self
     }
 
@@ -105,8 +105,8 @@ impl Sample {
     pub fn claimed(mut self, epoch: u64) -> Self {
         self = self.says("");
         let event = self.append.events.pop().unwrap();
-        let body = Body::RunClaimed { holder: "somebody".to_owned(), trace: None };
-        self.append.events.push(Arc::new(Event { epoch: Some(Epoch(epoch)), body, ..(*event).clone() }));
+        let kind = EventKind::RunClaimed { owner: "somebody".to_owned(), trace: None };
+        self.append.events.push(Arc::new(Event { epoch: Some(Epoch(epoch)), kind, ..(*event).clone() }));
         self.by(epoch)
     }
 

@@ -5,22 +5,22 @@ use crate::store::EventStore;
 /// A worker is alive for every handle from when it holds until it lets go, and its name is not given again.
 pub async fn a_worker_is_alive_while_it_holds<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
-    let first = store.hold().await.unwrap();
-    let second = other.hold().await.unwrap();
+    let first = store.acquire_lease().await.unwrap();
+    let second = other.acquire_lease().await.unwrap();
     assert_ne!(first.name(), second.name());
     for id in [first.name(), second.name()] {
-        assert_eq!(store.is_alive(id).await, Ok(true));
-        assert_eq!(other.is_alive(id).await, Ok(true));
+        assert_eq!(store.is_lease_live(id).await, Ok(true));
+        assert_eq!(other.is_lease_live(id).await, Ok(true));
     }
 
     let id = first.name().to_owned();
     drop(first);
 
-    assert_eq!(store.is_alive(&id).await, Ok(false));
-    assert_eq!(other.is_alive(&id).await, Ok(false));
-    assert_eq!(store.is_alive(second.name()).await, Ok(true));
-    assert_ne!(store.hold().await.unwrap().name(), id);
+    assert_eq!(store.is_lease_live(&id).await, Ok(false));
+    assert_eq!(other.is_lease_live(&id).await, Ok(false));
+    assert_eq!(store.is_lease_live(second.name()).await, Ok(true));
+    assert_ne!(store.acquire_lease().await.unwrap().name(), id);
     for name in ["", "nobody", "../lock", "lock", "0-0"] {
-        assert_eq!(store.is_alive(name).await, Ok(false), "{name:?}");
+        assert_eq!(store.is_lease_live(name).await, Ok(false), "{name:?}");
     }
 }

@@ -6,7 +6,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Budget, LimitKind, LoopOutcome, ModelError, ModelErrorKind, More, Start, Status, ToolResult, Usage,
+    Amounts, Budget, LimitKind, LoopOutcome, ModelError, ModelErrorKind, Start, Status, ToolResult, Usage,
 };
 use positronic_core::runner::Settled;
 use positronic_core::store::TimerFilter;
@@ -33,7 +33,7 @@ async fn a_limit_inside_asks_for_itself_and_one_around_for_its_own() {
     let run = play.start(outer, ()).await;
 
     assert_eq!(waits(&run).await, ["Work/0.0/Deep"]);
-    run.grant(&path("Work/0.0/Deep"), More::tokens(1000), "ann").await.unwrap();
+    run.grant(&path("Work/0.0/Deep"), Amounts::tokens(1000), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 40, 41));
     run.reject(&path("Work"), "enough", "ann").await.unwrap();
@@ -69,7 +69,7 @@ async fn a_decision_about_a_call_beside_runs_it_while_more_is_asked_for() {
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(journal.take(), ["deep", "gated", "gated-"], "it was paid for");
-    run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+    run.grant(&path("Work"), Amounts::tokens(100), "ann").await.unwrap();
 
     let story = play.story(&run).await;
     assert!(results(&story, "Work").iter().all(ToolResult::is_success));
@@ -139,7 +139,7 @@ async fn a_request_inside_that_is_put_off_waits_with_the_run_while_more_is_asked
 
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(run.status(), Status::Waiting);
-    run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+    run.grant(&path("Work"), Amounts::tokens(100), "ann").await.unwrap();
 
     let story = play.story(&run).await;
     assert!(results(&story, "Work").iter().all(ToolResult::is_success));
@@ -173,7 +173,7 @@ async fn a_step_that_is_held_holds_up_nothing_that_runs_beside_it() {
 
         assert_eq!(waits(&run).await, ["Work"]);
         assert_eq!(journal.take(), ["beside", "beside-"]);
-        run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+        run.grant(&path("Work"), Amounts::tokens(100), "ann").await.unwrap();
 
         let story = play.story(&run).await;
         assert_eq!(results(&story, "Work")[1], ToolResult::success(json!("!!")));
@@ -191,7 +191,7 @@ async fn what_a_trigger_starts_has_the_budget_of_the_run_that_set_it() {
     let start = Start { budget: Some(budget.clone()), user: Some("ann".to_owned()), ..Start::default() };
     runner.start_with(gardener(), (), start).await.unwrap().result().await.unwrap();
 
-    let timers = runner.control().triggers(&TimerFilter::default()).await.unwrap();
+    let timers = runner.client().triggers(&TimerFilter::default()).await.unwrap();
     let fired = runner.fire(&timers[0]).await.unwrap();
     _ = fired.settled().await;
 

@@ -3,10 +3,10 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Budget, Busy, Charge, LimitKind, Message, Money, More, Path, PriceTable, Seq, Start, Status, Timer, Timestamp,
+    Amounts, Budget, Busy, Charge, LimitKind, Message, Money, Path, PriceTable, Seq, Start, Status, Timer, Timestamp,
     Trigger, TriggerId,
 };
-use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, Run, Runner, Settled};
+use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, RunHandle, Runner, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn process(store: &MemoryStore, prices: Option<PriceTable>) -> Runner {
     runner.ids(CountedIds::default()).lockstep(true).prices(prices).build().brain(helper())
 }
 
-async fn says(chat: &Conversation, text: &str) -> Run<()> {
+async fn says(chat: &Conversation, text: &str) -> RunHandle<()> {
     chat.send(&helper(), (), text).await.unwrap()
 }
 
@@ -83,8 +83,8 @@ async fn prompts_use_one_budget_and_none_begins_once_it_is_used_up() {
 }
 
 /// What so many rounds have used, without prices.
-fn spent(rounds: u64) -> More {
-    More { rounds, tokens: 10 * rounds, ..More::default() }
+fn spent(rounds: u64) -> Amounts {
+    Amounts { rounds, tokens: 10 * rounds, ..Amounts::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,14 +108,14 @@ async fn a_budget_goes_on_in_every_process_and_counts_what_was_before_it() {
     let log = store_log(&store, &run).await;
     let replayed = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
     assert_eq!(serde_json::to_value(&replayed).unwrap(), serde_json::to_value(run.state()).unwrap());
-    let started = log[0].body.to_value()["start"]["shared_budget"].clone();
+    let started = log[0].kind.to_value()["start"]["shared_budget"].clone();
     let used = json!({"rounds": 3, "tokens": 30});
     assert_eq!(started, json!({"budget": {"max_rounds": 4}, "used": used, "unpriced": "scripted/scripted"}));
     let elsewhere = process(&store, None).conversation("d");
     says(&elsewhere, "one").await.result().await.unwrap();
 }
 
-async fn store_log<R>(store: &MemoryStore, run: &Run<R>) -> Vec<std::sync::Arc<positronic_core::record::Event>> {
+async fn store_log<R>(store: &MemoryStore, run: &RunHandle<R>) -> Vec<std::sync::Arc<positronic_core::record::Event>> {
     store.read(run.id(), Seq(0), usize::MAX).await.unwrap()
 }
 
@@ -129,12 +129,12 @@ async fn a_person_is_asked_for_more_and_what_is_left_of_it_is_there_for_later_pr
     let run = says(&chat, "two").await;
     assert_eq!(waits(&run).await, [""]);
     assert_eq!(asked(&run.pending()), (String::new(), LimitKind::Tokens, 10, 10), "of the whole conversation");
-    run.grant(&Path::root(), More::tokens(20), "ann").await.unwrap();
+    run.grant(&Path::root(), Amounts::tokens(20), "ann").await.unwrap();
     run.result().await.unwrap();
 
     let next = says(&chat, "three").await;
     next.result().await.unwrap();
-    assert_eq!(next.state().start.shared_budget.as_ref().unwrap().granted, More::tokens(20));
+    assert_eq!(next.state().start.shared_budget.as_ref().unwrap().granted, Amounts::tokens(20));
     let last = says(&chat, "four").await;
     assert_eq!(waits(&last).await, [""]);
     assert_eq!(asked(&last.pending()), (String::new(), LimitKind::Tokens, 30, 30));
@@ -194,7 +194,7 @@ async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
 }
 
 /// A question's sentence, up to what was used.
-fn question<R>(run: &Run<R>) -> String {
+fn question<R>(run: &RunHandle<R>) -> String {
     let sentence = run.why().unwrap().sentence;
     sentence.split_once(" for ").unwrap().1.to_owned()
 }
@@ -212,7 +212,7 @@ async fn a_grant_lifts_the_limit_that_was_asked_about_and_not_the_conversations(
         question(&run),
         "a person's decision about more tokens for the run (10 tokens used, 10 tokens allowed)."
     );
-    run.grant(&Path::root(), More::tokens(1000), "ann").await.unwrap();
+    run.grant(&Path::root(), Amounts::tokens(1000), "ann").await.unwrap();
 
     let Settled::Failed(failure) = run.settled().await else { panic!("15 were left of the conversation's") };
     assert_eq!(failure.message, "the conversation used up its budget of tokens in the loop `Chat`: 25 tokens");
@@ -256,10 +256,10 @@ async fn where_both_limits_ask_a_person_is_asked_for_each_of_them() {
 
     assert_eq!(waits(&run).await, [""]);
     assert!(question(&run).contains("for the run ("), "{}", question(&run));
-    run.grant(&Path::root(), More::tokens(90), "ann").await.unwrap();
+    run.grant(&Path::root(), Amounts::tokens(90), "ann").await.unwrap();
     assert_eq!(waits(&run).await, [""]);
     assert!(question(&run).contains("for the conversation ("), "{}", question(&run));
-    run.grant(&Path::root(), More::tokens(50), "ann").await.unwrap();
+    run.grant(&Path::root(), Amounts::tokens(50), "ann").await.unwrap();
 
     run.result().await.unwrap();
     let log = store_log(&store, &run).await;
@@ -267,7 +267,7 @@ async fn where_both_limits_ask_a_person_is_asked_for_each_of_them() {
     assert_eq!(serde_json::to_value(&replayed).unwrap(), serde_json::to_value(run.state()).unwrap());
     let next = says(&chat, "two").await;
     let shared = next.state().start.shared_budget.clone().unwrap();
-    assert_eq!((shared.granted, shared.used), (More::tokens(50), spent(3)), "what is the run's own ends with it");
+    assert_eq!((shared.granted, shared.used), (Amounts::tokens(50), spent(3)), "what is the run's own ends with it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,7 +335,7 @@ async fn each_prompt_has_a_budget_of_its_own_and_what_is_left_of_the_conversatio
     let runner = process(&store, priced("EUR"));
     let chat = runner.conversation("c");
     says(&chat, "one").await.result().await.unwrap();
-    assert_eq!(runner.control().budget("c", None).await.unwrap(), None);
+    assert_eq!(runner.client().budget("c", None).await.unwrap(), None);
     let limited = chat.clone().prompt_budget(budget().max_tokens(20));
 
     for _ in 0..2 {
@@ -343,12 +343,16 @@ async fn each_prompt_has_a_budget_of_its_own_and_what_is_left_of_the_conversatio
         assert_eq!(failure.message, "the brain `Helper` used up its budget of tokens in the loop `Chat`: 20 tokens");
     }
     let money = budget().max_money(Money::of_nanos(90_000));
-    let before = runner.control().budget("c", Some(&money)).await.unwrap().unwrap();
-    assert_eq!(before.used, More { money: Money::of_nanos(50_000), ..spent(5) }, "with what was before it was limited");
+    let before = runner.client().budget("c", Some(&money)).await.unwrap().unwrap();
+    assert_eq!(
+        before.used,
+        Amounts { money: Money::of_nanos(50_000), ..spent(5) },
+        "with what was before it was limited"
+    );
     let run = says(&chat.budget(money), "two").await;
     run.result().await.unwrap();
 
-    let now = runner.control().budget("c", None).await.unwrap().unwrap();
+    let now = runner.client().budget("c", None).await.unwrap().unwrap();
     assert_eq!((now.used.of(LimitKind::Money), now.limit(LimitKind::Money)), (60_000, Some(90_000)));
     assert_eq!(now.currency.as_deref(), Some("EUR"));
     assert_eq!(run.state().start.budget, None, "what was said of each prompt is said of those alone");

@@ -6,15 +6,15 @@ use positronic_core::machine::Refusal;
 use positronic_core::prelude::*;
 use positronic_core::projection::RunReport;
 use positronic_core::record::{
-    Actor, LimitKind, LoopOutcome, More, Path, PendingKind, PriceTable, Seq, Signal, SignalId, SignalKind,
+    Actor, Amounts, LimitKind, LoopOutcome, Path, PendingKind, PriceTable, Seq, Signal, SignalId, SignalKind,
 };
-use positronic_core::runner::{Run, Settled, SignalError};
+use positronic_core::runner::{RunHandle, Settled, SignalError};
 use serde_json::json;
 
 use super::{Depth, Then, WEEK, Whose, asked, asking, play};
 use crate::support::{Board, Journal, path, prompt, settled, waits};
 
-async fn refused(run: &Run<Board>, kind: SignalKind) -> Refusal {
+async fn refused(run: &RunHandle<Board>, kind: SignalKind) -> Refusal {
     let before = run.state();
     let error = run.signal(kind, Actor::default()).await.unwrap_err();
     assert_eq!(run.state(), before, "a refused decision changes nothing");
@@ -27,15 +27,15 @@ async fn what_is_granted_is_checked_before_it_is_recorded() {
     let (_, run) = asking(&Journal::default()).await;
     let grant = |more| SignalKind::Grant { to: path("Work"), more };
 
-    for nothing in [More::default(), More::rounds(5)] {
+    for nothing in [Amounts::default(), Amounts::rounds(5)] {
         let refusal = refused(&run, grant(nothing)).await;
         assert!(refusal.to_string().contains("it takes at least 1 token more"), "{refusal}");
     }
-    for (more, kind) in [(More::money("1".parse().unwrap()), "money"), (More::time(WEEK), "time")] {
+    for (more, kind) in [(Amounts::money("1".parse().unwrap()), "money"), (Amounts::time(WEEK), "time")] {
         let refusal = refused(&run, grant(more)).await;
         assert!(refusal.to_string().contains(&format!("no limit of {kind}")), "{refusal}");
     }
-    let nowhere = refused(&run, SignalKind::Grant { to: Path::root(), more: More::tokens(5) }).await;
+    let nowhere = refused(&run, SignalKind::Grant { to: Path::root(), more: Amounts::tokens(5) }).await;
     assert_eq!(nowhere.to_string(), "the run does not ask for more; pending: `Work`");
     let approved = refused(&run, SignalKind::Approve { call: path("Work"), arguments: None }).await;
     assert_eq!(approved.to_string(), "`Work` asks for more, so say how much, or reject it");
@@ -51,8 +51,8 @@ async fn sentences_about_money_say_its_currency() {
 
     let sentence = run.why().unwrap().sentence;
     assert!(sentence.contains("more money for `Work` (0.00003 EUR used, 0.00003 EUR allowed)"), "{sentence}");
-    let (to, least) = (path("Work"), |more: &str| More::money(more.parse().unwrap()));
-    let refusal = refused(&run, SignalKind::Grant { to: to.clone(), more: More::default() }).await;
+    let (to, least) = (path("Work"), |more: &str| Amounts::money(more.parse().unwrap()));
+    let refusal = refused(&run, SignalKind::Grant { to: to.clone(), more: Amounts::default() }).await;
     assert_eq!(
         refusal.to_string(),
         "that is too little: 0.00003 EUR used, 0.00003 EUR allowed; it takes at least 0.000000001 EUR more"
@@ -69,7 +69,7 @@ async fn sentences_about_money_say_its_currency() {
 #[tokio::test(start_paused = true)]
 async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
     let (play, run) = asking(&Journal::default()).await;
-    let kind = SignalKind::Grant { to: path("Work"), more: More::tokens(20) };
+    let kind = SignalKind::Grant { to: path("Work"), more: Amounts::tokens(20) };
     let actor = Actor::builder().by("ann").channel("slack").build();
     let signal = Signal { id: SignalId::new("once"), actor, kind: kind.clone() };
 
@@ -83,10 +83,10 @@ async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
     // Twenty more are two rounds more; then it is asked again, about what there is by now.
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));
-    run.grant(&path("Work"), More::tokens(1000), "bob").await.unwrap();
+    run.grant(&path("Work"), Amounts::tokens(1000), "bob").await.unwrap();
     let story = play.story(&run).await;
     assert!(matches!(story.settled(), Settled::Completed(_)));
-    let granted = story.log().iter().find(|event| event.seq == seq).unwrap().body.to_value();
+    let granted = story.log().iter().find(|event| event.seq == seq).unwrap().kind.to_value();
     assert_eq!(granted["actor"], json!({"by": "ann", "channel": "slack"}));
     assert_eq!(granted["more"], json!({"tokens": 20}));
 }
@@ -97,11 +97,11 @@ async fn a_question_whose_time_is_up_takes_no_answer() {
     let then = Then::Expired(OnLimit::Exit);
     let (play, run) = play(&journal, LimitKind::Tokens, Depth::Own, Whose::Loops, then, true).await;
     waits(&run).await;
-    let PendingKind::More { expires: Some(expires), .. } = run.pending()[0].kind else { panic!() };
+    let PendingKind::Amounts { expires: Some(expires), .. } = run.pending()[0].kind else { panic!() };
     assert_eq!(run.why().unwrap().until, Some(expires));
 
     tokio::time::advance(WEEK).await;
-    let late = run.grant(&path("Work"), More::tokens(99), "ann").await;
+    let late = run.grant(&path("Work"), Amounts::tokens(99), "ann").await;
 
     assert!(matches!(late, Err(SignalError::Refused(Refusal::Expired { .. }))), "{late:?}");
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -115,7 +115,7 @@ async fn a_run_that_asks_can_be_cancelled_paused_and_spoken_to() {
     run.message("Hurry up.", "ann").await.unwrap();
     run.pause().await.unwrap();
     assert_eq!(settled(&run).await, Settled::Paused);
-    run.grant(&path("Work"), More::tokens(20), "ann").await.unwrap();
+    run.grant(&path("Work"), Amounts::tokens(20), "ann").await.unwrap();
     assert_eq!(settled(&run).await, Settled::Paused, "what is granted stays");
     tokio::time::advance(Duration::from_hours(1)).await;
     run.resume().await.unwrap();
@@ -136,17 +136,17 @@ async fn a_run_that_asks_can_be_cancelled_paused_and_spoken_to() {
 #[tokio::test(start_paused = true)]
 async fn a_fork_has_what_was_granted_by_then_and_is_asked_for_the_rest() {
     let (play, run) = asking(&Journal::default()).await;
-    let control = play.test.runner().control();
+    let client = play.test.runner().client();
     let before = run.state().next.0 - 2;
-    run.grant(&path("Work"), More::tokens(20), "ann").await.unwrap();
+    run.grant(&path("Work"), Amounts::tokens(20), "ann").await.unwrap();
     waits(&run).await;
     let after = run.state().next.0 - 1;
 
     let states = futures::future::join_all([before, after].map(async |at| {
-        let fork = control.fork(run.id(), positronic_core::record::Seq(at), Default::default()).await.unwrap();
-        control.state(&fork).await.unwrap()
+        let fork = client.fork(run.id(), positronic_core::record::Seq(at), Default::default()).await.unwrap();
+        client.state(&fork).await.unwrap()
     }));
-    let allowed = states.await.into_iter().map(|state| state.looped(&path("Work")).unwrap().allowance.more.tokens);
+    let allowed = states.await.into_iter().map(|state| state.looped(&path("Work")).unwrap().grants.more.tokens);
 
     assert_eq!(allowed.collect::<Vec<_>>(), [0, 20]);
 }

@@ -37,7 +37,7 @@ async fn an_answer_without_a_cost_ends_a_loop_with_a_limit_of_money_and_no_other
             (other, _) => panic!("{other:?}"),
         }
         let unpriced: Vec<_> =
-            story.log().iter().filter_map(|event| event.body.to_value().get("unpriced").cloned()).collect();
+            story.log().iter().filter_map(|event| event.kind.to_value().get("unpriced").cloned()).collect();
         assert_eq!(unpriced, if fails { vec![json!("scripted/scripted")] } else { Vec::new() });
     }
 }
@@ -73,7 +73,7 @@ async fn what_an_answer_cost_is_in_the_log_and_nobody_needs_the_table_again() {
     let story = Story::of(&run).await;
 
     let costs: Vec<_> =
-        story.log().iter().filter_map(|event| event.body.to_value()["facts"].get("cost").cloned()).collect();
+        story.log().iter().filter_map(|event| event.kind.to_value()["facts"].get("cost").cloned()).collect();
     assert_eq!(costs[1], json!({"amount": "0.000015", "currency": "EUR", "as_of": "2026-01-01"}));
     // The story's own check has replayed the log without any table, to the same state.
     let lines = story.json_lines();

@@ -3,7 +3,7 @@
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{LimitKind, LoopOutcome, More, Path, Status, ToolResult};
+use positronic_core::record::{Amounts, LimitKind, LoopOutcome, Path, Status, ToolResult};
 use positronic_core::runner::Settled;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ async fn a_question_of_a_step_is_held_until_there_is_more_and_the_step_goes_on_w
 
     assert_eq!(waits(&run).await, [""]);
     assert_eq!(run.status(), Status::Waiting);
-    run.grant(&Path::root(), More::tokens(10), "ann").await.unwrap();
+    run.grant(&Path::root(), Amounts::tokens(10), "ann").await.unwrap();
 
     let story = play.story(&run).await;
     assert_eq!(*story.state(), json!({"done": ["1", "1", "2", "3"]}), "no answer is asked for twice");
@@ -81,7 +81,7 @@ async fn a_step_inside_a_loop_that_is_used_up_ends_with_the_loop_or_goes_on_with
         let run = play.start(outer, ()).await;
         if ask {
             assert_eq!(waits(&run).await, ["Work"]);
-            run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+            run.grant(&path("Work"), Amounts::tokens(100), "ann").await.unwrap();
         }
 
         let story = play.story(&run).await;
@@ -132,9 +132,9 @@ async fn a_question_of_a_plugin_is_held_until_there_is_more_and_is_not_asked_twi
 
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 10, 10));
-    run.grant(&path("Work"), More::tokens(5), "ann").await.unwrap();
+    run.grant(&path("Work"), Amounts::tokens(5), "ann").await.unwrap();
     assert_eq!(waits(&run).await, ["Work"], "both are answered, and the round itself may not ask");
-    run.grant(&path("Work"), More::tokens(100), "ann").await.unwrap();
+    run.grant(&path("Work"), Amounts::tokens(100), "ann").await.unwrap();
 
     let story = play.story(&run).await;
     assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Answered));

@@ -9,7 +9,7 @@ use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::projection::{messages, request_for};
 use positronic_core::record::{
-    Body, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, SignalKind, Usage,
+    EventKind, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Output, SignalKind, Usage,
 };
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
@@ -169,7 +169,7 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_r
     tool: own: it is so
     ");
     let log = || story.log().iter().map(|event| &**event);
-    let asked = log().filter(|event| matches!(event.body, Body::LoopModelCall { question: None, .. }));
+    let asked = log().filter(|event| matches!(event.kind, EventKind::LoopModelCall { question: None, .. }));
     for (asked, sent) in asked.zip(requests.iter().filter(|request| !request.tools.tools().is_empty())) {
         let rebuilt = request_for(log(), asked.seq, Vec::new(), |outputs| model.project(outputs)).unwrap();
         assert_eq!(model.wire(&rebuilt), model.wire(sent));
@@ -342,7 +342,7 @@ async fn a_restart_sends_the_same_requests_and_asks_for_no_second_summary() {
     };
     let kept = json!({"looped": "Read", "stands": true, "tokens": 0});
     let whole = dies_everywhere(&tale, "compaction", &kept).await;
-    let compacted = whole.log.iter().filter(|event| event.body.name() == "LOOP_COMPACTED").count();
+    let compacted = whole.log.iter().filter(|event| event.kind.name() == "LOOP_COMPACTED").count();
     assert_eq!(compacted, 4, "a summary, none, and two more");
 }
 

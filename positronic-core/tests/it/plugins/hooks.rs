@@ -5,7 +5,7 @@ use positronic_core::dsl::{
 };
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, ModelResponse, ToolResult};
+use positronic_core::record::{EventKind, ModelResponse, ToolResult};
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,11 +184,11 @@ async fn an_error_after_an_answer_is_recorded_and_the_loop_goes_on() {
     let story = broken("response").await;
 
     assert!(matches!(story.settled(), Settled::Completed(_)));
-    let failed: Vec<_> = story.log().iter().filter(|event| event.body.name() == "LOOP_PLUGIN_FAILED").collect();
+    let failed: Vec<_> = story.log().iter().filter(|event| event.kind.name() == "LOOP_PLUGIN_FAILED").collect();
     assert_eq!(failed.len(), 2);
     assert_eq!(
-        failed[0].body,
-        Body::LoopPluginFailed { plugin: "broken".to_owned(), message: "it is too late".to_owned() }
+        failed[0].kind,
+        EventKind::LoopPluginFailed { plugin: "broken".to_owned(), message: "it is too late".to_owned() }
     );
     assert_eq!(results(&story, "Work"), [success("pong")]);
 }

@@ -3,7 +3,7 @@
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::Body;
+use positronic_core::record::EventKind;
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,8 +85,8 @@ async fn what_another_version_has_kept_is_migrated() {
 
     assert!(matches!(story.settled(), Settled::Completed(_)));
     assert_eq!(contexts(&play.last_request()), ["entries: milk"]);
-    let kept = story.log().iter().rev().find_map(|event| match &event.body {
-        Body::LoopIteration(iteration) => iteration.plugins.get("notes").cloned(),
+    let kept = story.log().iter().rev().find_map(|event| match &event.kind {
+        EventKind::LoopIteration(iteration) => iteration.plugins.get("notes").cloned(),
         _ => None,
     });
     assert_eq!(serde_json::to_value(kept).unwrap(), json!({"version": 1, "state": {"entries": ["milk"]}}));

@@ -3,7 +3,7 @@
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Message, ModelRequest};
+use positronic_core::record::{EventKind, Message, ModelRequest};
 use positronic_core::runner::Settled;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,8 +85,8 @@ async fn the_answer_to_a_question_that_a_plugin_gave_up_is_not_taken_for_another
         let story = Play::of(ScriptedModel::from_fn(says), lockstep).run(&hasty, ()).await;
 
         assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
-        let kept = story.log().iter().find_map(|event| match &event.body {
-            Body::LoopIteration(iteration) => Some(format!("{:?}", iteration.plugins)),
+        let kept = story.log().iter().find_map(|event| match &event.kind {
+            EventKind::LoopIteration(iteration) => Some(format!("{:?}", iteration.plugins)),
             _ => None,
         });
         assert!(kept.as_ref().is_some_and(|kept| kept.contains("the short answer")), "{kept:?}");

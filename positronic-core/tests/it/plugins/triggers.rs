@@ -10,8 +10,8 @@ use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Busy, Event, Fired, RunId, RunSummary, Seq, Speaker, Start, Status, Timer};
-use positronic_core::runner::{Control, FireError, Fork, Runner, Settled};
+use positronic_core::record::{Busy, Event, EventKind, Fired, RunId, RunSummary, Seq, Speaker, Start, Status, Timer};
+use positronic_core::runner::{Client, FireError, Fork, Runner, Settled};
 use positronic_core::store::{EventStore, MemoryStore, RunFilter, SqliteStore, StoreError, TimerFilter};
 use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::{Value, json};
@@ -63,8 +63,8 @@ async fn a_trigger_starts_a_prompt_that_nobody_has_written<S: EventStore>(open: 
     assert_eq!(trigger.due, TestClock::BEGIN.after(10 * MINUTE));
     // The timer came with the result, in one append.
     let begun = log(&first, &RunId::new("c-0")).await;
-    let set = begun.iter().position(|event| matches!(event.body, Body::LoopTrigger { .. })).unwrap();
-    assert!(matches!(begun[set + 1].body, Body::LoopToolResult { .. }));
+    let set = begun.iter().position(|event| matches!(event.kind, EventKind::LoopTrigger { .. })).unwrap();
+    assert!(matches!(begun[set + 1].kind, EventKind::LoopToolResult { .. }));
     drop(first);
 
     let second = process("second", open(), clock.clone());
@@ -75,7 +75,7 @@ async fn a_trigger_starts_a_prompt_that_nobody_has_written<S: EventStore>(open: 
 
     assert_eq!(run, RunId::new("c-1"));
     assert_eq!(
-        said(&second.control(), &run).await,
+        said(&second.client(), &run).await,
         format!(
             "trigger: The trigger {} has started this prompt, due 2026-01-01T00:10:00Z. Nobody has written anything. It \
              says:\nWater the beans.",
@@ -84,14 +84,14 @@ async fn a_trigger_starts_a_prompt_that_nobody_has_written<S: EventStore>(open: 
     );
     let origin = RunId::new("c-0");
     assert_eq!(because(&second, &run).await, Some(Fired { trigger, origin }));
-    let start = log(&second, &run).await.iter().find_map(|event| match &event.body {
-        Body::LoopStart { input, from, .. } => Some((input.clone(), *from)),
+    let start = log(&second, &run).await.iter().find_map(|event| match &event.kind {
+        EventKind::LoopStart { input, from, .. } => Some((input.clone(), *from)),
         _ => None,
     });
     assert_eq!(start, Some((Some("Water the beans.".to_owned()), Speaker::Engine)), "nobody has said anything");
-    let row = second.control().store().run(&run).await.unwrap();
+    let row = second.client().store().run(&run).await.unwrap();
     assert_eq!((row.user.as_deref(), row.conversation.as_deref()), (Some("ann"), Some("c")));
-    assert_eq!(second.control().history(&run).await.unwrap().len(), 4, "it knows what was said before");
+    assert_eq!(second.client().history(&run).await.unwrap().len(), 4, "it knows what was said before");
     assert_eq!(timers(&second).await, []);
     clock.passes(60 * MINUTE);
     assert_eq!(fire(&second).await.len(), 0);
@@ -110,7 +110,7 @@ async fn one_that_fires_again_and_again_goes_on_and_makes_up_for_nothing<S: Even
     let run = fired_alone(&second).await;
 
     assert_eq!(because(&second, &run).await.unwrap().trigger, trigger);
-    assert!(said(&second.control(), &run).await.contains("due 2026-01-01T06:00:00Z; it fires every 1 day. Nobody"));
+    assert!(said(&second.client(), &run).await.contains("due 2026-01-01T06:00:00Z; it fires every 1 day. Nobody"));
     assert_eq!(fire(&second).await.len(), 0, "it fires once for all that was missed");
     let [timer] = &timers(&second).await[..] else { panic!("it goes on") };
     assert_eq!((timer.trigger.due, timer.fired), (TestClock::BEGIN.after(Duration::from_hours(6 + 11 * 24)), 1));
@@ -124,7 +124,7 @@ async fn two_servers_fire_it_once<S: EventStore>(open: impl Fn() -> S) {
     let (one, two) = (process("one", open(), clock.clone()), process("two", open(), clock.clone()));
     create(&one, json!({"what": "Water the beans.", "in": "1 minute", "every": "1 hour"})).await;
     clock.passes(2 * MINUTE);
-    let [timer] = &one.control().due_triggers().await.unwrap()[..] else { panic!("one is due") };
+    let [timer] = &one.client().due_triggers().await.unwrap()[..] else { panic!("one is due") };
 
     let (first, second) = tokio::join!(one.fire(timer), two.fire(timer));
 
@@ -136,7 +136,7 @@ async fn two_servers_fire_it_once<S: EventStore>(open: impl Fn() -> S) {
     }
     // A server that looked long before, and fires only now.
     assert!(matches!(two.fire(timer).await, Err(FireError::Gone { .. })));
-    assert_eq!(one.control().conversation("c").await.unwrap().len(), 2);
+    assert_eq!(one.client().conversation("c").await.unwrap().len(), 2);
     assert_eq!(timers(&two).await[0].fired, 1);
 }
 
@@ -165,14 +165,14 @@ async fn it_fires_once_whichever_append_is_the_last_of_a_process<S: EventStore>(
             // Another process goes on, and a third one after it finds nothing to do.
             let second = process(&format!("second{at}{written}"), open(), clock.clone());
             goes_on(&second).await;
-            if second.control().conversation(&conversation).await.unwrap().is_empty() {
+            if second.client().conversation(&conversation).await.unwrap().is_empty() {
                 says(&second).await;
             }
             clock.passes(10 * MINUTE);
             _ = fire(&second).await;
             assert_eq!(fire(&process("third", open(), clock.clone())).await.len(), 0);
 
-            let runs = second.control().conversation(&conversation).await.unwrap();
+            let runs = second.client().conversation(&conversation).await.unwrap();
             let ended = |row: &RunSummary| (row.run.to_string(), row.status);
             assert_eq!(
                 runs.iter().map(ended).collect::<Vec<_>>(),
@@ -203,12 +203,12 @@ async fn what_is_deleted_does_not_fire_also_where_another_process_deletes_it<S: 
         ]})
     );
     clock.passes(3 * MINUTE);
-    let due = one.control().due_triggers().await.unwrap();
+    let due = one.client().due_triggers().await.unwrap();
     assert_eq!(due.len(), 2);
 
     let deleted = says(&two, &format!("trigger.delete {}", json!({"id": first.id}))).await;
     assert!(deleted.contains("Water the beans."), "{deleted}");
-    assert_eq!(two.control().delete_trigger(&second.id).await, Ok(true));
+    assert_eq!(two.client().delete_trigger(&second.id).await, Ok(true));
 
     for timer in &due {
         assert!(matches!(one.fire(timer).await, Err(FireError::Gone { .. })));
@@ -216,7 +216,7 @@ async fn what_is_deleted_does_not_fire_also_where_another_process_deletes_it<S: 
     assert_eq!(fire(&two).await.len(), 0);
     let again = says(&two, &format!("trigger.delete {}", json!({"id": first.id}))).await;
     assert_eq!(again, format!("Error: there is no trigger `{}`; there are none", first.id));
-    assert_eq!(two.control().delete_trigger(&second.id).await, Ok(false));
+    assert_eq!(two.client().delete_trigger(&second.id).await, Ok(false));
 }
 
 async fn it_waits_for_the_last_prompt_of_its_conversation_or_cancels_it<S: EventStore>(open: impl Fn() -> S) {
@@ -246,7 +246,7 @@ async fn it_waits_for_the_last_prompt_of_its_conversation_or_cancels_it<S: Event
         assert_eq!(run.as_str(), format!("{id}-2"));
         assert_eq!(chat.runs().await.unwrap()[1].status, status, "{busy:?}");
         assert_eq!(fire(&runner).await.len(), 0, "it was due many times, and fires once");
-        runner.control().delete_trigger(&timers(&runner).await[0].trigger.id).await.unwrap();
+        runner.client().delete_trigger(&timers(&runner).await[0].trigger.id).await.unwrap();
     }
 }
 
@@ -258,7 +258,7 @@ async fn outside_of_a_conversation_each_firing_is_a_run_of_its_own<S: EventStore
         let start = Start { user: user.map(str::to_owned), message, ..Start::default() };
         let run = runner.start_with(gardener(Triggers::new()), (), start).await.unwrap();
         run.result().await.unwrap();
-        (run.id().clone(), said(&runner.control(), run.id()).await)
+        (run.id().clone(), said(&runner.client(), run.id()).await)
     };
     let create = |what: &str| format!("trigger.create {}", json!({"what": what, "every": "1 hour"}));
     begin(Some("ann"), &create("of Ann")).await;
@@ -324,19 +324,19 @@ async fn a_fork_sets_no_trigger_again<S: EventStore>(open: impl Fn() -> S) {
     let clock = Hand::new();
     let (runner, other) = (process("one", open(), clock.clone()), MemoryStore::new());
     create(&runner, json!({"what": "Water the beans.", "in": "1 minute"})).await;
-    let (run, control) = (RunId::new("c-0"), runner.control());
+    let (run, client) = (RunId::new("c-0"), runner.client());
     clock.passes(MINUTE);
     fired_alone(&runner).await;
 
     let events = log(&runner, &run).await;
-    let set = events.iter().position(|event| matches!(event.body, Body::LoopTrigger { .. })).unwrap();
-    let fork = control.fork(&run, Seq(set as u64), Fork::default()).await.unwrap();
-    Control::new(other.clone()).import(&run, &events).await.unwrap();
+    let set = events.iter().position(|event| matches!(event.kind, EventKind::LoopTrigger { .. })).unwrap();
+    let fork = client.fork(&run, Seq(set as u64), Fork::default()).await.unwrap();
+    Client::new(other.clone()).import(&run, &events).await.unwrap();
 
     assert_eq!(timers(&runner).await, [], "it has fired, and does not come back");
     assert_eq!(other.timers(&TimerFilter::default()).await, Ok(Vec::new()));
     let forked = log(&runner, &fork).await;
-    let result = |event: &Arc<Event>| matches!(event.body, Body::LoopToolResult { .. });
+    let result = |event: &Arc<Event>| matches!(event.kind, EventKind::LoopToolResult { .. });
     assert!(forked.iter().any(result), "a trigger and its result are one append, and so is their fork");
 }
 
@@ -373,10 +373,10 @@ async fn triggers_are_listed_without_a_log() {
     let refused =
         |method| (method != "timers").then(|| StoreError::Failed { message: format!("`{method}` is not to be asked") });
 
-    let control = Control::new(FaultyStore::new(store, |_, _| None).reading(refused));
+    let client = Client::new(FaultyStore::new(store, |_, _| None).reading(refused));
 
-    assert_eq!(control.triggers(&TimerFilter::default()).await.unwrap().len(), 1);
-    assert_eq!(control.due_triggers().await.unwrap().len(), 1, "by the clock of today");
+    assert_eq!(client.triggers(&TimerFilter::default()).await.unwrap().len(), 1);
+    assert_eq!(client.due_triggers().await.unwrap().len(), 1, "by the clock of today");
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn what_cannot_fire_here_is_left_out_until_its_next_time_and_what_waits_is
     let stranger = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock.clone()).build();
     let trigger = create(&one, json!({"what": "Water the beans.", "in": "1 minute", "every": "1 minute"})).await;
     clock.passes(MINUTE);
-    let (mut here, mut there) = (one.control().firing(), stranger.control().firing());
+    let (mut here, mut there) = (one.client().firing(), stranger.client().firing());
 
     let [timer] = &there.due().await.unwrap()[..] else { panic!("one is due") };
     assert_eq!(timer.trigger.id, trigger.id);

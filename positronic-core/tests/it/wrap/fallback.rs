@@ -8,7 +8,7 @@ use positronic_core::model::wrap::{Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
-    Body, DecisionForm, Finish, ModelErrorKind, ModelFacts, ModelResponse, Part, PriceTable, Settings,
+    DecisionForm, EventKind, Finish, ModelErrorKind, ModelResponse, Part, PriceTable, ResponseMetadata, Settings,
 };
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::sink::Recorder;
@@ -50,8 +50,8 @@ async fn the_log_says_who_failed_and_who_answered_and_the_price_is_of_who_answer
 
     assert!(matches!(story.settled(), Settled::Completed(_)));
     assert_eq!(ways(&story), ["a/big QuotaExhausted → b/gone NotFound → c/small"]);
-    let meant = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopModelCall { model, .. } => Some(model.clone()),
+    let meant = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopModelCall { model, .. } => Some(model.clone()),
         _ => None,
     });
     assert_eq!(meant.as_deref(), Some("a/big"));
@@ -161,8 +161,8 @@ async fn when_all_fail_the_runner_tries_again_and_a_rest_fails_nobody() {
     let story = Test::new(model).run(asker(), ()).await;
 
     assert_eq!(ways(&story), ["a/one"]);
-    let retry = story.log().iter().find_map(|event| match &event.body {
-        Body::LoopModelRetry { error, .. } => Some(error.clone()),
+    let retry = story.log().iter().find_map(|event| match &event.kind {
+        EventKind::LoopModelRetry { error, .. } => Some(error.clone()),
         _ => None,
     });
     let error = retry.unwrap();
@@ -194,7 +194,7 @@ async fn what_one_model_gave_for_itself_is_not_sent_to_another() {
         Reply::response(ModelResponse {
             parts,
             calls,
-            facts: ModelFacts { finish: Finish::Calls, ..ModelFacts::default() },
+            facts: ResponseMetadata { finish: Finish::Calls, ..ResponseMetadata::default() },
         })
     };
     let first = Speaker::new("a/one", [thinks("of a"), fails(ModelErrorKind::Truncated), says("Done.")]);

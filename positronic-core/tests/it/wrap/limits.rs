@@ -205,7 +205,7 @@ async fn sixty_four_runs_take_turns_of_four() {
     for _ in 0..64 {
         runs.push(runner.start(asker(), ()).await.unwrap());
     }
-    let settled = join_all(runs.iter().map(positronic_core::runner::Run::settled)).await;
+    let settled = join_all(runs.iter().map(positronic_core::runner::RunHandle::settled)).await;
 
     assert!(settled.iter().all(|settled| matches!(settled, Settled::Completed(_))));
     assert_eq!((busy.most.load(Ordering::SeqCst), busy.sent().len()), (4, 64));

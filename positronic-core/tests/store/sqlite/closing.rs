@@ -133,7 +133,7 @@ async fn a_store_opened_to_read_follows_and_refuses_to_write() {
     assert_eq!(lines(&reader, &run.run).await.len(), 2);
     let Err(StoreError::Unusable { message }) = run.says("three").append(&reader).await else { panic!("it writes") };
     assert_eq!(message, format!("the event store `{}` was opened to read only", path.display()));
-    let Err(StoreError::Unusable { .. }) = reader.hold().await else { panic!("it has a worker") };
+    let Err(StoreError::Unusable { .. }) = reader.acquire_lease().await else { panic!("it has a worker") };
     assert!(!beside(&path, "-workers").exists());
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use positronic_core::record::{
     Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timer, Timestamp, Trigger, WaitSpec, sha256,
 };
-use positronic_core::store::{EventStore as _, Mail, PendingFilter, RunFilter, SqliteStore, TimerChange, TimerFilter};
+use positronic_core::store::{
+    EventStore as _, InboundWebhook, PendingFilter, RunFilter, SqliteStore, TimerChange, TimerFilter,
+};
 use positronic_core::testing::store_suite::Sample;
 use rusqlite::Connection;
 use serde_json::json;
@@ -151,7 +153,7 @@ async fn opened(fixture: &str, folder: &std::path::Path) -> SqliteStore {
         lines(&store, &RunId::from("run-1")).await[..2],
         [
             r#"{"seq":0,"at":1000000,"type":"BRAIN_COMPLETE","result":"one"}"#,
-            r#"{"seq":1,"at":1000001,"epoch":1,"type":"RUN_CLAIMED","holder":"somebody"}"#,
+            r#"{"seq":1,"at":1000001,"epoch":1,"type":"RUN_CLAIMED","owner":"somebody"}"#,
         ]
     );
     let waits = store.pending(&PendingFilter::builder().person(true).build()).await.unwrap();
@@ -228,7 +230,7 @@ async fn fixture(store: &SqliteStore) {
         expires: Some(Timestamp(7)),
         otherwise: Some(json!(null)),
     };
-    let mail = |id: &str, identifier: &str| Mail {
+    let mail = |id: &str, identifier: &str| InboundWebhook {
         id: SignalId::from(id),
         webhook: "slack".to_owned(),
         identifier: identifier.to_owned(),

@@ -16,7 +16,7 @@ fn mode(path: &Path) -> u32 {
 async fn the_files_of_a_store_are_their_owners_alone() {
     let folder = tempfile::tempdir().unwrap();
     let store = quick(&folder.path().join("runs.db"));
-    let holder = store.hold().await.unwrap();
+    let owner = store.acquire_lease().await.unwrap();
     Sample::new("run-1").append(&store).await.unwrap();
 
     let mut open = Vec::new();
@@ -34,5 +34,5 @@ async fn the_files_of_a_store_are_their_owners_alone() {
     }
     assert!(open.is_empty(), "{open:?}");
     assert_eq!(mode(&folder.path().join("runs.db-wal")), 0o600);
-    drop(holder);
+    drop(owner);
 }

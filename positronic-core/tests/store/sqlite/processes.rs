@@ -69,15 +69,15 @@ async fn other_process() {
     let Some(path) = std::env::var_os(FILE).map(PathBuf::from) else { return };
     let store = quick(&path);
     let mut sample = Sample::new("run-1");
-    let mut holders = Vec::new();
+    let mut leases = Vec::new();
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let answer = match verb {
             "hold" => {
-                let holder = store.hold().await.unwrap();
-                let id = holder.name().to_owned();
-                holders.push(holder);
+                let owner = store.acquire_lease().await.unwrap();
+                let id = owner.name().to_owned();
+                leases.push(owner);
                 id
             }
             "append" => {
@@ -116,17 +116,17 @@ async fn a_worker_that_is_killed_is_dead_at_once_and_its_appends_stay() {
     let mut other = Other::start(&path, None);
     let id = other.does("hold");
     assert!(id.starts_with(&format!("{}-", other.child.id())), "{id}");
-    assert_eq!(store.is_alive(&id).await, Ok(true));
+    assert_eq!(store.is_lease_live(&id).await, Ok(true));
     assert_eq!(other.does("append one"), "appended");
     assert_eq!(other.does("append two"), "appended");
 
     other.dies();
 
-    assert_eq!(store.is_alive(&id).await, Ok(false));
+    assert_eq!(store.is_lease_live(&id).await, Ok(false));
     assert_eq!(lines(&store, &RunId::from("run-1")).await.len(), 2);
     let file = beside(&path.canonicalize().unwrap(), "-workers").join(&id);
     assert!(file.exists());
-    let _holder = store.hold().await.unwrap();
+    let _holder = store.acquire_lease().await.unwrap();
     assert!(!file.exists(), "whoever comes next tidies up");
 }
 

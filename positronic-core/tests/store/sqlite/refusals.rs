@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::record::{Actor, Path as CallPath, Pending, PendingKind, Seq, Status, WaitSpec};
-use positronic_core::runner::{Control, Delivered};
+use positronic_core::runner::{Client, Delivered};
 use positronic_core::store::{EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore, StoreError};
 use positronic_core::testing::store_suite::Sample;
 use rusqlite::Connection;
@@ -311,8 +311,8 @@ async fn a_mail_that_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
-    let control = Control::new(store.clone());
-    let deliver = |id: &'static str| control.deliver(id.into(), "slack", id, json!("payload"), Actor::default());
+    let client = Client::new(store.clone());
+    let deliver = |id: &'static str| client.deliver(id.into(), "slack", id, json!("payload"), Actor::default());
     for id in ["mail-1", "mail-2"] {
         assert_eq!(deliver(id).await.unwrap(), Delivered::Kept);
     }
@@ -342,8 +342,8 @@ async fn a_log_that_has_lost_its_end() {
         path.display()
     );
     let damaged = StoreError::Failed { message: sentence };
-    let control = positronic_core::runner::Control::new(store.clone());
-    let sent = control.signal(&run.run, positronic_core::record::SignalKind::Pause, Default::default()).await;
+    let client = positronic_core::runner::Client::new(store.clone());
+    let sent = client.signal(&run.run, positronic_core::record::SignalKind::Pause, Default::default()).await;
     assert_eq!(sent, Err(damaged.clone().into()));
     assert_eq!(store.read(&run.run, positronic_core::record::Seq(0), 9).await.map(|_| ()), Err(damaged));
     assert_eq!(
@@ -362,7 +362,7 @@ async fn a_file_where_the_folder_of_the_workers_should_be() {
     let workers = beside(&path.canonicalize().unwrap(), "-workers");
     std::fs::write(&workers, "").unwrap();
 
-    let Err(StoreError::Failed { message }) = store.hold().await else { panic!("it holds") };
+    let Err(StoreError::Failed { message }) = store.acquire_lease().await else { panic!("it holds") };
 
     assert!(
         message

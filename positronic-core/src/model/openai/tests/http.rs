@@ -11,7 +11,7 @@ use super::server::{Answer, End, Server};
 use super::{request, user};
 use crate::model::openai::{ChatAssembler, OpenAiChat, OpenAiConfig, OpenAiResponses, ResponsesAssembler, Timeouts};
 use crate::model::{DeltaSink, Model, NoDeltas, Piece};
-use crate::record::{ModelError, ModelErrorKind, ModelFacts, ModelResponse, Settings};
+use crate::record::{ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Settings};
 
 pub(super) const HELLO: &str = "data: {\"id\":\"r1\",\"model\":\"m-2026\",\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
                      data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
@@ -210,7 +210,7 @@ fn cut(body: &[u8], places: &[usize]) -> Vec<Vec<u8>> {
 }
 
 fn without_measurements(response: ModelResponse) -> ModelResponse {
-    let facts = ModelFacts { first_chunk: None, ..response.facts };
+    let facts = ResponseMetadata { first_chunk: None, ..response.facts };
     ModelResponse { facts, ..response }
 }
 
@@ -304,7 +304,7 @@ async fn a_loop_decides_over_the_wire_and_every_request_is_rebuilt_byte_for_byte
     run.result().await.unwrap();
 
     let log = run.events(crate::record::Seq(0)).await.unwrap();
-    let asked = log.iter().filter(|event| event.body.name() == "LOOP_MODEL_CALL");
+    let asked = log.iter().filter(|event| event.kind.name() == "LOOP_MODEL_CALL");
     let events = || log.iter().map(|event| &**event);
     let rebuilt: Vec<_> =
         asked.map(|event| model.wire(&crate::projection::request_at(events(), event.seq).unwrap())).collect();

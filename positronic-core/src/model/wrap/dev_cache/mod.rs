@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use super::after;
 use crate::model::plain::give_pieces;
 use crate::model::{DeltaSink, Model};
-use crate::record::{Hop, ModelError, ModelFacts, ModelRequest, ModelResponse, hash_text};
+use crate::record::{ModelError, ModelRequest, ModelResponse, ResponseMetadata, RoutingStep, hash_text};
 
 pub use entry::DevCacheError;
 
@@ -31,9 +31,9 @@ pub use entry::DevCacheError;
 /// in a run it is asked makes no difference, so a loop that asks the same twice is told the same twice, whatever its temperature. Two
 /// endpoints need two names.
 ///
-/// An answer from the cache uses no tokens and costs nothing; it is marked with [`Hop::Cached`], which says what it had used. Failures are
+/// An answer from the cache uses no tokens and costs nothing; it is marked with [`RoutingStep::Cached`], which says what it had used. Failures are
 /// not kept. Each answer is a file of its own, written aside and renamed, so a crash leaves no half of one. One that cannot be read, or is damaged, is
-/// as if it were not there, is said with [`Hop::CacheFailed`], and is written anew. Nothing expires: delete the folder, or
+/// as if it were not there, is said with [`RoutingStep::CacheFailed`], and is written anew. Nothing expires: delete the folder, or
 /// files in it. The files hold what models said, in plain text, for their owner alone.
 pub struct DevCache<M> {
     model: M,
@@ -60,25 +60,25 @@ impl<M: Model> DevCache<M> {
 
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
         let key = self.key(request);
-        let mut hops = Vec::new();
-        let failed = |error: &DevCacheError| Hop::CacheFailed { message: error.to_string() };
+        let mut steps = Vec::new();
+        let failed = |error: &DevCacheError| RoutingStep::CacheFailed { message: error.to_string() };
         match entry::read(&self.folder, &key) {
             Ok(Some(mut response)) => {
                 give_pieces(&response, deltas);
                 let usage = std::mem::take(&mut response.facts.usage);
-                response.facts.via = vec![Hop::Cached { key, usage }];
+                response.facts.via = vec![RoutingStep::Cached { key, usage }];
                 return Ok(response);
             }
             Ok(None) => {}
-            Err(error) => hops.push(failed(&error)),
+            Err(error) => steps.push(failed(&error)),
         }
         let outcome = self.model.call(request, deltas).await;
         if let Ok(response) = &outcome
             && let Err(error) = entry::write(&self.folder, &key, &self.model.name(), &kept(response))
         {
-            hops.push(failed(&error));
+            steps.push(failed(&error));
         }
-        after(hops, outcome)
+        after(steps, outcome)
     }
 
     fn key(&self, request: &ModelRequest) -> String {
@@ -89,7 +89,7 @@ impl<M: Model> DevCache<M> {
 
 /// Returns what is kept of an answer: all but what happened on the way to it, and what it took and cost that time.
 fn kept(response: &ModelResponse) -> ModelResponse {
-    let facts = ModelFacts { first_chunk: None, cost: None, via: Vec::new(), ..response.facts.clone() };
+    let facts = ResponseMetadata { first_chunk: None, cost: None, via: Vec::new(), ..response.facts.clone() };
     ModelResponse { facts, ..response.clone() }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
-use positronic_core::record::{Body, Event, Fired, Message, ModelRequest, RunId, Seq, Timer, Timestamp, Trigger};
-use positronic_core::runner::{Clock, Control, FireError, Runner};
+use positronic_core::record::{Event, EventKind, Fired, Message, ModelRequest, RunId, Seq, Timer, Timestamp, Trigger};
+use positronic_core::runner::{Client, Clock, FireError, Runner};
 use positronic_core::store::{EventStore, StoreError, TimerFilter};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
 use serde_json::Value;
@@ -75,11 +75,11 @@ pub(super) async fn says(runner: &Runner, text: &str) -> String {
     let chat = runner.conversation("c").user("ann");
     let run = chat.send(gardener(Triggers::new()), (), text).await.unwrap();
     run.result().await.unwrap();
-    said(&runner.control(), run.id()).await
+    said(&runner.client(), run.id()).await
 }
 
-pub(super) async fn said(control: &Control, run: &RunId) -> String {
-    let (_, prompts) = control.state_at(run, control.store().run(run).await.unwrap().next).await.unwrap();
+pub(super) async fn said(client: &Client, run: &RunId) -> String {
+    let (_, prompts) = client.state_at(run, client.store().run(run).await.unwrap().next).await.unwrap();
     let prompt = prompts.get(&path("Chat")).unwrap();
     prompt.output.iter().rev().find_map(|output| output.kind.text()).unwrap_or_default()
 }
@@ -92,13 +92,13 @@ pub(super) async fn create(runner: &Runner, arguments: Value) -> Trigger {
 }
 
 pub(super) async fn timers(runner: &Runner) -> Vec<Timer> {
-    runner.control().triggers(&TimerFilter::default()).await.unwrap()
+    runner.client().triggers(&TimerFilter::default()).await.unwrap()
 }
 
 /// Fires what is due, and waits for what it starts.
 pub(super) async fn fire(runner: &Runner) -> Vec<Result<RunId, FireError>> {
     let mut fired = Vec::new();
-    for timer in runner.control().due_triggers().await.unwrap() {
+    for timer in runner.client().due_triggers().await.unwrap() {
         fired.push(match runner.fire(&timer).await {
             Ok(run) => {
                 run.settled().await;
@@ -118,12 +118,12 @@ pub(super) async fn fired_alone(runner: &Runner) -> RunId {
 }
 
 pub(super) async fn log(runner: &Runner, run: &RunId) -> Vec<Arc<Event>> {
-    runner.control().events(run, Seq(0)).await.unwrap()
+    runner.client().events(run, Seq(0)).await.unwrap()
 }
 
 pub(super) async fn because(runner: &Runner, run: &RunId) -> Option<Fired> {
-    match &log(runner, run).await[0].body {
-        Body::BrainStart(begin) => begin.start.as_ref()?.fired.clone(),
+    match &log(runner, run).await[0].kind {
+        EventKind::BrainStart(begin) => begin.start.as_ref()?.fired.clone(),
         other => panic!("{other:?}"),
     }
 }

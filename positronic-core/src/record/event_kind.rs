@@ -1,4 +1,4 @@
-//! What each event carries. The table of all events is in the docs of [`Body`].
+//! What each event carries. The table of all events is in the docs of [`EventKind`].
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::AnswerFault;
-use super::budget::{Budget, More};
+use super::budget::{Amounts, Budget};
 use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
 use super::ids::{PublicId, SignalId, Timestamp};
@@ -20,15 +20,15 @@ use super::shape::Shape;
 use super::signal::{Actor, Start, is_unknown};
 use super::summary::ClaimRefusal;
 use super::trigger::TriggerChange;
-use super::usage::{ModelError, ModelFacts, Part, Usage};
+use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 
 /// What happened.
 ///
 /// | event | path | when | carries |
 /// |---|---|---|---|
-/// | `RUN_CLAIMED` | root | a worker attaches to the run | `holder`, `trace` |
+/// | `RUN_CLAIMED` | root | a worker attaches to the run | `owner`, `trace` |
 /// | `RUN_RELEASED` | root | it lets go | `reason` |
-/// | `RUN_NOT_CLAIMED` | root | a worker found work that no worker could do for a while | `holder, reason, message` |
+/// | `RUN_NOT_CLAIMED` | root | a worker found work that no worker could do for a while | `owner, reason, message` |
 /// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, budget, start` |
 /// | `BRAIN_MIGRATED` | root | the run goes on with another version of its brain | `version, fingerprint, stages, change` |
 /// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
@@ -88,11 +88,11 @@ use super::usage::{ModelError, ModelFacts, Part, Usage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
-pub enum Body {
+pub enum EventKind {
     /// A worker attaches to the run; what was in flight before is doubtful.
     RunClaimed {
         /// The worker.
-        holder: String,
+        owner: String,
         /// The W3C trace context of the attachment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<String>,
@@ -105,7 +105,7 @@ pub enum Body {
     /// A worker found work in the run and could not claim it, and no other worker did for a while. It comes once a claim.
     RunNotClaimed {
         /// The worker.
-        holder: String,
+        owner: String,
         /// Why.
         reason: ClaimRefusal,
         /// The reason for people.
@@ -232,7 +232,7 @@ pub enum Body {
         /// The parts of the answer in order.
         parts: Arc<[Part]>,
         /// What is known about the answer.
-        facts: ModelFacts,
+        facts: ResponseMetadata,
         /// Microseconds from the request to the end of the answer.
         duration: u64,
     },
@@ -254,7 +254,7 @@ pub enum Body {
         /// The parts of the answer in order, as the model gave them.
         parts: Arc<[Part]>,
         /// What is known about the answer.
-        facts: Box<ModelFacts>,
+        facts: Box<ResponseMetadata>,
         /// Microseconds from the request to the end of the answer.
         duration: u64,
     },
@@ -453,7 +453,7 @@ pub enum Body {
         decision: Decision,
         /// How much more there is.
         #[serde(default, skip_serializing_if = "is_nothing")]
-        more: More,
+        more: Amounts,
         /// Why it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -512,8 +512,8 @@ const fn is_no_message(count: &u64) -> bool {
     *count == 0
 }
 
-fn is_nothing(more: &More) -> bool {
-    *more == More::default()
+fn is_nothing(more: &Amounts) -> bool {
+    *more == Amounts::default()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]

@@ -14,10 +14,12 @@ use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState, hears_mail};
 use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
-    Actor, Body, Draft, Event, MAX_DOCUMENT_BYTES, More, Path, RunId, RunSummary, Seq, Signal, SignalId, SignalKind,
-    Status, Timestamp, check_document,
+    Actor, Amounts, Event, EventKind, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal, SignalId,
+    SignalKind, Status, Timestamp, check_document,
 };
-use crate::store::{EventStore, Lies, Mail, PendingFilter, Posted, StoreError, Waiter, swept_before};
+use crate::store::{
+    DeliveryState, EventStore, InboundWebhook, PendingFilter, PendingItem, PostOutcome, StoreError, swept_before,
+};
 
 /// Decides, delivers and looks, in any run of a store.
 ///
@@ -25,20 +27,20 @@ use crate::store::{EventStore, Lies, Mail, PendingFilter, Posted, StoreError, Wa
 /// reads it, in the same process at once and in another one within a second.
 ///
 /// ```
-/// # use positronic_core::runner::{Control, SignalError};
+/// # use positronic_core::runner::{Client, SignalError};
 /// # use positronic_core::record::{Actor, RunId, SignalKind};
 /// # use positronic_core::store::{EventStore, PendingFilter};
 /// # async fn example(store: impl EventStore) -> Result<(), SignalError> {
-/// let control = Control::new(store);
+/// let client = Client::new(store);
 /// let ann = Actor::builder().by("ann").channel("cli").build();
-/// for waiter in control.store().pending(&PendingFilter::builder().person(true).build()).await? {
-///     control.approve(&waiter.run, &waiter.pending.call, ann.clone()).await?;
+/// for waiter in client.store().pending(&PendingFilter::builder().person(true).build()).await? {
+///     client.approve(&waiter.run, &waiter.pending.call, ann.clone()).await?;
 /// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Control {
+pub struct Client {
     store: Arc<dyn EventStore>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -60,7 +62,7 @@ pub enum Delivered {
     Kept,
 }
 
-impl Control {
+impl Client {
     /// How long a webhook is kept that nobody waits for yet, and remembered after somebody has it: seven days.
     pub const KEEP: Duration = Duration::from_hours(7 * 24);
 
@@ -122,7 +124,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`Control::send`].
+    /// As [`Client::send`].
     pub async fn signal(&self, run: &RunId, kind: SignalKind, actor: Actor) -> Result<Seq, SignalError> {
         let signal = Signal { id: self.ids.signal(), actor, kind };
         Ok(self.send(run, &[signal]).await?.first().copied().unwrap_or_default())
@@ -132,7 +134,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`Control::send`].
+    /// As [`Client::send`].
     pub async fn approve(&self, run: &RunId, call: &Path, actor: Actor) -> Result<Seq, SignalError> {
         self.signal(run, SignalKind::Approve { call: call.clone(), arguments: None }, actor).await
     }
@@ -141,8 +143,8 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`Control::send`].
-    pub async fn grant(&self, run: &RunId, to: &Path, more: More, actor: Actor) -> Result<Seq, SignalError> {
+    /// As [`Client::send`].
+    pub async fn grant(&self, run: &RunId, to: &Path, more: Amounts, actor: Actor) -> Result<Seq, SignalError> {
         self.signal(run, SignalKind::Grant { to: to.clone(), more }, actor).await
     }
 
@@ -150,7 +152,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`Control::send`].
+    /// As [`Client::send`].
     pub async fn reject(&self, run: &RunId, call: &Path, reason: &str, actor: Actor) -> Result<Seq, SignalError> {
         self.signal(run, SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) }, actor).await
     }
@@ -176,14 +178,14 @@ impl Control {
         })?;
         let at = self.clock.now();
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
-        let mail = Mail { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
+        let mail = InboundWebhook { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
         // It is in the mailbox before anybody looks who waits: whoever begins to wait meanwhile finds it there.
         let posted = self.store.post(&mail).await?;
         let mail = match posted {
-            Posted::Taken { run, seq } => return Ok(Delivered::To { run, seq }),
-            Posted::New => mail,
+            PostOutcome::Delivered { run, seq } => return Ok(Delivered::To { run, seq }),
+            PostOutcome::New => mail,
             // What came first counts, whatever the second says.
-            Posted::Known => self.kept(&mail.id).await?.unwrap_or(mail),
+            PostOutcome::Duplicate => self.kept(&mail.id).await?.unwrap_or(mail),
         };
         let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
         let (mut misfit, mut failed) = (None, None);
@@ -205,18 +207,18 @@ impl Control {
         }
         // Whoever has taken it since it was posted does not wait any more, and was not among those who do.
         let known = self.store.post(&mail).await?;
-        if let Posted::Taken { run, seq } = known {
+        if let PostOutcome::Delivered { run, seq } = known {
             return Ok(Delivered::To { run, seq });
         }
         let Some(refusal) = misfit else { return Ok(Delivered::Kept) };
-        if posted == Posted::New || known == Posted::New {
+        if posted == PostOutcome::New || known == PostOutcome::New {
             self.store.discard(&mail.id).await?;
         }
         Err(refusal.into())
     }
 
     /// A fork waits since its origin does, for the same; it is there to try things out, and takes nothing from its origin.
-    async fn forks_last(&self, waiters: Vec<Waiter>) -> Vec<Waiter> {
+    async fn forks_last(&self, waiters: Vec<PendingItem>) -> Vec<PendingItem> {
         if waiters.len() < 2 {
             return waiters;
         }
@@ -234,7 +236,7 @@ impl Control {
         first
     }
 
-    async fn deliver_to(&self, run: &RunId, mail: &Mail) -> Result<Seq, SignalError> {
+    async fn deliver_to(&self, run: &RunId, mail: &InboundWebhook) -> Result<Seq, SignalError> {
         let state = load::state(&*self.store, run).await?;
         let takes = std::slice::from_ref(&mail.id);
         let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], takes).await?;
@@ -242,13 +244,13 @@ impl Control {
     }
 
     /// Appends a note about a run to its log, unless something was appended since its row was read.
-    pub(super) async fn note(&self, row: &RunSummary, body: Body) -> Result<(), StoreError> {
+    pub(super) async fn note(&self, row: &RunSummary, kind: EventKind) -> Result<(), StoreError> {
         let before = load::state(&*self.store, &row.run).await?;
         if before.next != row.next {
             return Ok(());
         }
         let at = self.clock.now().max(before.at);
-        let events = stamp(vec![Draft::new(Path::root(), body)], before.next, at, None);
+        let events = stamp(vec![NewEvent::new(Path::root(), kind)], before.next, at, None);
         let after = follow(&before, &events).map_err(|error| load::broken(&row.run, &error))?;
         let append = append_of(&row.run, &before, &after, Some(row), &events, Extras::default());
         match self.store.append(&row.run, append).await {
@@ -257,10 +259,10 @@ impl Control {
         }
     }
 
-    async fn kept(&self, id: &SignalId) -> Result<Option<Mail>, StoreError> {
-        Ok(self.store.letter(id).await?.and_then(|letter| match letter.lies {
-            Lies::Here(mail) => Some(mail),
-            Lies::Taken { .. } => None,
+    async fn kept(&self, id: &SignalId) -> Result<Option<InboundWebhook>, StoreError> {
+        Ok(self.store.mailbox_entry(id).await?.and_then(|entry| match entry.delivery {
+            DeliveryState::Undelivered(mail) => Some(mail),
+            DeliveryState::Delivered { .. } => None,
         }))
     }
 
@@ -295,11 +297,11 @@ impl Control {
     /// them.
     ///
     /// ```
-    /// # use positronic_core::runner::Control;
+    /// # use positronic_core::runner::Client;
     /// # use positronic_core::record::RunId;
-    /// # async fn example(control: Control, run: RunId) -> Result<(), positronic_core::store::StoreError> {
-    /// for file in control.files(&run).await? {
-    ///     if let Some(bytes) = control.blob(&file.file.sha256).await? {
+    /// # async fn example(client: Client, run: RunId) -> Result<(), positronic_core::store::StoreError> {
+    /// for file in client.files(&run).await? {
+    ///     if let Some(bytes) = client.blob(&file.file.sha256).await? {
     ///         println!("{} has {} bytes", file.file.name, bytes.len());
     ///     }
     /// }
@@ -328,7 +330,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`Control::events`].
+    /// As [`Client::events`].
     pub async fn files(&self, run: &RunId) -> Result<Vec<RunFile>, StoreError> {
         Ok(files(self.events(run, Seq(0)).await?.iter().map(|event| &**event)))
     }
@@ -347,7 +349,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`Control::events`].
+    /// As [`Client::events`].
     pub async fn state(&self, run: &RunId) -> Result<RunState, StoreError> {
         load::state(&*self.store, run).await
     }
@@ -356,7 +358,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`Control::events`].
+    /// As [`Client::events`].
     pub async fn state_at(&self, run: &RunId, at: Seq) -> Result<(RunState, Prompts), StoreError> {
         let events = self.store.read(run, Seq(0), at.next().index()).await?;
         let events = events.iter().map(|event| &**event);
@@ -365,8 +367,8 @@ impl Control {
     }
 }
 
-impl fmt::Debug for Control {
+impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Control")
+        f.write_str("Client")
     }
 }

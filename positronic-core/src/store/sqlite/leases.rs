@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::beside;
 use crate::private;
-use crate::store::{Holder, StoreError};
+use crate::store::{Lease, StoreError};
 
 /// The file that is locked while files are made and removed.
 const FOLDER_LOCK: &str = "lock";
@@ -29,7 +29,7 @@ impl Workers {
     }
 
     /// Makes a worker known, and forgets those that have died.
-    pub(super) fn hold(&self) -> Result<Holder, StoreError> {
+    pub(super) fn acquire_lease(&self) -> Result<Lease, StoreError> {
         let failed = |error| beside(&self.folder, &error);
         private::make_folder(&self.folder).map_err(failed)?;
         let folder = open(&self.folder.join(FOLDER_LOCK)).map_err(failed)?;
@@ -38,16 +38,16 @@ impl Workers {
         let id = new_id();
         let path = self.folder.join(&id);
         let file = open(&path).and_then(|file| file.lock().map(|()| file)).map_err(failed)?;
-        Ok(Holder::new(id, Alive { path, _file: file }))
+        Ok(Lease::new(id, Alive { path, _file: file }))
     }
 
     /// Says whether a worker is alive.
-    pub(super) fn is_alive(&self, holder: &str) -> Result<bool, StoreError> {
-        let is_id = holder.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
-        if !is_id || holder.is_empty() {
+    pub(super) fn is_lease_live(&self, owner: &str) -> Result<bool, StoreError> {
+        let is_id = owner.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
+        if !is_id || owner.is_empty() {
             return Ok(false);
         }
-        let path = self.folder.join(holder);
+        let path = self.folder.join(owner);
         is_locked(&path).map_err(|error| beside(&path, &error))
     }
 

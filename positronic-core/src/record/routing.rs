@@ -9,7 +9,7 @@ use super::usage::{ModelErrorKind, Usage};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Hop {
+pub enum RoutingStep {
     /// A rule sent it to a model.
     Routed {
         /// The rule's name.
