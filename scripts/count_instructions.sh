@@ -14,20 +14,20 @@ trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 until [ -s "$work/address" ]; do sleep 0.1; done
 address=$(cat "$work/address")
 
-count() { # player way rounds
+count() { # player way iterations
     valgrind --tool=callgrind --callgrind-out-file=/dev/null "$http" "$1" "$2" "$3" "$address" 2>&1 |
         sed -n 's/.*Collected : //p'
 }
 
-# What a process costs up to and including its first round (TLS roots, schemas) is counted once and taken off.
-printf '%-8s %-7s %14s %14s %7s\n' rounds way 'bare instr/req' 'ours instr/req' ratio
+# What a process costs up to and including its first iteration (TLS roots, schemas) is counted once and taken off.
+printf '%-8s %-7s %14s %14s %7s\n' iterations way 'bare instr/req' 'ours instr/req' ratio
 for way in whole stream; do
     bare_start=$(count bare "$way" 1)
     ours_start=$(count ours "$way" 1)
-    for rounds in 50 200; do
-        bare=$((($(count bare "$way" "$rounds") - bare_start) / (rounds - 1)))
-        ours=$((($(count ours "$way" "$rounds") - ours_start) / (rounds - 1)))
-        printf '%-8s %-7s %14d %14d %7.2f\n' "$rounds" "$way" "$bare" "$ours" \
+    for iterations in 50 200; do
+        bare=$((($(count bare "$way" "$iterations") - bare_start) / (iterations - 1)))
+        ours=$((($(count ours "$way" "$iterations") - ours_start) / (iterations - 1)))
+        printf '%-8s %-7s %14d %14d %7.2f\n' "$iterations" "$way" "$bare" "$ours" \
             "$(python3 -c "print($ours / $bare)")"
     done
     printf '%-8s %-7s %14d %14d\n' start "$way" "$bare_start" "$ours_start"

@@ -291,7 +291,7 @@ pub fn agentloop() -> Brain<Task, Work, (), Report> {
                 .max_tokens(500_000)
                 .max_failures(10)
                 .wrap_up()
-                .plugin(Compaction::new().rounds(20).keep(5))
+                .plugin(Compaction::new().iterations(20).keep(5))
                 .on_exit(|work, outcome| {
                     let why = match outcome {
                         LoopOutcome::Exited { .. } => None,

@@ -138,7 +138,7 @@ pub struct Desk;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
     /// How often the model was asked.
-    pub rounds: u32,
+    pub iterations: u32,
 }
 
 impl PluginState for Asked {
@@ -153,7 +153,7 @@ impl<O: Options, V: Services> Plugin<O, Work, V> for Desk {
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, Work, V, Asked>) -> Result<()> {
-        cx.state.rounds += 1;
+        cx.state.iterations += 1;
         let reports = &cx.brain.reports;
         let lies = if reports.is_empty() { "no report yet".to_owned() } else { reports.join(", ") };
         cx.context("desk", format!("On the desk: {lies}."));

@@ -1,6 +1,6 @@
 //! A long conversation that does not grow: what is older stands as a summary, and is whole again where every word counts.
 //!
-//! A proofreader reads a manuscript chapter by chapter. After four rounds all but the latest two become one message, which
+//! A proofreader reads a manuscript chapter by chapter. After four iterations all but the latest two become one message, which
 //! the model itself has written. Before the report it calls `recall`: the state then switches the compaction off, and the
 //! next request holds every chapter again, since the record has lost nothing.
 
@@ -70,7 +70,7 @@ pub fn proofreader() -> Brain<(), Reading> {
                         Ok(cx.result("reported").update(|reading| reading.report = faults))
                     })
                 })
-                .plugin(Compaction::new().rounds(4).keep(2).enabled(!cx.state.recalled))
+                .plugin(Compaction::new().iterations(4).keep(2).enabled(!cx.state.recalled))
                 .max_iterations(20)
         },
     )

@@ -6,7 +6,7 @@ use positronic_core::record::{Amounts, Budget, LimitKind, Money, SharedBudget};
 
 use crate::display::figures::{amount, money, used_of};
 
-/// Reads an amount: `20000` or `20k` of tokens, `10` rounds, `2.50` of money, `90s`, `10m` or `2h` of active time.
+/// Reads an amount: `20000` or `20k` of tokens, `10` iterations, `2.50` of money, `90s`, `10m` or `2h` of active time.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub(crate) fn read(kind: LimitKind, text: &str) -> Result<Amounts, String> {
     let text = text.replace('_', "");
     let amount = match kind {
         LimitKind::Tokens => tokens(&text).map(Amounts::tokens),
-        LimitKind::Rounds => text.parse().ok().map(Amounts::rounds),
+        LimitKind::Iterations => text.parse().ok().map(Amounts::iterations),
         LimitKind::Money => text.parse().ok().map(Amounts::money),
         LimitKind::Time => time(&text).map(Amounts::time),
         LimitKind::Failures => None,
@@ -48,7 +48,7 @@ fn misfit(kind: LimitKind, text: &str) -> &'static str {
     let number = match kind {
         LimitKind::Tokens => text.trim_end_matches(['k', 'K', 'M']),
         LimitKind::Time => text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()),
-        LimitKind::Money | LimitKind::Rounds | LimitKind::Failures => text,
+        LimitKind::Money | LimitKind::Iterations | LimitKind::Failures => text,
     };
     let (whole, parts) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -103,25 +103,25 @@ fn time(text: &str) -> Option<Duration> {
 pub(crate) const fn expected(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::Tokens => "a number of tokens, such as 20000 or 20k",
-        LimitKind::Rounds => "a number of rounds, such as 10",
+        LimitKind::Iterations => "a number of iterations, such as 10",
         LimitKind::Money => "an amount of money, such as 2.50",
         LimitKind::Time => "a time, such as 90s, 10m or 2h",
         LimitKind::Failures => "nothing: failures are not granted",
     }
 }
 
-/// Writes an amount for whoever has no better idea: as much again as was used so far, so that the next round does not ask
+/// Writes an amount for whoever has no better idea: as much again as was used so far, so that the next iteration does not ask
 /// again, as a round number.
 pub(crate) fn suggested(kind: LimitKind, limit: u64, used: u64) -> String {
     let more = limit.max(used.saturating_mul(2).saturating_sub(limit)).max(1);
     match kind {
-        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => rounded(more).to_string(),
+        LimitKind::Tokens | LimitKind::Iterations | LimitKind::Failures => rounded(more).to_string(),
         LimitKind::Money => Money::of_nanos(rounded(more)).to_string(),
         LimitKind::Time => clocked(Duration::from_micros(more).as_secs().saturating_add(1)),
     }
 }
 
-/// Rounds up to 1, 2, 3 or 5 and zeros.
+/// Iterations up to 1, 2, 3 or 5 and zeros.
 fn rounded(number: u64) -> u64 {
     let mut unit = 1_u64;
     while number / unit >= 10 {
@@ -130,11 +130,11 @@ fn rounded(number: u64) -> u64 {
     [1, 2, 3, 5, 10]
         .into_iter()
         .map(|step| unit.saturating_mul(step))
-        .find(|round| *round >= number)
+        .find(|iteration| *iteration >= number)
         .unwrap_or(u64::MAX)
 }
 
-/// Rounds seconds up to what a clock shows: `30s`, `5m`, `2h`.
+/// Iterations seconds up to what a clock shows: `30s`, `5m`, `2h`.
 fn clocked(seconds: u64) -> String {
     const STEPS: [u64; 6] = [1, 2, 5, 10, 15, 30];
     let step = |number: u64| STEPS.into_iter().find(|step| *step >= number);
@@ -156,7 +156,7 @@ pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool, currenc
 }
 
 /// What a budget can limit, in the order in which it is said.
-const LIMITED: [LimitKind; 4] = [LimitKind::Money, LimitKind::Tokens, LimitKind::Rounds, LimitKind::Time];
+const LIMITED: [LimitKind; 4] = [LimitKind::Money, LimitKind::Tokens, LimitKind::Iterations, LimitKind::Time];
 
 /// Writes how much of a conversation's budget was used, with what was granted on top; none where it limits nothing. Money that
 /// was not paid yet is in `currency`.
@@ -201,9 +201,10 @@ mod tests {
 
     #[test]
     fn a_question_says_when_it_is_for_the_conversation() {
-        let (own, shared) = (asks(LimitKind::Rounds, 3, 3, false, None), asks(LimitKind::Rounds, 3, 3, true, None));
-        assert!(own.starts_with("asks for more rounds: "), "{own}");
-        assert!(shared.starts_with("asks for more rounds for the conversation: "), "{shared}");
+        let (own, shared) =
+            (asks(LimitKind::Iterations, 3, 3, false, None), asks(LimitKind::Iterations, 3, 3, true, None));
+        assert!(own.starts_with("asks for more iterations: "), "{own}");
+        assert!(shared.starts_with("asks for more iterations for the conversation: "), "{shared}");
     }
 
     #[test]
@@ -211,7 +212,7 @@ mod tests {
         for (text, tokens) in [("20_000", 20_000), (" 7 ", 7), ("20k", 20_000), ("1.5k", 1_500), ("2M", 2_000_000)] {
             assert_eq!(read(LimitKind::Tokens, text).unwrap(), Amounts::tokens(tokens));
         }
-        assert_eq!(read(LimitKind::Rounds, "10").unwrap(), Amounts::rounds(10));
+        assert_eq!(read(LimitKind::Iterations, "10").unwrap(), Amounts::iterations(10));
         assert_eq!(read(LimitKind::Money, "2.50").unwrap(), Amounts::money("2.5".parse().unwrap()));
         for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200)] {
             assert_eq!(read(LimitKind::Time, text).unwrap(), Amounts::time(Duration::from_secs(seconds)));
@@ -222,7 +223,7 @@ mod tests {
         for (kind, text) in [
             (LimitKind::Tokens, "2.5"),
             (LimitKind::Tokens, "0.0001k"),
-            (LimitKind::Rounds, "2k"),
+            (LimitKind::Iterations, "2k"),
             (LimitKind::Time, "soon"),
             (LimitKind::Time, ""),
         ] {
@@ -234,7 +235,7 @@ mod tests {
         for text in ["$2", "2 EUR", "€2"] {
             refused(LimitKind::Money, text, ", without a currency: it is that of the prices");
         }
-        let nothing = [(LimitKind::Rounds, "0"), (LimitKind::Money, "0.00"), (LimitKind::Time, "0m")];
+        let nothing = [(LimitKind::Iterations, "0"), (LimitKind::Money, "0.00"), (LimitKind::Time, "0m")];
         let negative = [(LimitKind::Money, "-1"), (LimitKind::Money, "-$2"), (LimitKind::Tokens, "-20k")];
         for (kind, text) in nothing.into_iter().chain(negative) {
             refused(kind, text, ", and more than nothing");
@@ -247,7 +248,7 @@ mod tests {
             (LimitKind::Money, "18446744074"),
             (LimitKind::Tokens, "99999999999999999999"),
             (LimitKind::Tokens, "99999999999999999M"),
-            (LimitKind::Rounds, "99999999999999999999"),
+            (LimitKind::Iterations, "99999999999999999999"),
             (LimitKind::Time, "9999999999999999999h"),
             (LimitKind::Time, "99999999999999"),
         ] {
@@ -278,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_suggested_is_round_and_enough_for_as_much_work_again() {
+    fn what_is_suggested_is_iteration_and_enough_for_as_much_work_again() {
         for (kind, limit, used, suggestion) in [
             (LimitKind::Tokens, 20, 20, "20"),
             (LimitKind::Tokens, 10_000, 10_432, "20000"),
             (LimitKind::Tokens, 100, 300, "500"),
             (LimitKind::Tokens, 0, 0, "1"),
-            (LimitKind::Rounds, 3, 3, "3"),
-            (LimitKind::Rounds, 4, 4, "5"),
+            (LimitKind::Iterations, 3, 3, "3"),
+            (LimitKind::Iterations, 4, 4, "5"),
             (LimitKind::Money, 30_000, 90_000, "0.0002"),
             (LimitKind::Money, 500_000_000, 512_345_678, "1"),
             (LimitKind::Time, 1_500_000, 9_000_000, "30s"),

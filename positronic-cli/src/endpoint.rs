@@ -243,7 +243,7 @@ mod tests {
 
     fn request() -> ModelRequest {
         ModelRequest {
-            path: Path::root().stage("Ask").round(0),
+            path: Path::root().stage("Ask").iteration(0),
             attempt: 0,
             system: "".into(),
             context: [].into(),

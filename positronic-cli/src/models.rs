@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use positronic_core::definition::{BrainDefinition, StageBody};
 use positronic_core::model::cassette::{Cassette, CassetteError, Header};
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::plan::{Plan, StageBody};
 use positronic_core::record::{
     MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, Tier,
 };
@@ -89,7 +89,7 @@ impl Models {
             (None, Store::File(store)) => builder.store(store.clone()).build(),
         };
         let runner = runner.actions(project.actions.clone());
-        project.brains.iter().fold(runner, |runner, entry| runner.plan(Arc::clone(&entry.plan)))
+        project.brains.iter().fold(runner, |runner, entry| runner.definition(Arc::clone(&entry.definition)))
     }
 
     /// Returns models for a runner that only looks.
@@ -122,7 +122,7 @@ pub(crate) fn cassette(
     else {
         return Ok(None);
     };
-    let title = &entry.plan.title;
+    let title = &entry.definition.title;
     let name = format!("of `{title}`");
     let cassette =
         Cassette::replay(text).map_err(|error| Failure::Cassette { name: name.clone(), message: error.to_string() })?;
@@ -153,7 +153,7 @@ pub(crate) fn choose(
             if !options.is_null() {
                 answers_for(playing.cassette.header(), options, || playing.name.clone())?;
             }
-            play(playing, own(project, Tier::Normal), &entry.plan.title)
+            play(playing, own(project, Tier::Normal), &entry.definition.title)
         }
         None => asked(project, entry, wanted, options, settings)?,
     };
@@ -189,7 +189,7 @@ fn asked(
         None if settings.has_endpoint() => (endpoint(wanted.model, settings)?, None),
         None if wanted.record.is_some() => return Err(Failure::NothingToRecord),
         None if name.is_some() => return Err(Failure::NoEndpoint { model: name.clone().unwrap_or_default() }),
-        None if has_loop(&entry.plan) => return Err(Failure::NoModel { brain: entry.plan.title.clone() }),
+        None if has_loop(&entry.definition) => return Err(Failure::NoModel { brain: entry.definition.title.clone() }),
         None => (Arc::new(NoModel) as Arc<dyn Model>, None),
     };
     match wanted.record {
@@ -282,10 +282,10 @@ impl Model for ByTier {
 }
 
 /// Says whether a brain asks a model for certain.
-fn has_loop(plan: &Plan) -> bool {
-    plan.stages.iter().any(|stage| match &stage.body {
+fn has_loop(definition: &BrainDefinition) -> bool {
+    definition.stages.iter().any(|stage| match &stage.body {
         StageBody::Loop(_) => true,
-        StageBody::Brain(nested) => has_loop(&nested.plan),
+        StageBody::Brain(nested) => has_loop(&nested.definition),
         StageBody::Step(_) => false,
     })
 }
@@ -376,7 +376,7 @@ mod tests {
         let says = |text: &'static str| Arc::new(ScriptedModel::new([Reply::text(text)])) as Arc<dyn Model>;
         let both = ByTier { normal: says("normal"), high: Some(says("high")) };
         let request = |tier| ModelRequest {
-            path: positronic_core::record::Path::root().stage("Ask").round(0),
+            path: positronic_core::record::Path::root().stage("Ask").iteration(0),
             attempt: 0,
             system: "".into(),
             context: [].into(),

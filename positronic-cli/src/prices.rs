@@ -4,8 +4,8 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use positronic_core::definition::BrainDefinition;
 use positronic_core::model::Model as _;
-use positronic_core::plan::Plan;
 use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
 use positronic_core::record::{Budget, LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
 use positronic_core::runner::Client;
@@ -81,10 +81,10 @@ pub(crate) enum Limited {
 impl Limited {
     /// Finds a limit that is known before a run begins: of an option, else of the brain. Those of loops are known when they
     /// begin.
-    pub(crate) fn of(options: &[(&'static str, Option<&Budget>)], plan: &Plan) -> Option<Self> {
+    pub(crate) fn of(options: &[(&'static str, Option<&Budget>)], definition: &BrainDefinition) -> Option<Self> {
         let has = |budget: Option<&Budget>| budget.is_some_and(|budget| budget.max_money.is_some());
         let here = options.iter().find(|(_, budget)| has(*budget)).map(|(option, _)| Self::Here(option));
-        here.or_else(|| has(plan.budget.as_ref()).then(|| Self::Brain(plan.title.clone())))
+        here.or_else(|| has(definition.budget.as_ref()).then(|| Self::Brain(definition.title.clone())))
     }
 
     /// Finds the limit of a conversation that goes on.

@@ -4,9 +4,9 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use positronic_core::definition::{ActionSet, BrainDefinition, UnknownAction};
 use positronic_core::dsl::{Action, Runnable};
 use positronic_core::model::Model;
-use positronic_core::plan::{ActionSet, Plan, UnknownAction};
 use positronic_core::record::Tier;
 
 use crate::failure::{Exit, Failure};
@@ -41,7 +41,7 @@ const SHORTEST: usize = 3;
 /// One brain of a project.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) definition: Arc<BrainDefinition>,
     /// The text of a cassette with which it runs without a key.
     pub(crate) cassette: Option<&'static str>,
 }
@@ -59,11 +59,14 @@ impl Project {
     /// When the project has a brain of this title.
     #[track_caller]
     pub fn brain(mut self, brain: impl Runnable) -> Self {
-        let plan = brain.plan();
-        if self.brains.iter().any(|entry| normal(&entry.plan.title) == normal(&plan.title)) {
-            mistake(&format!("the project has two brains named `{}`; give one of them another title", plan.title));
+        let definition = brain.definition();
+        if self.brains.iter().any(|entry| normal(&entry.definition.title) == normal(&definition.title)) {
+            mistake(&format!(
+                "the project has two brains named `{}`; give one of them another title",
+                definition.title
+            ));
         }
-        self.brains.push(Entry { plan, cassette: None });
+        self.brains.push(Entry { definition, cassette: None });
         self
     }
 
@@ -74,7 +77,7 @@ impl Project {
     /// When the project has no brain of this title.
     #[track_caller]
     pub fn cassette(mut self, title: &str, text: &'static str) -> Self {
-        match self.brains.iter_mut().find(|entry| entry.plan.title == title) {
+        match self.brains.iter_mut().find(|entry| entry.definition.title == title) {
             Some(entry) => entry.cassette = Some(text),
             None => mistake(&format!("there is a cassette for `{title}`, but no such brain; add the brain first")),
         }
@@ -115,7 +118,7 @@ impl Project {
     /// Checks that there is an action for every name that a brain says.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for entry in &self.brains {
-            self.actions.check(&entry.plan).map_err(|UnknownAction { brain, action, known }| {
+            self.actions.check(&entry.definition).map_err(|UnknownAction { brain, action, known }| {
                 let near = nearest(&action, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
                 Failure::UnknownAction { brain, action, near, known }
             })?;
@@ -183,8 +186,8 @@ impl Project {
 
     /// Finds the brain of a run.
     pub(crate) fn titled(&self, title: &str) -> Result<&Entry, Failure> {
-        self.brains.iter().find(|entry| entry.plan.title == title).ok_or_else(|| {
-            let known = self.brains.iter().map(|entry| entry.plan.title.clone()).collect();
+        self.brains.iter().find(|entry| entry.definition.title == title).ok_or_else(|| {
+            let known = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
             Failure::UnknownBrain { written: title.to_owned(), near: Vec::new(), known }
         })
     }
@@ -192,12 +195,12 @@ impl Project {
     /// Finds a brain by what a person wrote: its title, or the beginning of one title alone.
     pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
         let wanted = normal(written);
-        let exact = self.brains.iter().find(|entry| normal(&entry.plan.title) == wanted);
-        let begins = |entry: &&Entry| wanted.len() >= SHORTEST && normal(&entry.plan.title).starts_with(&wanted);
+        let exact = self.brains.iter().find(|entry| normal(&entry.definition.title) == wanted);
+        let begins = |entry: &&Entry| wanted.len() >= SHORTEST && normal(&entry.definition.title).starts_with(&wanted);
         let mut beginning = self.brains.iter().filter(begins);
         let only = beginning.next().filter(|_| beginning.next().is_none());
         exact.or(only).ok_or_else(|| {
-            let known: Vec<String> = self.brains.iter().map(|entry| entry.plan.title.clone()).collect();
+            let known: Vec<String> = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
             let near = nearest(written, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
             Failure::UnknownBrain { written: written.to_owned(), near, known }
         })
@@ -226,6 +229,6 @@ fn mistake(message: &str) -> ! {
 
 impl fmt::Debug for Project {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.brains.iter().map(|entry| &entry.plan.title)).finish()
+        f.debug_list().entries(self.brains.iter().map(|entry| &entry.definition.title)).finish()
     }
 }

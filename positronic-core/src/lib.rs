@@ -3,7 +3,7 @@
 //! An author chains typed stages into a **brain**; the runtime runs them, records everything that happens in one ordered
 //! event log, pauses for people and webhooks, and lets a test read the whole run as a snapshot.
 //!
-//! The modules, in the order the data flows: [`dsl`] is what authors write, with [`plugins`] for their loops, [`plan`] the same
+//! The modules, in the order the data flows: [`dsl`] is what authors write, with [`plugins`] for their loops, [`definition`] the same
 //! without types. [`record`] is the data of a run, [`machine`] says purely what it means and what comes next, [`runner`] does it. [`model`] and
 //! [`tools`] are what the runner calls, [`store`] is where logs live, [`sink`] where events go as they happen, [`projection`]
 //! reads them, [`testing`] runs brains for snapshots.
@@ -48,13 +48,13 @@
 //! # }
 //! ```
 
+pub mod definition;
 pub mod dsl;
 mod error;
 pub mod machine;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod model;
-pub mod plan;
 pub mod plugins;
 pub mod prelude;
 mod private;

@@ -1,7 +1,7 @@
 //! What a run costs that outlives its process: SQLite on the disk of the machine.
 //!
-//! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- rounds`, `-- disk`, `-- resume` or `-- batch` for
-//! one of the tables; `-- profile` plays runs for a profiler, `BENCH_RUNS` of them (1) with `BENCH_ROUNDS` rounds each (300).
+//! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- iterations`, `-- disk`, `-- resume` or `-- batch` for
+//! one of the tables; `-- profile` plays runs for a profiler, `BENCH_RUNS` of them (1) with `BENCH_ITERATIONS` iterations each (300).
 //!
 //! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each writes what
 //! one append of the run wrote. They are measured against the run that was played right before, since what the machine
@@ -36,12 +36,15 @@ struct Note {
     text: String,
 }
 
-/// A brain whose rounds hold 1 KB of text each, half of it the model's and half of it a tool's.
-fn worker(rounds: u32) -> Brain {
+/// A brain whose iterations hold 1 KB of text each, half of it the model's and half of it a tool's.
+fn worker(iterations: u32) -> Brain {
     brain("Worker").r#loop("Work", move |cx| {
-        cx.system("You take notes, one a round.").input("Begin.").max_iterations(rounds + 1).tool("note", |t| {
-            t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
-        })
+        cx.system("You take notes, one an iteration.")
+            .input("Begin.")
+            .max_iterations(iterations + 1)
+            .tool("note", |t| {
+                t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
+            })
     })
 }
 
@@ -53,23 +56,23 @@ fn asking() -> Brain {
     })
 }
 
-fn model(rounds: u32) -> ScriptedModel {
-    ScriptedModel::from_fn(move |request| answer(request, rounds).unwrap_or_else(|| Reply::text("Done.")))
+fn model(iterations: u32) -> ScriptedModel {
+    ScriptedModel::from_fn(move |request| answer(request, iterations).unwrap_or_else(|| Reply::text("Done.")))
 }
 
-/// Answers with 512 bytes of text, words of five letters, and a call, as long as there are rounds left.
-fn answer(request: &ModelRequest, rounds: u32) -> Option<Reply> {
-    let round = request.messages.len() / 2;
-    let text = format!("round {round:0>5} has words like this ");
-    (round < rounds as usize).then(|| Reply::call("note", json!({ "text": text })).and_text(text.repeat(16)))
+/// Answers with 512 bytes of text, words of five letters, and a call, as long as there are iterations left.
+fn answer(request: &ModelRequest, iterations: u32) -> Option<Reply> {
+    let iteration = request.messages.len() / 2;
+    let text = format!("iteration {iteration:0>5} has words like this ");
+    (iteration < iterations as usize).then(|| Reply::call("note", json!({ "text": text })).and_text(text.repeat(16)))
 }
 
 fn store(path: &std::path::Path, durability: Durability) -> SqliteStore {
     SqliteStore::with(SqliteOptions::builder().path(path).durability(durability).build()).unwrap()
 }
 
-fn runner(store: &(impl EventStore + Clone), rounds: u32) -> Runner {
-    Runner::builder().model(model(rounds)).store(store.clone()).linger(Duration::ZERO).build()
+fn runner(store: &(impl EventStore + Clone), iterations: u32) -> Runner {
+    Runner::builder().model(model(iterations)).store(store.clone()).linger(Duration::ZERO).build()
 }
 
 fn folder() -> tempfile::TempDir {
@@ -85,9 +88,9 @@ fn main() {
         if wanted("paused") {
             paused().await;
         }
-        if wanted("rounds") {
+        if wanted("iterations") {
             for durability in [Durability::ProcessCrash, Durability::PowerLoss] {
-                rounds(durability).await;
+                iterations(durability).await;
             }
         }
         if wanted("disk") {
@@ -103,7 +106,7 @@ fn main() {
             let folder = folder();
             let store = store(&folder.path().join("one.db"), Durability::ProcessCrash);
             for _ in 0..number("BENCH_RUNS", 1) {
-                played(&store, number("BENCH_ROUNDS", 300)).await;
+                played(&store, number("BENCH_ITERATIONS", 300)).await;
             }
         }
     });
@@ -210,10 +213,10 @@ fn appends(events: &[Arc<Event>]) -> Vec<Vec<String>> {
 }
 
 /// Plays a run, and says how long it took, what is in its log, and what in its row.
-async fn played(store: &(impl EventStore + Clone), rounds: u32) -> (Duration, Vec<Arc<Event>>, String) {
-    let runner = runner(store, rounds);
+async fn played(store: &(impl EventStore + Clone), iterations: u32) -> (Duration, Vec<Arc<Event>>, String) {
+    let runner = runner(store, iterations);
     let begun = Instant::now();
-    let run = runner.start(&worker(rounds), ()).await.unwrap();
+    let run = runner.start(&worker(iterations), ()).await.unwrap();
     run.result().await.unwrap();
     let took = begun.elapsed();
     let row = serde_json::to_string(&store.run(run.id()).await.unwrap()).unwrap();
@@ -225,17 +228,17 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-async fn rounds(durability: Durability) {
-    const ROUNDS: u32 = 300;
+async fn iterations(durability: Durability) {
+    const ITERATIONS: u32 = 300;
     println!("\n{durability:?}: us an append; a run, the run in memory; its commits, plain commits, the lines alone");
     let folder = folder();
     let one = store(&folder.path().join("one.db"), durability);
     let (mut seen, mut ratios) = (vec![Vec::new(); 5], vec![Vec::new(); 3]);
     for _ in 0..number("BENCH_PAIRS", 11) {
-        let (took, events, row) = played(&one, ROUNDS).await;
+        let (took, events, row) = played(&one, ITERATIONS).await;
         let appends = appends(&events);
         let each = |took: Duration| took.as_secs_f64() * 1e6 / appends.len() as f64;
-        let (own, memory) = (each(took), each(played(&MemoryStore::default(), ROUNDS).await.0));
+        let (own, memory) = (each(took), each(played(&MemoryStore::default(), ITERATIONS).await.0));
         let bare = [Bare::Commits(&row), Bare::Plain(&row), Bare::Lines].map(|what| bare(durability, &appends, what));
         for (ratios, bare) in ratios.iter_mut().zip(bare) {
             ratios.push(own / bare);
@@ -244,7 +247,7 @@ async fn rounds(durability: Durability) {
         for (seen, figure) in seen.iter_mut().zip(&figures) {
             seen.push(*figure);
         }
-        println!("{figures:4.0?} {:.1} appends a round", appends.len() as f64 / f64::from(ROUNDS));
+        println!("{figures:4.0?} {:.1} appends an iteration", appends.len() as f64 / f64::from(ITERATIONS));
     }
     println!("{:4.0?} in the middle", seen.into_iter().map(median).collect::<Vec<_>>());
     for (ratios, what) in ratios.iter_mut().zip(["its commits", "plain commits", "the lines alone"]) {
@@ -259,24 +262,24 @@ async fn rounds(durability: Durability) {
         });
         futures::future::join_all(all).await;
         let rate = f64::from(runs * 30) / begun.elapsed().as_secs_f64();
-        println!("{runs} runs at once: {rate:.0} rounds a second");
+        println!("{runs} runs at once: {rate:.0} iterations a second");
     }
 }
 
 async fn disk() {
     println!("\nrounds  transcript  log  file  file a byte of transcript");
-    for rounds in [50, 300, 3000] {
+    for iterations in [50, 300, 3000] {
         let folder = folder();
         let path = folder.path().join("disk.db");
         let store = store(&path, Durability::ProcessCrash);
-        let run = runner(&store, rounds).start(&worker(rounds), ()).await.unwrap();
+        let run = runner(&store, iterations).start(&worker(iterations), ()).await.unwrap();
         run.result().await.unwrap();
         let events = run.events(Seq(0)).await.unwrap();
         let said = transcript(&Prompts::of(events.iter().map(|event| &**event))).len();
         let log: usize = events.iter().map(|event| event.to_json().unwrap().len()).sum();
         drop((run, store));
         let file = settled_size(&path).await;
-        println!("{rounds:>6} {said:>11} {log:>8} {file:>8} {:>6.2}", file as f64 / said as f64);
+        println!("{iterations:>6} {said:>11} {log:>8} {file:>8} {:>6.2}", file as f64 / said as f64);
     }
 }
 
@@ -293,15 +296,15 @@ async fn settled_size(path: &std::path::Path) -> u64 {
 
 async fn resume() {
     println!("\nrounds  events  resume, ms (median of 5)  state alone, ms");
-    for rounds in [300, 3000] {
+    for iterations in [300, 3000] {
         let folder = folder();
         let store = store(&folder.path().join("resume.db"), Durability::ProcessCrash);
         let client = Client::new(store.clone());
         let (mut whole, mut state, mut events) = (Vec::new(), Vec::new(), 0);
         for _ in 0..5 {
-            let id = crashed(&store, rounds);
+            let id = crashed(&store, iterations);
             events = store.run(&id).await.unwrap().next.index();
-            let runner = runner(&store, rounds).brain(worker(rounds));
+            let runner = runner(&store, iterations).brain(worker(iterations));
             let begun = Instant::now();
             client.state(&id).await.unwrap();
             state.push(begun.elapsed().as_secs_f64() * 1e3);
@@ -312,24 +315,24 @@ async fn resume() {
         }
         whole.sort_by(f64::total_cmp);
         state.sort_by(f64::total_cmp);
-        println!("{rounds:>6} {events:>7} {:>8.1} {:>8.1}", whole[2], state[2]);
+        println!("{iterations:>6} {events:>7} {:>8.1} {:>8.1}", whole[2], state[2]);
     }
 }
 
 /// Plays a run up to its last answer, in a runtime of its own that goes away then, as in a crash.
-fn crashed(store: &SqliteStore, rounds: u32) -> RunId {
+fn crashed(store: &SqliteStore, iterations: u32) -> RunId {
     let store = store.clone();
     let playing = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let hour = Duration::from_secs(3600);
             let stuck = ScriptedModel::from_fn(move |request| {
-                answer(request, rounds).unwrap_or_else(|| Reply::text("").after(hour))
+                answer(request, iterations).unwrap_or_else(|| Reply::text("").after(hour))
             });
             let runner = Runner::builder().model(stuck).store(store).build();
-            let run = runner.start(&worker(rounds), ()).await.unwrap();
-            let asked = Path::parse(&format!("Work/{rounds}")).unwrap();
-            while run.state().looped(&asked).is_none_or(|frame| frame.round < rounds) {
+            let run = runner.start(&worker(iterations), ()).await.unwrap();
+            let asked = Path::parse(&format!("Work/{iterations}")).unwrap();
+            while run.state().looped(&asked).is_none_or(|frame| frame.iteration < iterations) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             run.id().clone()

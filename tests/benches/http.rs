@@ -1,8 +1,8 @@
-//! A conversation of tool rounds over HTTP, played by a bare `reqwest` loop and by Positronic against the same mock server.
+//! A conversation of tool iterations over HTTP, played by a bare `reqwest` loop and by Positronic against the same mock server.
 //!
-//! `cargo bench -p positronic-tests --bench http` prints, for 50 and 200 rounds, with and without streaming, the wall time
+//! `cargo bench -p positronic-tests --bench http` prints, for 50 and 200 iterations, with and without streaming, the wall time
 //! of both and the median of their ratio, in pairs. Where a machine is too noisy for that, count instructions:
-//! `scripts/count_instructions.sh` runs single conversations (`http bare|ours whole|stream ROUNDS ADDRESS`) under
+//! `scripts/count_instructions.sh` runs single conversations (`http bare|ours whole|stream ITERATIONS ADDRESS`) under
 //! callgrind; the server is a process of its own and is not counted.
 
 #![allow(
@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 
-const SYSTEM: &str = "You take notes, one a round, until there is nothing left to note.";
+const SYSTEM: &str = "You take notes, one an iteration, until there is nothing left to note.";
 
 #[derive(Deserialize, JsonSchema)]
 struct Note {
@@ -38,33 +38,33 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match words.as_slice() {
         ["serve"] => runtime.block_on(serve()),
-        [player, way, rounds, address] => {
-            runtime.block_on(play(player, *way == "stream", rounds.parse().unwrap(), address));
+        [player, way, iterations, address] => {
+            runtime.block_on(play(player, *way == "stream", iterations.parse().unwrap(), address));
         }
         _ => compare(&runtime),
     }
 }
 
-async fn play(player: &str, stream: bool, rounds: u32, address: &str) {
-    let address = &format!("{address}/{rounds}");
+async fn play(player: &str, stream: bool, iterations: u32, address: &str) {
+    let address = &format!("{address}/{iterations}");
     match player {
-        "bare" => bare(stream, rounds, address).await,
-        _ => ours(stream, rounds, address).await,
+        "bare" => bare(stream, iterations, address).await,
+        _ => ours(stream, iterations, address).await,
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn compare(runtime: &tokio::runtime::Runtime) {
     let (mut server, address) = server();
-    println!("{:<8} {:<7} {:>12} {:>12} {:>7}", "rounds", "way", "bare ms/req", "ours ms/req", "ratio");
-    for rounds in [50, 200] {
+    println!("{:<8} {:<7} {:>12} {:>12} {:>7}", "iterations", "way", "bare ms/req", "ours ms/req", "ratio");
+    for iterations in [50, 200] {
         for (way, stream) in [("whole", false), ("stream", true)] {
             let mut pairs = Vec::new();
             for _ in 0..9 {
                 let time = |player| {
                     let begun = Instant::now();
-                    runtime.block_on(play(player, stream, rounds, &address));
-                    begun.elapsed().as_secs_f64() * 1000.0 / f64::from(rounds + 1)
+                    runtime.block_on(play(player, stream, iterations, &address));
+                    begun.elapsed().as_secs_f64() * 1000.0 / f64::from(iterations + 1)
                 };
                 pairs.push((time("bare"), time("ours")));
             }
@@ -74,7 +74,7 @@ fn compare(runtime: &tokio::runtime::Runtime) {
                 all[all.len() / 2]
             };
             let (bare, ours, ratio) = (median(&|pair| pair.0), median(&|pair| pair.1), median(&|pair| pair.1 / pair.0));
-            println!("{rounds:<8} {way:<7} {bare:>12.3} {ours:>12.3} {ratio:>7.2}");
+            println!("{iterations:<8} {way:<7} {bare:>12.3} {ours:>12.3} {ratio:>7.2}");
         }
     }
     server.kill().unwrap();
@@ -93,7 +93,7 @@ struct Request<'a> {
 }
 
 /// The loop that one writes without a framework: a list of messages that grows, sent whole each time.
-async fn bare(stream: bool, rounds: u32, address: &str) {
+async fn bare(stream: bool, iterations: u32, address: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let tools = json!([{"type": "function", "function": {
         "name": "note", "description": "Notes a line",
@@ -123,7 +123,7 @@ async fn bare(stream: bool, rounds: u32, address: &str) {
             noted += 1;
         }
     }
-    assert_eq!(noted, rounds);
+    assert_eq!(noted, iterations);
 }
 
 async fn whole(response: reqwest::Response) -> Value {
@@ -162,7 +162,7 @@ async fn streamed(mut response: reqwest::Response) -> Value {
     }
 }
 
-async fn ours(stream: bool, rounds: u32, address: &str) {
+async fn ours(stream: bool, iterations: u32, address: &str) {
     let config = OpenAiConfig::builder().base_url(address).api_key("none").model("mock").stream(stream).build();
     let brain = brain("Worker").r#loop("Work", |cx| {
         cx.system(SYSTEM).input("Begin.").unlimited().tool("note", |t| {
@@ -173,7 +173,7 @@ async fn ours(stream: bool, rounds: u32, address: &str) {
     let run = runner.start(&brain, ()).await.unwrap();
     run.result().await.unwrap();
     let noted = run.prompts().iter().flat_map(|prompt| &prompt.output).filter(|output| is_call(output)).count();
-    assert_eq!(noted, rounds as usize);
+    assert_eq!(noted, iterations as usize);
 }
 
 fn is_call(output: &positronic_core::record::Output) -> bool {
@@ -226,19 +226,19 @@ async fn converse(socket: tokio::net::TcpStream) {
         let mut body = vec![0; length];
         read.read_exact(&mut body).await.unwrap();
         let body = String::from_utf8(body).unwrap();
-        let rounds: usize = path.split('/').find_map(|part| part.parse().ok()).unwrap();
-        let answer = answer(body.matches(r#""tool_call_id""#).count(), rounds, body.contains(r#""stream":true"#));
+        let iterations: usize = path.split('/').find_map(|part| part.parse().ok()).unwrap();
+        let answer = answer(body.matches(r#""tool_call_id""#).count(), iterations, body.contains(r#""stream":true"#));
         if write.write_all(answer.as_bytes()).await.is_err() {
             return;
         }
     }
 }
 
-fn answer(done: usize, rounds: usize, stream: bool) -> String {
+fn answer(done: usize, iterations: usize, stream: bool) -> String {
     let usage = json!({"prompt_tokens": 100 + done, "completion_tokens": 20, "total_tokens": 120 + done});
     let head = |object| json!({"id": format!("answer-{done}"), "object": object, "created": 1, "model": "mock"});
     let arguments = format!(r#"{{"text":"line {done} of a log that goes on and on"}}"#);
-    let finish = if done < rounds { "tool_calls" } else { "stop" };
+    let finish = if done < iterations { "tool_calls" } else { "stop" };
     let (kind, body) = if stream {
         let mut chunks = Vec::new();
         let mut push = |choices: Value, usage: Value| {
@@ -247,7 +247,7 @@ fn answer(done: usize, rounds: usize, stream: bool) -> String {
             chunk["usage"] = usage;
             chunks.push(format!("data: {chunk}\n\n"));
         };
-        if done < rounds {
+        if done < iterations {
             let (first, rest) = arguments.split_at(arguments.len() / 2);
             push(
                 json!([{"index": 0, "delta": {"role": "assistant", "content": null, "tool_calls": [{"index": 0, "id": format!("call-{done}"), "type": "function", "function": {"name": "note", "arguments": first}}]}, "finish_reason": null}]),
@@ -268,7 +268,7 @@ fn answer(done: usize, rounds: usize, stream: bool) -> String {
         chunks.push("data: [DONE]\n\n".to_owned());
         ("text/event-stream", chunks.concat())
     } else {
-        let message = if done < rounds {
+        let message = if done < iterations {
             json!({"role": "assistant", "content": null, "tool_calls": [{"id": format!("call-{done}"), "type": "function", "function": {"name": "note", "arguments": arguments}}]})
         } else {
             json!({"role": "assistant", "content": "Done."})

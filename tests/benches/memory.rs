@@ -1,4 +1,4 @@
-//! What a run holds in memory: 1,000 runs of 10 rounds at once, with a model that takes 50 ms an answer.
+//! What a run holds in memory: 1,000 runs of 10 iterations at once, with a model that takes 50 ms an answer.
 //!
 //! `cargo bench -p positronic-tests --bench memory`
 //!
@@ -24,18 +24,18 @@ const RUNS: usize = 1000;
 fn main() {
     let _profiler = dhat::Profiler::builder().testing().build();
     println!("bytes a run, {RUNS} runs at once");
-    println!("rounds     peak  log  records and messages  rest");
-    for rounds in [0, 10, 50] {
-        measure(rounds);
+    println!("iterations     peak  log  records and messages  rest");
+    for iterations in [0, 10, 50] {
+        measure(iterations);
     }
 }
 
-fn measure(rounds: u32) {
+fn measure(iterations: u32) {
     // One thread, so that nothing of another one is counted.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let brain = worker(rounds);
+    let brain = worker(iterations);
     runtime.block_on(async {
-        let runner = Runner::builder().model(model(rounds, Duration::from_millis(50))).build();
+        let runner = Runner::builder().model(model(iterations, Duration::from_millis(50))).build();
         let before = dhat::HeapStats::get().curr_bytes;
         let mut all = Vec::with_capacity(RUNS);
         for _ in 0..RUNS {
@@ -54,6 +54,6 @@ fn measure(rounds: u32) {
         drop(events);
         let records_bytes = dhat::HeapStats::get().curr_bytes - bare;
         drop(records);
-        println!("{rounds:>6} {peak:>8} {log:>5} {records_bytes:>20} {:>6}", peak - log - records_bytes);
+        println!("{iterations:>6} {peak:>8} {log:>5} {records_bytes:>20} {:>6}", peak - log - records_bytes);
     });
 }

@@ -1,6 +1,6 @@
-//! What the framework itself costs: rounds of one run, and many runs at once, with a model that needs no network.
+//! What the framework itself costs: iterations of one run, and many runs at once, with a model that needs no network.
 //!
-//! `cargo bench -p positronic-tests --bench rounds`
+//! `cargo bench -p positronic-tests --bench iterations`
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has nothing to measure")]
 
 mod worker;
@@ -17,33 +17,33 @@ fn main() {
     divan::main();
 }
 
-/// The cost of a round is the time divided by the number of rounds; it should not grow with it.
+/// The cost of an iteration is the time divided by the number of iterations; it should not grow with it.
 #[divan::bench(args = [50, 300, 3000])]
-fn one_run(bencher: divan::Bencher<'_, '_>, rounds: u32) {
+fn one_run(bencher: divan::Bencher<'_, '_>, iterations: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let brain = worker(rounds);
-    bencher.counter(divan::counter::ItemsCount::new(rounds)).bench_local(|| {
+    let brain = worker(iterations);
+    bencher.counter(divan::counter::ItemsCount::new(iterations)).bench_local(|| {
         runtime.block_on(async {
-            let runner = Runner::builder().model(model(rounds, Duration::ZERO)).build();
+            let runner = Runner::builder().model(model(iterations, Duration::ZERO)).build();
             let run = runner.start(&brain, ()).await.unwrap();
             run.result().await.unwrap();
         });
     });
 }
 
-/// 1,000 runs of 10 rounds at once, whose model takes 50 ms an answer: 11 answers, so 0.55 s at the least.
+/// 1,000 runs of 10 iterations at once, whose model takes 50 ms an answer: 11 answers, so 0.55 s at the least.
 #[divan::bench(args = [1, 100, 1000], sample_count = 5, sample_size = 1)]
 fn concurrent_runs(bencher: divan::Bencher<'_, '_>, runs: usize) {
     concurrently(bencher, runs, 10);
 }
 
-fn concurrently(bencher: divan::Bencher<'_, '_>, runs: usize, rounds: u32) {
+fn concurrently(bencher: divan::Bencher<'_, '_>, runs: usize, iterations: u32) {
     // One thread, so that the allocations are all counted.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let brain = worker(rounds);
+    let brain = worker(iterations);
     bencher.counter(divan::counter::ItemsCount::new(runs)).bench_local(|| {
         runtime.block_on(async {
-            let runner = Runner::builder().model(model(rounds, Duration::from_millis(50))).build();
+            let runner = Runner::builder().model(model(iterations, Duration::from_millis(50))).build();
             let mut all = Vec::with_capacity(runs);
             for _ in 0..runs {
                 all.push(runner.start(&brain, ()).await.unwrap());

@@ -226,23 +226,23 @@ struct Note {
     text: String,
 }
 
-/// Runs of a real brain: each round, the model calls a tool with 1 KB of text.
+/// Runs of a real brain: each iteration, the model calls a tool with 1 KB of text.
 async fn room() {
     println!("\nroom on the disk");
-    println!("runs  rounds  text KB  log KB  file KB  file / text  file / log  file KB without half of the runs");
-    for (runs, rounds) in [(1_u32, 50_u32), (1, 300), (1, 3000), (50, 50), (50, 300)] {
+    println!("runs  iterations  text KB  log KB  file KB  file / text  file / log  file KB without half of the runs");
+    for (runs, iterations) in [(1_u32, 50_u32), (1, 300), (1, 3000), (50, 50), (50, 300)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
         let options = SqliteOptions::builder().path(path.clone()).durability(Durability::ProcessCrash);
         let store = SqliteStore::with(options.build()).unwrap();
         let brain = brain("Worker").r#loop("Work", move |cx| {
-            cx.system("You take notes.").input("Begin.").max_iterations(rounds + 1).tool("note", |t| {
+            cx.system("You take notes.").input("Begin.").max_iterations(iterations + 1).tool("note", |t| {
                 t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.len()))
             })
         });
         let model = ScriptedModel::from_fn(move |request: &positronic_core::record::ModelRequest| {
             match request.messages.len() / 2 {
-                round if round < rounds as usize => {
+                iteration if iteration < iterations as usize => {
                     Reply::call("note", json!({ "text": "0123456789abcdef".repeat(64) }))
                 }
                 _ => Reply::text("Done."),
@@ -261,7 +261,7 @@ async fn room() {
             ids.push(run.id().clone());
         }
         // The threads of the runs may still hold the store; another handle sees what is committed.
-        let text = u64::from(runs) * u64::from(rounds) * 1024;
+        let text = u64::from(runs) * u64::from(iterations) * 1024;
         let file = size(&path);
         ids.truncate(ids.len() / 2);
         for _ in 0..50 {
@@ -269,7 +269,7 @@ async fn room() {
         }
         store.remove(&ids).await.unwrap();
         println!(
-            "{runs:<5} {rounds:<7} {:<8} {:<7} {:<8} {:<12.2} {:<11.2} {}",
+            "{runs:<5} {iterations:<7} {:<8} {:<7} {:<8} {:<12.2} {:<11.2} {}",
             text / 1024,
             log / 1024,
             file / 1024,

@@ -1,4 +1,4 @@
-//! A whole support case: text, thoughts, parallel calls, a failing tool, a round without calls, and the exit.
+//! A whole support case: text, thoughts, parallel calls, a failing tool, an iteration without calls, and the exit.
 
 use positronic_core::record::{DeltaKind, EventKind, Finish, Part, ResponseMetadata};
 use positronic_core::runner::Settled;

@@ -57,7 +57,7 @@ pub(crate) fn retries(story: &Story) -> Vec<Retry> {
     retries
 }
 
-/// Rounds, since an event is stamped some microseconds after the pause was reckoned.
+/// Iterations, since an event is stamped some microseconds after the pause was reckoned.
 fn millis(duration: Duration) -> u128 {
     (duration.as_micros() + 500) / 1000
 }

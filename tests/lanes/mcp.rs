@@ -37,7 +37,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// A model that calls what it is told, one call a round.
+    /// A model that calls what it is told, one call an iteration.
     fn new(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         let calls = calls.into_iter().map(|(tool, arguments)| Reply::call(tool, arguments));
         let model = ScriptedModel::new(calls.chain([Reply::text("Done.")]));

@@ -80,7 +80,7 @@ async fn an_action_that_is_none_is_asked_for_again_with_what_is_wrong() {
         fields["message"],
         "there is no action `search`; the actions are `search_web`, `run_code`, `write_file`, `finish`"
     );
-    // It costs no step: the round goes on with the next try.
+    // It costs no step: the iteration goes on with the next try.
     assert_eq!(refused.path.as_str(), "Work/0");
 }
 
@@ -91,7 +91,7 @@ fn offers(request: &ModelRequest, action: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_fifty_steps_one_last_round_sums_up_what_there_is() {
+async fn after_fifty_steps_one_last_iteration_sums_up_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::from_fn(|request| {
         if request.settings.output == OutputFormat::Text {
@@ -109,7 +109,7 @@ async fn after_fifty_steps_one_last_round_sums_up_what_there_is() {
     assert_eq!(work.steps.len(), 50);
     assert_eq!(work.finished.unwrap().summary, "Pages were found, and no mean.");
     let compacted = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopCompacted { .. })).count();
-    assert_eq!(compacted, 3, "after 20 rounds, and whenever 15 more stand behind the summary");
+    assert_eq!(compacted, 3, "after 20 iterations, and whenever 15 more stand behind the summary");
     let ended = story.log().iter().find_map(|event| match &event.kind {
         EventKind::LoopComplete { outcome, .. } => Some(outcome.clone()),
         _ => None,
@@ -190,7 +190,7 @@ fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
     let early = desk.json(&["state", "heights", "--at", "20"]);
     assert_eq!(early["state"]["steps"].as_array().unwrap().len(), 2, "as it was then: {}", early["state"]);
     let document = desk.json(&["report", "heights"]);
-    assert_eq!(document["report"]["parts"][1]["rounds"][4]["calls"][0]["tool"], "write_file");
+    assert_eq!(document["report"]["parts"][1]["iterations"][4]["calls"][0]["tool"], "write_file");
 }
 
 #[test]

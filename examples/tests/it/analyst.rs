@@ -18,7 +18,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_has_the_tools_and_the_context_of_its_round() {
+async fn every_request_has_the_tools_and_the_context_of_its_iteration() {
     let story = Test::play(CASSETTE, analyst(), ()).await;
 
     let seen = requests(&story).into_iter().map(|request| {
@@ -27,7 +27,7 @@ async fn every_request_has_the_tools_and_the_context_of_its_round() {
         format!("{} | {}", tools.join(" "), desk.text)
     });
 
-    insta::assert_snapshot!("rounds", seen.collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!("iterations", seen.collect::<Vec<_>>().join("\n"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,10 +20,10 @@ async fn every_death<B: Runnable>(cassette: &str, make: impl Fn() -> B, options:
 where
     B::Options: Serialize,
 {
-    let (plan, json) = (make().plan(), serde_json::to_value(&options).unwrap());
+    let (definition, json) = (make().definition(), serde_json::to_value(&options).unwrap());
     let story = Test::play(cassette, make(), options).await;
     let tale = Tale {
-        plan,
+        definition,
         options: json,
         ledger: Ledger::default(),
         says: as_in(story.log()),

@@ -57,5 +57,5 @@ async fn a_customer_is_remembered_and_another_is_not_mistaken_for_them() {
     let forget = Reply::call("memory.forget", json!({"id": FactId::of(fact)}));
     let (shown, _) =
         visit(&file, "ann", "I can eat nuts again!", vec![forget, Reply::text("Carrot cake, then?")]).await;
-    assert_eq!(shown[1], "", "what is no longer true is gone in the next round");
+    assert_eq!(shown[1], "", "what is no longer true is gone in the next iteration");
 }

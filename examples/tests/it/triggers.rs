@@ -61,7 +61,7 @@ async fn the_beans_are_watered_every_evening_until_they_need_it_no_more() {
     let chat = runner.conversation("garden").user("ann");
     let rains = Opening { text: "It rains now.".to_owned(), id: None };
     let options = json!({"says": ""});
-    let plan = positronic_core::dsl::Runnable::plan(&gardener());
+    let plan = positronic_core::dsl::Runnable::definition(&gardener());
     chat.send_plan(plan, options, rains).await.unwrap().result().await.unwrap();
     tokio::time::sleep(3 * DAY).await;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use positronic_core::plan::Plan;
+use positronic_core::definition::BrainDefinition;
 use positronic_core::record::{
     Actor, Budget, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary, Timestamp,
 };
@@ -31,7 +31,7 @@ use crate::ui::Ui;
 /// A conversation that somebody sits at.
 pub(crate) struct Desk {
     pub(crate) kept: Kept,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) definition: Arc<BrainDefinition>,
     pub(crate) options: Value,
     pub(crate) id: String,
     pub(crate) user: Option<String>,
@@ -115,7 +115,7 @@ impl Desk {
     /// Writes the command that comes back to this conversation.
     pub(crate) fn back(&self) -> String {
         let user = self.user.as_deref().map_or_else(Vec::new, |user| vec!["--user", user]);
-        self.words.command(&[&["chat", &self.plan.title, "--conversation", &self.id][..], &user].concat())
+        self.words.command(&[&["chat", &self.definition.title, "--conversation", &self.id][..], &user].concat())
     }
 
     /// Says why a message is not taken, once it is not.
@@ -281,7 +281,7 @@ fn untaken(error: ConversationError, back: &str, inbox: &str) -> Failure {
                 LimitKind::Money => "--max-money AMOUNT",
                 LimitKind::Tokens => "--max-tokens NUMBER",
                 LimitKind::Time => "--max-time TIME",
-                LimitKind::Rounds | LimitKind::Failures => "--max-rounds NUMBER",
+                LimitKind::Iterations | LimitKind::Failures => "--max-iterations NUMBER",
             };
             Failure::Refused { message: error.to_string(), hints: vec![format!("{back} {option}")] }
         }

@@ -30,11 +30,11 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         }
         let Some(opening) = self.outbox.pop_front() else { return };
         let (wound, conversation) = (self.desk.wind(&self.runner), self.desk.conversation(&self.runner));
-        let (plan, options) = (Arc::clone(&self.desk.plan), self.desk.options.clone());
+        let (definition, options) = (Arc::clone(&self.desk.definition), self.desk.options.clone());
         let untaken = self.desk.untaken();
         self.sending = Some(tokio::spawn(async move {
             wound.await?;
-            conversation.send_plan(plan, options, opening).await.map_err(untaken)
+            conversation.send_plan(definition, options, opening).await.map_err(untaken)
         }));
     }
 

@@ -183,10 +183,10 @@ fn answered(
     let begin = async |runner: Runner| match words {
         Words::Before(run) | Words::Fired(run) => desk.take_up(&runner, &run).await,
         Words::Now(text) => {
-            let (plan, options) = (Arc::clone(&desk.plan), desk.options.clone());
+            let (definition, options) = (Arc::clone(&desk.definition), desk.options.clone());
             let opening = Opening { text, id: id.clone() };
             desk.wind(&runner).await?;
-            desk.conversation(&runner).send_plan(plan, options, opening).await.map_err(desk.untaken())
+            desk.conversation(&runner).send_plan(definition, options, opening).await.map_err(desk.untaken())
         }
     };
     let (run, ending) = runtime.block_on(session(runner, begin, &sitting, ui))?;

@@ -100,7 +100,7 @@ async fn before(desk: &Desk, history: usize, ui: &mut Ui) -> Result<Option<RunId
     let mut recorded = desk.recorded().await?;
     let is_new = recorded.runs.is_empty();
     let goes_on = if is_new { "new conversation" } else { "conversation" };
-    ui.notice(&format!("{} · {goes_on} {} · /help", desk.plan.title, desk.id))?;
+    ui.notice(&format!("{} · {goes_on} {} · /help", desk.definition.title, desk.id))?;
     if recorded.runs.last().is_some_and(|(row, _)| !row.status.is_over()) {
         recorded.runs.pop();
     }

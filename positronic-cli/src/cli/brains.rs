@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{AskForMore, Budget, DecisionForm, Money, OnLimit};
 
-use super::values::{money, name, output_tokens, rounds, said, time, tokens};
+use super::values::{iterations, money, name, output_tokens, said, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -174,9 +174,9 @@ pub(crate) struct BudgetArgs {
     /// How many tokens may be used, of requests and answers, such as 20000 or 20k
     #[arg(long, value_name = "NUMBER", value_parser = tokens, allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<u64>,
-    /// How many rounds all loops may have together
-    #[arg(long, value_name = "NUMBER", value_parser = rounds, allow_negative_numbers = true)]
-    pub(crate) max_rounds: Option<u64>,
+    /// How many iterations all loops may have together
+    #[arg(long, value_name = "NUMBER", value_parser = iterations, allow_negative_numbers = true)]
+    pub(crate) max_iterations: Option<u64>,
     /// How long it may be active, such as 10m; time spent waiting for people does not count
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     pub(crate) max_time: Option<Duration>,
@@ -204,9 +204,9 @@ pub(crate) struct AnswerBudgetArgs {
     /// How many tokens may be used for one message
     #[arg(long, value_name = "NUMBER", value_parser = tokens, allow_negative_numbers = true)]
     pub(crate) answer_max_tokens: Option<u64>,
-    /// How many rounds all loops may have for one message
-    #[arg(long, value_name = "NUMBER", value_parser = rounds, allow_negative_numbers = true)]
-    pub(crate) answer_max_rounds: Option<u64>,
+    /// How many iterations all loops may have for one message
+    #[arg(long, value_name = "NUMBER", value_parser = iterations, allow_negative_numbers = true)]
+    pub(crate) answer_max_iterations: Option<u64>,
     /// How long the brain may be active for one message
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     pub(crate) answer_max_time: Option<Duration>,
@@ -218,17 +218,18 @@ pub(crate) struct AnswerBudgetArgs {
 impl AnswerBudgetArgs {
     /// Returns the budget, where anything was said of one.
     pub(crate) fn budget(&self) -> Option<Budget> {
-        let Self { answer_max_money, answer_max_tokens, answer_max_rounds, answer_max_time, answer_at_limit } = *self;
-        let (max_money, max_tokens, max_rounds) = (answer_max_money, answer_max_tokens, answer_max_rounds);
+        let Self { answer_max_money, answer_max_tokens, answer_max_iterations, answer_max_time, answer_at_limit } =
+            *self;
+        let (max_money, max_tokens, max_iterations) = (answer_max_money, answer_max_tokens, answer_max_iterations);
         let (max_time, at_limit) = (answer_max_time, answer_at_limit);
-        BudgetArgs { max_money, max_tokens, max_rounds, max_time, at_limit }.budget()
+        BudgetArgs { max_money, max_tokens, max_iterations, max_time, at_limit }.budget()
     }
 }
 
 impl BudgetArgs {
     /// Returns the budget, where anything was said of one.
     pub(crate) fn budget(&self) -> Option<Budget> {
-        let Self { max_money, max_tokens, max_rounds, max_time, at_limit } = *self;
+        let Self { max_money, max_tokens, max_iterations, max_time, at_limit } = *self;
         let on_limit = match at_limit {
             Some(AtLimit::Fail) => Some(OnLimit::Error),
             Some(AtLimit::End) => Some(OnLimit::Exit),
@@ -237,7 +238,7 @@ impl BudgetArgs {
         let ask = (at_limit == Some(AtLimit::Ask)).then(AskForMore::default);
         let max_time = max_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         let mut budget = Budget::default();
-        (budget.max_money, budget.max_tokens, budget.max_rounds) = (max_money, max_tokens, max_rounds);
+        (budget.max_money, budget.max_tokens, budget.max_iterations) = (max_money, max_tokens, max_iterations);
         (budget.max_time, budget.on_limit, budget.ask) = (max_time, on_limit, ask);
         (budget != Budget::default()).then_some(budget)
     }

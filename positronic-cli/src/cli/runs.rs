@@ -145,10 +145,10 @@ pub(crate) struct ForkArgs {
     /// Runs this stage again, and what comes after it; one of a nested brain is written Survey/Ask
     #[arg(long, value_name = "NAME")]
     pub(crate) stage: Option<String>,
-    /// Names another model, for every loop from its next round on
+    /// Names another model, for every loop from its next iteration on
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) model: Option<String>,
-    /// Another system prompt, for every loop from its next round on
+    /// Another system prompt, for every loop from its next iteration on
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
     /// Another option; what is done already has read the old one

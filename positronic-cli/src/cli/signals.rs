@@ -22,7 +22,7 @@ pub(crate) struct ApproveArgs {
     /// The calls, such as Chat/0.1, or what asks for more: a loop, or . for the whole run; the only one that waits where none
     /// is named
     pub(crate) calls: Vec<String>,
-    /// How much more a loop or the run gets that has reached a limit: 20000 tokens, 10 rounds, 2.50 of money, or 10m of time
+    /// How much more a loop or the run gets that has reached a limit: 20000 tokens, 10 iterations, 2.50 of money, or 10m of time
     #[arg(long, value_name = "AMOUNT", conflicts_with_all = ["args", "all"], allow_negative_numbers = true)]
     pub(crate) more: Option<String>,
     /// Other arguments to run the call with; @FILE reads a file, and - reads stdin

@@ -39,9 +39,9 @@ pub(super) fn output_tokens(text: &str) -> Result<u32, String> {
     u32::try_from(tokens).map_err(|_| format!("expected at most {} tokens", u32::MAX))
 }
 
-/// Reads a number of rounds.
-pub(super) fn rounds(text: &str) -> Result<u64, String> {
-    read(LimitKind::Rounds, text).map(|more| more.rounds)
+/// Reads a number of iterations.
+pub(super) fn iterations(text: &str) -> Result<u64, String> {
+    read(LimitKind::Iterations, text).map(|more| more.iterations)
 }
 
 /// Reads a length of time: `90s`, `10m`, `2h`.

@@ -19,11 +19,11 @@ fn thrifty() -> Brain<(), u32> {
     })
 }
 
-fn counting(rounds: usize) -> Project {
+fn counting(iterations: usize) -> Project {
     let used = Usage { input: 10, ..Usage::default() };
     let model = ScriptedModel::from_fn(move |request| {
-        let round: usize = request.path.as_str().strip_prefix("Work/").unwrap().parse().unwrap();
-        let reply = if round < rounds { Reply::call("count", json!({})) } else { Reply::text("Counted.") };
+        let iteration: usize = request.path.as_str().strip_prefix("Work/").unwrap().parse().unwrap();
+        let reply = if iteration < iterations { Reply::call("count", json!({})) } else { Reply::text("Counted.") };
         reply.usage(used)
     });
     Project::new().brain(thrifty()).model(Tier::Normal, Arc::new(model))
@@ -123,7 +123,7 @@ fn a_run_has_a_budget_of_its_own() {
     let why = "the brain `Thrifty` used up its budget of money in the loop `Work`: 0.00001 EUR";
     assert!(failed.err.contains(why), "{}", failed.err);
 
-    let ended = run("ends", &["--max-rounds", "1", "--at-limit", "end"]);
+    let ended = run("ends", &["--max-iterations", "1", "--at-limit", "end"]);
     assert_eq!((ended.code, ended.out.as_str()), (0, "1\n"), "{}", ended.err);
     assert!(ended.err.contains("1 model answer, 10 tokens in, 0 out, cost 0.000015 EUR"), "{}", ended.err);
 
@@ -235,9 +235,9 @@ fn the_options_of_run_read_amounts_as_more_does() {
         ("--max-tokens", "lots", "expected a number of tokens, such as 20000 or 20k"),
         ("--max-money", "-1", "expected an amount of money, such as 2.50, and more than nothing"),
         ("--max-tokens", "-20", "expected a number of tokens, such as 20000 or 20k, and more than nothing"),
-        ("--max-rounds", "-1", "expected a number of rounds, such as 10, and more than nothing"),
+        ("--max-iterations", "-1", "expected a number of iterations, such as 10, and more than nothing"),
         ("--max-time", "-1", "expected a time, such as 90s, 10m or 2h, and more than nothing"),
-        ("--max-rounds", "0", "expected a number of rounds, such as 10, and more than nothing"),
+        ("--max-iterations", "0", "expected a number of iterations, such as 10, and more than nothing"),
         ("--max-time", "1d", "expected a time, such as 90s, 10m or 2h"),
     ] {
         let said = refused(option, text);

@@ -29,7 +29,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         return Err(Failure::Misused { message, hint: "say --memory or --store FILE".to_owned() });
     }
     let entry = project.find(&args.brain)?;
-    hears(entry, || format!("run it with: {}", ui.command(&["run", &entry.plan.title])))?;
+    hears(entry, || format!("run it with: {}", ui.command(&["run", &entry.definition.title])))?;
     let wanted = Wanted { model: &args.model, record: args.record.as_deref() };
     let playing = cassette(project, entry, wanted, &ui.settings)?;
     let goal = playing.as_ref().and_then(Playing::goal);
@@ -38,7 +38,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
     let (said, each) = (args.budget.budget(), args.each.budget());
     let given = [("--max-money", said.as_ref()), ("--answer-max-money", each.as_ref())];
-    keepable(Limited::of(&given, &entry.plan), &models)?;
+    keepable(Limited::of(&given, &entry.definition), &models)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -60,7 +60,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         Tape::None | Tape::Records(_) => None,
     };
     let desk = Desk {
-        plan: Arc::clone(&entry.plan),
+        definition: Arc::clone(&entry.definition),
         options,
         id,
         user: args.user.clone(),
@@ -128,16 +128,16 @@ async fn conversation(kept: &Kept, entry: &Entry, args: &ChatArgs, ui: &Ui) -> R
         Some(written) => known(kept, written, ui).await?,
         None if args.last => {
             let mut all = client.conversations().await?.into_iter();
-            let is_meant = |last: &RunSummary| *last.brain == *entry.plan.title && last.user == args.user;
+            let is_meant = |last: &RunSummary| *last.brain == *entry.definition.title && last.user == args.user;
             let last = all.find(|one| is_meant(&one.last));
             last.map(|last| last.id).ok_or_else(|| Failure::Misused {
                 message: match &args.user {
                     Some(user) => {
-                        format!("{user} has no conversation with `{}` in {} yet", entry.plan.title, kept.place)
+                        format!("{user} has no conversation with `{}` in {} yet", entry.definition.title, kept.place)
                     }
                     None => format!(
                         "there is no conversation with `{}` in {} that is no user's",
-                        entry.plan.title, kept.place
+                        entry.definition.title, kept.place
                     ),
                 },
                 hint: "without --last, a new one begins; --user NAME looks among the conversations of a user"

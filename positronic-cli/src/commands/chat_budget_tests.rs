@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// What the model looks once for.
 const LOOK: &str = "Look.";
 
-/// A brain whose model uses ten tokens a round.
+/// A brain whose model uses ten tokens an iteration.
 fn project() -> Project {
     let helper = brain("Helper").r#loop("Talk", |cx| {
         cx.system("You help.").tool("look", |t| t.read_only().execute(async |_: NoArgs, _| Ok("seen")))
@@ -65,39 +65,39 @@ fn a_conversation_has_a_budget_that_holds_in_every_process() {
     assert!(spent.err.ends_with(refused), "{}", spent.err);
     assert!(desk.chat("four", &[]).err.ends_with(refused), "another process is told nothing");
     // What is not said again stays.
-    assert!(desk.chat("four", &["--max-rounds", "50"]).err.ends_with(refused));
+    assert!(desk.chat("four", &["--max-iterations", "50"]).err.ends_with(refused));
     let shown = desk.call("", &["conversations", "show", "c"], false);
     assert!(shown.out.ends_with("\n\nbudget of the conversation: 30 of 25 tokens used\n"), "{}", shown.out);
 
-    let more = desk.chat("four", &["--max-tokens", "45", "--max-rounds", "50"]);
+    let more = desk.chat("four", &["--max-tokens", "45", "--max-iterations", "50"]);
 
     assert_eq!((more.code, more.out.as_str()), (0, "Yes.\n"), "{}", more.err);
     let usage = desk.usage(&[]);
-    assert!(usage.contains("\nbudget of the conversation: 40 of 45 tokens, 4 of 50 rounds used\n"), "{usage}");
+    assert!(usage.contains("\nbudget of the conversation: 40 of 45 tokens, 4 of 50 iterations used\n"), "{usage}");
     let usage = desk.usage(&["--max-tokens", "2k"]);
-    assert!(usage.contains("\nbudget of the conversation: 40 of 2,000 tokens, 4 of 50 rounds used\n"), "{usage}");
+    assert!(usage.contains("\nbudget of the conversation: 40 of 2,000 tokens, 4 of 50 iterations used\n"), "{usage}");
     let json: Value =
         serde_json::from_str(&desk.call("", &["conversations", "show", "c", "--json"], false).out).unwrap();
-    assert_eq!(json["budget"]["budget"], json!({"max_rounds": 50, "max_tokens": 45}));
-    assert_eq!(json["budget"]["used"], json!({"rounds": 4, "tokens": 40}));
+    assert_eq!(json["budget"]["budget"], json!({"max_iterations": 50, "max_tokens": 45}));
+    assert_eq!(json["budget"]["used"], json!({"iterations": 4, "tokens": 40}));
 }
 
 #[test]
 fn each_answer_has_a_budget_and_the_next_one_has_as_much() {
     let desk = Desk::new();
-    let each = ["--answer-max-rounds", "1", "--answer-max-tokens", "90"];
+    let each = ["--answer-max-iterations", "1", "--answer-max-tokens", "90"];
 
     let failed = desk.chat(LOOK, &each);
 
     assert_eq!((failed.code, failed.out.as_str()), (1, ""));
-    let why = "the brain `Helper` used up its budget of rounds in the loop `Talk`: 1 round";
+    let why = "the brain `Helper` used up its budget of iterations in the loop `Talk`: 1 iteration";
     assert!(failed.err.contains(why), "{}", failed.err);
     assert_eq!(desk.chat("one\ntwo\n", &each).out, "Yes.\nYes.\n");
     let usage = desk.usage(&each);
-    assert!(usage.contains("\nbudget of each answer: 90 tokens, 1 round\n"), "{usage}");
-    let ended = desk.chat(LOOK, &["--answer-max-rounds", "1", "--answer-at-limit", "end"]);
+    assert!(usage.contains("\nbudget of each answer: 90 tokens, 1 iteration\n"), "{usage}");
+    let ended = desk.chat(LOOK, &["--answer-max-iterations", "1", "--answer-at-limit", "end"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
-    assert!(ended.err.contains("the loop `Talk` was stopped by the run's limit of 1 round, "), "{}", ended.err);
+    assert!(ended.err.contains("the loop `Talk` was stopped by the run's limit of 1 iteration, "), "{}", ended.err);
     assert!(!desk.usage(&[]).contains("budget"), "it holds for one command");
 }
 
@@ -138,7 +138,7 @@ fn a_budget_of_money_needs_prices_before_anything_is_said() {
 #[test]
 fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
     let desk = Desk::new();
-    desk.chat(LOOK, &["--max-rounds", "1", "--at-limit", "ask"]);
+    desk.chat(LOOK, &["--max-iterations", "1", "--at-limit", "ask"]);
     desk.call("", &["reject", "c-0", ".", "--reason", "no"], false);
     desk.call("", &["work", "c-0"], false);
     assert_eq!(desk.chat("second", &[]).code, 3);
@@ -154,9 +154,9 @@ fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
 #[test]
 fn a_larger_budget_says_that_the_open_question_stays() {
     let desk = Desk::new();
-    assert_eq!(desk.chat(LOOK, &["--max-rounds", "1", "--at-limit", "ask"]).code, 3);
+    assert_eq!(desk.chat(LOOK, &["--max-iterations", "1", "--at-limit", "ask"]).code, 3);
 
-    let raised = desk.chat("Hello", &["--max-rounds", "5"]);
+    let raised = desk.chat("Hello", &["--max-iterations", "5"]);
 
     let told = "the budget is for a run that begins with it; `c-0`, which asks for more, goes on with: desk approve c-0 . --more ";
     assert!(raised.code == 3 && raised.err.contains(told), "{}", raised.err);

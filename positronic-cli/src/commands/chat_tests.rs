@@ -391,7 +391,7 @@ fn an_exported_conversation_says_who_refused_what_and_how_it_failed() {
     };
     assert_eq!(say(vec![Reply::call("pay", json!({}))], "Pay."), 3);
     assert_eq!(desk.look(&["reject", "c-0", "--reason", "too `dear`"]).code, 0);
-    assert_eq!(say(vec![], ""), 3, "it asks for a second round");
+    assert_eq!(say(vec![], ""), 3, "it asks for a second iteration");
     assert_eq!(desk.look(&["approve", "c-0", "--more", "1", "--by", "bob"]).code, 0);
     let listed = desk.look(&["conversations"]).out;
     assert!(listed.contains("running (nobody)"), "nobody goes on with it: {listed}");

@@ -97,7 +97,7 @@ fn options(project: Option<&Project>, args: &ForkArgs, brain: &str, before: &Val
         message: format!("the options of `{brain}` are read by its code, which is not here"),
         hint: "fork it in the brain's project, or without -o".to_owned(),
     })?;
-    let schema = project.titled(brain)?.plan.options.json();
+    let schema = project.titled(brain)?.definition.options.json();
     let read = parse(schema, &args.pairs, Some(&before.to_string()));
     read.map(Some).map_err(|source| Failure::Options { brain: brain.to_owned(), source })
 }

@@ -13,19 +13,19 @@ use crate::ui::Ui;
 pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.json {
         for entry in &project.brains {
-            let plan = &entry.plan;
-            let stages = plan.shape();
-            let line = json!({"title": plan.title, "description": plan.description, "stages": stages});
+            let definition = &entry.definition;
+            let stages = definition.shape();
+            let line = json!({"title": definition.title, "description": definition.description, "stages": stages});
             writeln!(ui.out, "{line}")?;
         }
         return Ok(Exit::Done);
     }
-    let titles = project.brains.iter().map(|entry| width(&entry.plan.title));
+    let titles = project.brains.iter().map(|entry| width(&entry.definition.title));
     let column = titles.max().unwrap_or(0);
     for entry in &project.brains {
-        let plan = &entry.plan;
-        let gap = " ".repeat(column - width(&plan.title).min(column));
-        let line = format!("{}{gap}  {}", plan.title, plan.description);
+        let definition = &entry.definition;
+        let gap = " ".repeat(column - width(&definition.title).min(column));
+        let line = format!("{}{gap}  {}", definition.title, definition.description);
         writeln!(ui.out, "{}", line.trim_end())?;
     }
     if project.brains.is_empty() {

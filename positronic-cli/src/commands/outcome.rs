@@ -87,7 +87,7 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
     for event in log {
         currency = currency.or_else(|| event.currency());
         let whose = match &event.kind {
-            EventKind::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "round")),
+            EventKind::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "iteration")),
             EventKind::LoopLimit { unpriced: Some(model), .. } => {
                 format!("a limit of money, since nobody knows what {model} costs")
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::plan::StageBody;
+use positronic_core::definition::StageBody;
 use positronic_core::record::{Event, EventKind, LoopOutcome, Opening, RunId, Seq, SignalId, Speaker, Start};
 use positronic_core::runner::{Runner, StartError};
 use positronic_core::store::StoreError;
@@ -40,7 +40,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     let options = options(entry, given, playing.as_ref().and_then(Playing::options), ui)?;
     let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
     let budget = args.budget.budget();
-    keepable(Limited::of(&[("--max-money", budget.as_ref())], &entry.plan), &models)?;
+    keepable(Limited::of(&[("--max-money", budget.as_ref())], &entry.definition), &models)?;
     let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -62,14 +62,14 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
         several: false,
     };
     let runner = models.runner(project, &kept);
-    let plan = Arc::clone(&entry.plan);
+    let definition = Arc::clone(&entry.definition);
     let over = over(&kept, args.id.as_deref())?;
     let begin = async |runner: Runner| {
         // Nothing is played into a run that is over.
         if let (Some(id), Tape::Plays(cassette), false) = (&start.id, &models.tape, over) {
             rewind(cassette, &kept, &RunId::new(id.as_str())).await?;
         }
-        runner.start_plan(plan, options, start).await.map_err(refused)
+        runner.start_definition(definition, options, start).await.map_err(refused)
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ending = runtime.block_on(session(&runner, begin, &sitting, ui));
@@ -89,7 +89,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     }
     let log = block_on(async { Ok::<_, Failure>(kept.client().events(&run, Seq(0)).await?) })?;
     if ui.settings.stderr_is_terminal && !takes_options(&log) && answered_nobody(&log) {
-        let title = &entry.plan.title;
+        let title = &entry.definition.title;
         ui.notice(&format!("nothing was said to `{title}`: say something with --message TEXT, or talk with it:"))?;
         ui.lines(&format!("  {}", ui.command(&["chat", title])))?;
     }
@@ -98,10 +98,11 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
 
 /// Refuses what has no loop that could hear a message.
 pub(super) fn hears(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
-    if entry.plan.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
+    if entry.definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
         return Ok(());
     }
-    let message = format!("`{}` takes no message: it has no loop of its own that could hear one", entry.plan.title);
+    let message =
+        format!("`{}` takes no message: it has no loop of its own that could hear one", entry.definition.title);
     Err(Failure::Misused { message, hint: hint() })
 }
 
@@ -162,8 +163,8 @@ pub(super) fn options(
         Some(given) => Some(crate::json::text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
-    let options = parse(entry.plan.options.json(), given.pairs, document.as_deref());
-    options.map_err(|source| Failure::Options { brain: entry.plan.title.clone(), source })
+    let options = parse(entry.definition.options.json(), given.pairs, document.as_deref());
+    options.map_err(|source| Failure::Options { brain: entry.definition.title.clone(), source })
 }
 
 /// Says what to do where runs cannot be kept.

@@ -93,11 +93,11 @@ fn a_loop_that_its_limit_has_ended_is_said_to_have_been() {
     let stopped = run(&says("I will."), &["worker"], false);
 
     assert_eq!(stopped.code, 0, "its brain goes on: {}", stopped.err);
-    let why = "the loop `Work` was stopped by its limit of 3 rounds, before it had come to its end\n";
+    let why = "the loop `Work` was stopped by its limit of 3 iterations, before it had come to its end\n";
     assert!(stopped.err.ends_with(why), "{}", stopped.err);
     let works = Arc::new(ScriptedModel::new([Reply::text("Soon."), Reply::call("finish", json!({}))]));
     assert!(!run(&works, &["worker"], false).err.contains("stopped"));
-    let budget = run(&says("I will."), &["worker", "--max-rounds", "2", "--at-limit", "end"], false);
-    let why = "the loop `Work` was stopped by the run's limit of 2 rounds, before it had come to its end\n";
+    let budget = run(&says("I will."), &["worker", "--max-iterations", "2", "--at-limit", "end"], false);
+    let why = "the loop `Work` was stopped by the run's limit of 2 iterations, before it had come to its end\n";
     assert!(budget.code == 0 && budget.err.ends_with(why), "{}", budget.err);
 }

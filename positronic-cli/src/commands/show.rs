@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use positronic_core::plan::{Plan, StageBody};
+use positronic_core::definition::{BrainDefinition, StageBody};
 use positronic_core::record::RunId;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::ui::Ui;
 pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let entry = match project.find(&args.what) {
         // Said whole, a brain's title or a run's id wins, in this order; else the beginning of a title, and then that of an id.
-        Ok(entry) if normal(&entry.plan.title) != normal(&args.what) && is_run(&args.what, ui) => {
+        Ok(entry) if normal(&entry.definition.title) != normal(&args.what) && is_run(&args.what, ui) => {
             return super::show_run(Some(project), args, ui);
         }
         Ok(entry) => entry,
@@ -31,15 +31,15 @@ pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Ex
             });
         }
     };
-    let plan = &entry.plan;
+    let definition = &entry.definition;
     if args.json {
         let document = json!({
-            "title": plan.title,
-            "description": plan.description,
-            "version": plan.version,
-            "stages": plan.shape(),
-            "options": **plan.options.json(),
-            "example": example_call(plan, &ui.program),
+            "title": definition.title,
+            "description": definition.description,
+            "version": definition.version,
+            "stages": definition.shape(),
+            "options": **definition.options.json(),
+            "example": example_call(definition, &ui.program),
         });
         serde_json::to_writer_pretty(&mut ui.out, &document).map_err(io::Error::from)?;
         writeln!(ui.out)?;
@@ -56,14 +56,14 @@ fn is_run(written: &str, ui: &Ui) -> bool {
 }
 
 fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
-    let plan = &entry.plan;
-    writeln!(out, "{}", plan.title)?;
-    if !plan.description.is_empty() {
-        writeln!(out, "{}", plan.description)?;
+    let definition = &entry.definition;
+    writeln!(out, "{}", definition.title)?;
+    if !definition.description.is_empty() {
+        writeln!(out, "{}", definition.description)?;
     }
     writeln!(out, "\nStages")?;
-    stages(out, plan, 1)?;
-    let fields = fields(plan.options.json());
+    stages(out, definition, 1)?;
+    let fields = fields(definition.options.json());
     if !fields.is_empty() {
         writeln!(out, "\nOptions")?;
     }
@@ -77,30 +77,31 @@ fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
             writeln!(out, "  {}  {}", " ".repeat(column), one_line(description, true))?;
         }
     }
-    writeln!(out, "\nExample\n  {}", example_call(plan, program))?;
+    writeln!(out, "\nExample\n  {}", example_call(definition, program))?;
     if entry.cassette.is_some() {
         writeln!(out, "\nWithout a key, its own cassette is played.")?;
     }
     Ok(())
 }
 
-fn stages(out: &mut dyn Write, plan: &Plan, depth: usize) -> io::Result<()> {
-    for stage in &plan.stages {
+fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io::Result<()> {
+    for stage in &definition.stages {
         let indent = "  ".repeat(depth);
         match &stage.body {
-            StageBody::Brain(nested) if nested.plan.title != stage.name => {
-                writeln!(out, "{indent}{}  (brain {})", stage.name, nested.plan.title)?;
+            StageBody::Brain(nested) if nested.definition.title != stage.name => {
+                writeln!(out, "{indent}{}  (brain {})", stage.name, nested.definition.title)?;
             }
             body => writeln!(out, "{indent}{}  ({})", stage.name, body.kind())?,
         }
         if let StageBody::Brain(nested) = &stage.body {
-            stages(out, &nested.plan, depth + 1)?;
+            stages(out, &nested.definition, depth + 1)?;
         }
     }
     Ok(())
 }
 
-fn example_call(plan: &Plan, program: &str) -> String {
-    let call = format!("{} run {} {}", shell_word(program), shell_word(&plan.title), example(plan.options.json()));
+fn example_call(definition: &BrainDefinition, program: &str) -> String {
+    let call =
+        format!("{} run {} {}", shell_word(program), shell_word(&definition.title), example(definition.options.json()));
     call.trim_end().to_owned()
 }

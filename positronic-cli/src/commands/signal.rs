@@ -132,7 +132,7 @@ pub(crate) fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: said(args.reason.as_deref()) };
     let done = |at: &Path| match at.last() {
         Some(Segment::Call(..)) => format!("rejected {at}"),
-        None | Some(Segment::Stage(_) | Segment::Round(_)) => format!("refused {} more", place(at)),
+        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => format!("refused {} more", place(at)),
     };
     decide(&args.run, &args.calls, (args.all, true), &args.by, kind, done, ui)
 }

@@ -73,7 +73,7 @@ impl Happened {
             EventKind::LoopStart { .. } if is_own(&event.path) => self.open = Some(event.path.clone()),
             EventKind::LoopComplete { outcome, .. } => {
                 match outcome {
-                    LoopOutcome::MaxIterations => self.remark(event, "ended by its limit of rounds".to_owned()),
+                    LoopOutcome::MaxIterations => self.remark(event, "ended by its limit of iterations".to_owned()),
                     LoopOutcome::Limit { limit } => self.remark(event, format!("ended by a limit of {}", limit.noun())),
                     LoopOutcome::Stopped { message, .. } => self.remark(event, message.clone()),
                     // A loop that fails fails its brain, which says why.

@@ -65,7 +65,7 @@ pub(crate) fn amount(kind: LimitKind, limit: u64, currency: Option<&str>) -> Str
         LimitKind::Tokens => many(limit, "token"),
         LimitKind::Money if currency.is_none() => format!("{} in money", money(limit, None)),
         LimitKind::Money => money(limit, currency),
-        LimitKind::Rounds => many(limit, "round"),
+        LimitKind::Iterations => many(limit, "iteration"),
         LimitKind::Time => duration(Duration::from_micros(limit)),
         LimitKind::Failures => format!("{} in a row", many(limit, "failure")),
     }
@@ -82,7 +82,7 @@ pub(crate) fn more(kind: LimitKind, amount: u64, currency: Option<&str>) -> Stri
 /// Writes how much of a limit was used: `20 of 30 tokens`, `0.33 of 0.30 EUR`.
 pub(crate) fn used_of(kind: LimitKind, used: u64, limit: u64, currency: Option<&str>) -> String {
     let used = match kind {
-        LimitKind::Tokens | LimitKind::Rounds | LimitKind::Failures => count(used),
+        LimitKind::Tokens | LimitKind::Iterations | LimitKind::Failures => count(used),
         LimitKind::Money => money(used, None),
         LimitKind::Time => duration(Duration::from_micros(used)),
     };
@@ -143,7 +143,7 @@ mod tests {
             [Some("EUR"), None].map(|currency| used_of(LimitKind::Money, 330_000_000, 300_000_000, currency)),
             ["0.33 of 0.30 EUR", "0.33 of 0.30 in money"]
         );
-        assert_eq!([many(1, "round"), many(2, "round")], ["1 round", "2 rounds"]);
+        assert_eq!([many(1, "iteration"), many(2, "iteration")], ["1 iteration", "2 iterations"]);
         assert_eq!([size(12), size(2_048), size(3_000_000)], ["12 bytes", "2 KiB", "2.9 MiB"]);
         assert_eq!([size(1_023), size(1_024), size(1_536)], ["1,023 bytes", "1 KiB", "1.5 KiB"]);
         assert_eq!([size(10_188), size(10_189), size(20_000)], ["9.9 KiB", "10 KiB", "20 KiB"]);

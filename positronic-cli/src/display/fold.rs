@@ -46,7 +46,7 @@ impl View {
                     self.hidden.insert(stage);
                 }
                 if let Some(stage) = self.stage_mut(stage) {
-                    stage.max_rounds = limits.max_iterations;
+                    stage.max_iterations = limits.max_iterations;
                 }
                 if let (Some(text), Speaker::Person) = (input, from) {
                     self.message(path, text, false);
@@ -54,10 +54,10 @@ impl View {
             }
             EventKind::LoopIteration(iteration) => {
                 let id = self.around(path);
-                if let (Some(stage), Some(Segment::Round(round))) = (self.stage_mut(id), path.last()) {
-                    stage.round = Some(round);
+                if let (Some(stage), Some(Segment::Iteration(number))) = (self.stage_mut(id), path.last()) {
+                    stage.iteration = Some(number);
                     if let Some(limits) = &iteration.limits {
-                        stage.max_rounds = limits.max_iterations;
+                        stage.max_iterations = limits.max_iterations;
                     }
                 }
             }
@@ -85,7 +85,7 @@ impl View {
                 self.note(path, format!("no decision that fits: {message}"), true);
             }
             EventKind::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
-            EventKind::LoopMaxIterations { limit } => self.limited(path, many(u64::from(*limit), "round")),
+            EventKind::LoopMaxIterations { limit } => self.limited(path, many(u64::from(*limit), "iteration")),
             EventKind::LoopLimit { unpriced: Some(model), .. } => {
                 self.note(path, format!("nobody knows what {model} costs, so its limit of money cannot be kept"), true);
                 self.limited(path, "money".to_owned());
@@ -114,8 +114,8 @@ impl View {
                 self.note_at_work(path, format!("{what}{}{why}", by(actor)), false);
                 let id = self.around(path);
                 if let Some(stage) = self.stage_mut(id) {
-                    let rounds = u32::try_from(more.rounds).unwrap_or(u32::MAX);
-                    stage.max_rounds = stage.max_rounds.map(|most| most.saturating_add(rounds));
+                    let iterations = u32::try_from(more.iterations).unwrap_or(u32::MAX);
+                    stage.max_iterations = stage.max_iterations.map(|most| most.saturating_add(iterations));
                 }
                 self.begin(self.around(path));
             }
@@ -304,8 +304,8 @@ impl View {
             let stage = StageNode {
                 name: shape.name.clone(),
                 kind: shape.kind,
-                round: None,
-                max_rounds: None,
+                iteration: None,
+                max_iterations: None,
                 outcome: None,
                 usage: None,
                 asking: None,

@@ -169,13 +169,13 @@ impl Pen<'_> {
         (tone, sign): (Tone, Sign),
     ) -> Vec<Line> {
         let mut facts = Vec::new();
-        // The limit of rounds says how many there were.
-        if let Some(round) = stage.round.filter(|_| stage.outcome != Some(LoopOutcome::MaxIterations)) {
-            let rounds = u64::from(round) + 1;
-            facts.push(match (node.status.is_open(), stage.max_rounds) {
-                (true, Some(limit)) => format!("round {rounds}/{limit}"),
-                (true, None) => format!("round {rounds}"),
-                (false, _) => many(rounds, "round"),
+        // The limit of iterations says how many there were.
+        if let Some(iteration) = stage.iteration.filter(|_| stage.outcome != Some(LoopOutcome::MaxIterations)) {
+            let iterations = u64::from(iteration) + 1;
+            facts.push(match (node.status.is_open(), stage.max_iterations) {
+                (true, Some(limit)) => format!("iteration {iterations}/{limit}"),
+                (true, None) => format!("iteration {iterations}"),
+                (false, _) => many(iterations, "iteration"),
             });
         }
         facts.extend(stage.limit.as_ref().map(|limit| format!("ended by its limit of {limit}")));

@@ -65,20 +65,20 @@ fn play(live: &mut Live<impl io::Write>, story: &Story, size: (usize, usize)) {
     live.tick(story.now(), size.0, size.1).unwrap();
 }
 
-/// Many rounds of one call each.
-fn long(rounds: u32) -> Story {
+/// Many iterations of one call each.
+fn long(iterations: u32) -> Story {
     let mut story = Story::default()
         .brain("", "Counter", Value::Null, &[("Count", StageKind::Loop), ("Report", StageKind::Step)])
         .loop_start("Count", None);
-    for round in 0..rounds {
-        let (at, call) = (format!("Count/{round}"), format!("Count/{round}.0"));
+    for iteration in 0..iterations {
+        let (at, call) = (format!("Count/{iteration}"), format!("Count/{iteration}.0"));
         story = story
             .ask(&at)
             .delta(&at, DeltaKind::Text, "One ")
-            .answer(&at, &format!("One more, number {round}."), 1)
-            .call(&call, "count", json!({"to": round}))
+            .answer(&at, &format!("One more, number {iteration}."), 1)
+            .call(&call, "count", json!({"to": iteration}))
             .run(&call)
-            .ok(&call, 5, json!(round));
+            .ok(&call, 5, json!(iteration));
     }
     story
 }

@@ -107,7 +107,7 @@ impl<W: Write> Plain<W> {
             }
             EventKind::LoopStart { .. } => "begins".to_owned(),
             EventKind::LoopIteration(_) => match event.path.last() {
-                Some(Segment::Round(round)) => format!("round {}", u64::from(round) + 1),
+                Some(Segment::Iteration(iteration)) => format!("iteration {}", u64::from(iteration) + 1),
                 _ => return None,
             },
             EventKind::LoopModelResult { parts, facts, duration: took } => self.answer(parts, facts, *took),
@@ -150,7 +150,7 @@ impl<W: Write> Plain<W> {
             EventKind::LoopMessage { text, from: Speaker::Engine, .. } => {
                 format!("the model was told: {}", self.line(text))
             }
-            EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "round")),
+            EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
             EventKind::LoopLimit { unpriced: Some(model), .. } => {
                 format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
             }
@@ -246,15 +246,15 @@ impl<W: Write> Plain<W> {
     }
 
     fn ended(&self, outcome: &LoopOutcome, path: &Path, tokens: &str) -> String {
-        let rounds = self
+        let iterations = self
             .view
             .place(path)
             .and_then(|id| self.view.node(id))
             .and_then(|node| match &node.kind {
-                super::view::NodeKind::Stage(stage) => stage.round,
+                super::view::NodeKind::Stage(stage) => stage.iteration,
                 _ => None,
             })
-            .map_or(0, |round| u64::from(round) + 1);
+            .map_or(0, |iteration| u64::from(iteration) + 1);
         let (how, why) = match outcome {
             LoopOutcome::Exited { tool } => (format!("ended by {tool}"), String::new()),
             LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), String::new()),
@@ -263,7 +263,7 @@ impl<W: Write> Plain<W> {
             LoopOutcome::Cancelled => ("cancelled".to_owned(), String::new()),
             _ => ("ended".to_owned(), String::new()),
         };
-        format!("{how} after {}{tokens}{why}", many(rounds, "round"))
+        format!("{how} after {}{tokens}{why}", many(iterations, "iteration"))
     }
 }
 

@@ -108,14 +108,14 @@ impl Story {
         )
     }
 
-    pub(crate) fn ask(self, round: &str) -> Self {
+    pub(crate) fn ask(self, iteration: &str) -> Self {
         let model = "openai/gpt-5-mini".to_owned();
-        self.event(round, EventKind::LoopIteration(Box::default()))
-            .event(round, EventKind::LoopModelCall { attempt: 0, model, question: None })
+        self.event(iteration, EventKind::LoopIteration(Box::default()))
+            .event(iteration, EventKind::LoopModelCall { attempt: 0, model, question: None })
             .after(1_300)
     }
 
-    pub(crate) fn answer(self, round: &str, text: &str, calls: u32) -> Self {
+    pub(crate) fn answer(self, iteration: &str, text: &str, calls: u32) -> Self {
         let mut parts = vec![];
         if !text.is_empty() {
             parts.push(Part::Text { text: text.to_owned() });
@@ -123,7 +123,7 @@ impl Story {
         parts.extend((0..calls).map(|index| Part::Call { index }));
         let usage = Usage { input: 812, output: 45, ..Usage::default() };
         let facts = ResponseMetadata { usage, ..ResponseMetadata::default() };
-        self.event(round, EventKind::LoopModelResult { parts: parts.into(), facts, duration: 1_300_000 })
+        self.event(iteration, EventKind::LoopModelResult { parts: parts.into(), facts, duration: 1_300_000 })
     }
 
     pub(crate) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {

@@ -29,7 +29,9 @@ impl Pen<'_> {
         let mut facts: Vec<String> = view
             .at_work()
             .filter(|_| view.end.is_none())
-            .map(|(name, round)| format!("{} round {}", one_line(name, self.style.unicode), u64::from(round) + 1))
+            .map(|(name, iteration)| {
+                format!("{} iteration {}", one_line(name, self.style.unicode), u64::from(iteration) + 1)
+            })
             .into_iter()
             .collect();
         facts.push(took);

@@ -1,6 +1,6 @@
 //! Lays out a run as a part of a conversation: what was said, what tools did, what they showed.
 //!
-//! Names of stages, counts of rounds and the result are left out, since a conversation is about what is said. Loops whose
+//! Names of stages, counts of iterations and the result are left out, since a conversation is about what is said. Loops whose
 //! records people are not shown leave no line. What stands below a call is laid out as everywhere.
 
 use positronic_core::record::{LoopOutcome, StageKind};

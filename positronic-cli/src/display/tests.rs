@@ -112,11 +112,11 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
 
 #[test]
 fn a_loop_that_a_limit_ended_has_no_check_mark() {
-    let rounds = stories::limited(EventKind::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations);
-    insta::assert_snapshot!(frame(&rounds, 80), @r#"
+    let iterations = stories::limited(EventKind::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations);
+    insta::assert_snapshot!(frame(&iterations, 80), @r#"
     Support Agent  customer_id="C-17"
     ✓ Load customer  210 ms
-    ◌ Chat  ended by its limit of 1 round · 1,624 tokens in, 90 out · 1.3 s
+    ◌ Chat  ended by its limit of 1 iteration · 1,624 tokens in, 90 out · 1.3 s
       › Where is my order, and can I have a refund for the kettle?
       ✓ order_status order="A-1723"  80 ms
         → shipped
@@ -128,8 +128,8 @@ fn a_loop_that_a_limit_ended_has_no_check_mark() {
         let frame = frame(&stories::limited(reached, LoopOutcome::Limit { limit: kind }), 100);
         frame.lines().find(|line| line.contains("Chat")).unwrap().to_owned()
     };
-    insta::assert_snapshot!(limit(LimitKind::Tokens, 1_000), @"◌ Chat  1 round · ended by its limit of 1,000 tokens · 1,624 tokens in, 90 out · 1.3 s");
-    insta::assert_snapshot!(limit(LimitKind::Time, 90_000_000), @"◌ Chat  1 round · ended by its limit of 1 min 30 s · 1,624 tokens in, 90 out · 1.3 s");
+    insta::assert_snapshot!(limit(LimitKind::Tokens, 1_000), @"◌ Chat  1 iteration · ended by its limit of 1,000 tokens · 1,624 tokens in, 90 out · 1.3 s");
+    insta::assert_snapshot!(limit(LimitKind::Time, 90_000_000), @"◌ Chat  1 iteration · ended by its limit of 1 min 30 s · 1,624 tokens in, 90 out · 1.3 s");
 }
 
 #[test]

@@ -138,10 +138,10 @@ pub(crate) enum Flow {
 pub(crate) struct StageNode {
     pub(crate) name: String,
     pub(crate) kind: StageKind,
-    /// For a loop: its round, from 0.
-    pub(crate) round: Option<u32>,
-    /// For a loop: how many rounds it may have.
-    pub(crate) max_rounds: Option<u32>,
+    /// For a loop: its iteration, from 0.
+    pub(crate) iteration: Option<u32>,
+    /// For a loop: how many iterations it may have.
+    pub(crate) max_iterations: Option<u32>,
     pub(crate) outcome: Option<LoopOutcome>,
     /// For a loop: the limit that ended it.
     pub(crate) limit: Option<String>,
@@ -434,21 +434,23 @@ impl View {
                     at = at.stage(name);
                     names.push(name.to_owned());
                 }
-                Segment::Call(round, index) => {
-                    at = at.call(round, index);
-                    names.push(self.call_at(&at).map_or_else(|| format!("{round}.{index}"), |call| call.tool.clone()));
+                Segment::Call(iteration, index) => {
+                    at = at.call(iteration, index);
+                    names.push(
+                        self.call_at(&at).map_or_else(|| format!("{iteration}.{index}"), |call| call.tool.clone()),
+                    );
                 }
-                Segment::Round(_) => {}
+                Segment::Iteration(_) => {}
             }
         }
         names.join(" › ")
     }
 
-    /// Names the innermost loop that is open, with its round.
+    /// Names the innermost loop that is open, with its iteration.
     pub(crate) fn at_work(&self) -> Option<(&str, u32)> {
         self.nodes.iter().rev().find_map(|node| match &node.kind {
-            NodeKind::Stage(StageNode { name, round: Some(round), .. }) if node.status.is_open() => {
-                Some((name.as_str(), *round))
+            NodeKind::Stage(StageNode { name, iteration: Some(iteration), .. }) if node.status.is_open() => {
+                Some((name.as_str(), *iteration))
             }
             _ => None,
         })

@@ -6,7 +6,7 @@ mod values;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use positronic_core::projection::{Cost, Ending, ReportCall, ReportPart, ReportRound, RunReport, Spent};
+use positronic_core::projection::{Cost, Ending, ReportCall, ReportIteration, ReportPart, RunReport, Spent};
 use positronic_core::record::{LoopOutcome, RunSummary, StageKind, ToolResult, Usage};
 
 use self::values::{Length, fields, labelled};
@@ -81,10 +81,11 @@ fn head(text: &mut String, report: &RunReport, row: &RunSummary) {
     notes(text, &report.notes);
 }
 
-/// Counts rounds, calls and what became of them.
+/// Counts iterations, calls and what became of them.
 fn counted(report: &RunReport) -> String {
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    let mut said = vec![many(number(report.rounds().count()), "round"), many(number(report.calls().count()), "action")];
+    let mut said =
+        vec![many(number(report.iterations().count()), "iteration"), many(number(report.calls().count()), "action")];
     let ended =
         |fits: fn(&ToolResult) -> bool| report.calls().filter(|call| call.result.as_ref().is_some_and(fits)).count();
     let kinds: [(&str, usize); 5] = [
@@ -95,7 +96,7 @@ fn counted(report: &RunReport) -> String {
         ("open", report.calls().filter(|call| call.result.is_none()).count()),
     ];
     said.extend(kinds.iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")));
-    let refused: usize = report.rounds().map(|round| round.refused.len()).sum();
+    let refused: usize = report.iterations().map(|iteration| iteration.refused.len()).sum();
     if refused > 0 {
         said.push(format!("{} refused", many(number(refused), "answer")));
     }
@@ -127,45 +128,45 @@ fn write_part(text: &mut String, part: &ReportPart, currency: &str) {
     if let Some(ended) = ended {
         _ = writeln!(text, "- {ended}");
     }
-    for (place, round) in (1..).zip(&part.rounds) {
-        write_round(text, place, round, part.kind, currency);
+    for (place, iteration) in (1..).zip(&part.iterations) {
+        write_iteration(text, place, iteration, part.kind, currency);
     }
 }
 
-fn write_round(text: &mut String, place: usize, round: &ReportRound, kind: StageKind, currency: &str) {
-    let calls: Vec<_> = round.calls.iter().map(|call| code(&call.tool)).collect();
-    let what = match (kind, round.answered) {
+fn write_iteration(text: &mut String, place: usize, iteration: &ReportIteration, kind: StageKind, currency: &str) {
+    let calls: Vec<_> = iteration.calls.iter().map(|call| code(&call.tool)).collect();
+    let what = match (kind, iteration.answered) {
         (_, false) => "no answer yet".to_owned(),
         (StageKind::Step, true) => "a question".to_owned(),
         (_, true) if calls.is_empty() => "an answer".to_owned(),
         (_, true) => calls.join(", "),
     };
     paragraph(text, &format!("#### {place}. {what}"));
-    if let Some(question) = &round.question {
+    if let Some(question) = &iteration.question {
         quoted(text, question, "");
     }
-    if !round.reason.is_empty() {
+    if !iteration.reason.is_empty() {
         paragraph(text, "Reason:");
-        quoted(text, &round.reason, "");
+        quoted(text, &iteration.reason, "");
     }
-    if !round.said.is_empty() {
+    if !iteration.said.is_empty() {
         paragraph(text, "Answer:");
-        quoted(text, &round.said, "");
+        quoted(text, &iteration.said, "");
     }
     paragraph(text, "");
-    for refused in &round.refused {
+    for refused in &iteration.refused {
         _ = writeln!(text, "- an answer was refused: {}; it was {}", escaped(&refused.message), code(&refused.answer));
     }
-    notes(text, &round.notes);
-    let several = round.calls.len() > 1;
-    for call in &round.calls {
+    notes(text, &iteration.notes);
+    let several = iteration.calls.len() > 1;
+    for call in &iteration.calls {
         if several {
             _ = writeln!(text, "- {}", code(&call.tool));
         }
         write_call(text, call, if several { "  " } else { "" });
     }
-    if round.spent.calls > 0 {
-        _ = writeln!(text, "- {}", spent(&round.spent, currency));
+    if iteration.spent.calls > 0 {
+        _ = writeln!(text, "- {}", spent(&iteration.spent, currency));
     }
 }
 

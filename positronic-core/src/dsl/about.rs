@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::approval::Approval;
 use super::usage_panic::usage_panic;
-use crate::plan::{Scope, ToolBody, ToolPlan};
+use crate::definition::{Scope, ToolBody, ToolDefinition};
 use crate::record::{CallFlags, ToolDecl, ToolId};
 use crate::tools::Schema;
 
@@ -62,7 +62,7 @@ impl<T> About<T> {
 }
 
 impl About<Arc<Value>> {
-    pub(super) fn into_plan(self, schema: Arc<Schema>, body: ToolBody) -> Arc<ToolPlan> {
+    pub(super) fn into_definition(self, schema: Arc<Schema>, body: ToolBody) -> Arc<ToolDefinition> {
         let decl = ToolDecl {
             id: self.id,
             title: self.title,
@@ -72,7 +72,17 @@ impl About<Arc<Value>> {
         };
         let gate = self.approval.into_gate();
         let Self { timeout, retries, .. } = self;
-        Arc::new(ToolPlan { decl, schema, foreign: false, timeout, retries, home: None, gate, exits: None, body })
+        Arc::new(ToolDefinition {
+            decl,
+            schema,
+            foreign: false,
+            timeout,
+            retries,
+            owner: None,
+            gate,
+            exits: None,
+            body,
+        })
     }
 }
 

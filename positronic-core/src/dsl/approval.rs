@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::bounds::{IntoVerdict, Options, Services, State};
 use super::context::ToolContext;
+use crate::definition::{GateFn, Scope};
 use crate::error::Result;
-use crate::plan::{GateFn, Scope};
 use crate::record::Gate;
 
 /// Says why a person is asked about a `T`, or that nobody has to be.

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::kept::{PluginState, home};
+use super::kept::{PluginState, owner};
+use crate::definition::{Invocation, Next, StateValue, ToolReply, encode};
 use crate::error::Result;
-use crate::plan::{Document, Invocation, Next, ToolReply, encode};
 
 /// A try of a call, with what is inside it.
 pub struct CallAround<'a, P> {
@@ -91,8 +91,8 @@ impl<P: PluginState> CallReply<P> {
     /// Changes what the plugin keeps when the result is recorded, after all updates before it.
     #[must_use]
     pub fn update(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
-        let update = Box::new(move |document: &Document| document.updated(update));
-        self.reply.plugin_updates.push((home::<P>(), update));
+        let update = Box::new(move |document: &StateValue| document.updated(update));
+        self.reply.plugin_updates.push((owner::<P>(), update));
         self
     }
 }

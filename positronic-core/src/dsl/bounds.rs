@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::tool::Tool;
-use crate::plan::Plan;
+use crate::definition::BrainDefinition;
 
 /// A type whose values can be the state of a brain.
 ///
@@ -208,5 +208,5 @@ pub trait Runnable {
     type Result: DeserializeOwned;
 
     /// Returns the brain without its types.
-    fn plan(&self) -> Arc<Plan>;
+    fn definition(&self) -> Arc<BrainDefinition>;
 }

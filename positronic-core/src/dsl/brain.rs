@@ -12,10 +12,11 @@ use super::bounds::{IntoServices, Options, Runnable, Services, State, Within};
 use super::context::{LoopContext, StepContext};
 use super::r#loop::Loop;
 use super::usage_panic::usage_panic;
-use crate::error::{Error, Result};
-use crate::plan::{
-    AnyServices, Document, NestedPlan, Plan, Scope, StageBody, StagePlan, encode, encode_constant_state, encode_state,
+use crate::definition::{
+    AnyServices, BrainDefinition, NestedDefinition, Scope, StageBody, StageDefinition, StateValue, encode,
+    encode_constant_state, encode_state,
 };
+use crate::error::{Error, Result};
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
 
@@ -23,7 +24,7 @@ use crate::tools::Schema;
 /// an `R`, which is the state where [`Brain::result`] says nothing else.
 #[must_use = "a brain does nothing until a runner runs it"]
 pub struct Brain<O = (), S = (), V = (), R = S> {
-    pub(super) plan: Arc<Plan>,
+    pub(super) definition: Arc<BrainDefinition>,
     pub(super) types: Types<O, S, V, R>,
 }
 
@@ -32,7 +33,7 @@ type Types<O, S, V, R> = PhantomData<(fn(O, V), fn() -> (S, R))>;
 
 /// Begins a brain with this title.
 pub fn brain(title: impl Into<String>) -> Brain {
-    let plan = Plan {
+    let definition = BrainDefinition {
         title: title.into(),
         description: String::new(),
         version: 0,
@@ -47,25 +48,25 @@ pub fn brain(title: impl Into<String>) -> Brain {
         budget: None,
         migrations: std::collections::BTreeMap::new(),
     };
-    Brain { plan: Arc::new(plan), types: PhantomData }
+    Brain { definition: Arc::new(definition), types: PhantomData }
 }
 
 impl<O, S, V, R> Brain<O, S, V, R> {
-    fn with<O2, S2, V2, R2>(self, change: impl FnOnce(&mut Plan)) -> Brain<O2, S2, V2, R2> {
-        let mut plan = Arc::unwrap_or_clone(self.plan);
-        change(&mut plan);
-        Brain { plan: Arc::new(plan), types: PhantomData }
+    fn with<O2, S2, V2, R2>(self, change: impl FnOnce(&mut BrainDefinition)) -> Brain<O2, S2, V2, R2> {
+        let mut definition = Arc::unwrap_or_clone(self.definition);
+        change(&mut definition);
+        Brain { definition: Arc::new(definition), types: PhantomData }
     }
 
     /// Says what the brain does, for people and models.
     pub fn description(self, text: impl Into<String>) -> Self {
-        self.with(|plan| plan.description = text.into())
+        self.with(|definition| definition.description = text.into())
     }
 
     /// Numbers the author's version. A change of code inside a closure is invisible to the runtime unless this number
     /// changes with it.
     pub fn version(self, version: u32) -> Self {
-        self.with(|plan| plan.version = version)
+        self.with(|definition| definition.version = version)
     }
 
     /// Limits what the brain and all below it may use together: its loops, the questions of its steps and plugins, and the
@@ -79,7 +80,7 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// # let _ = research;
     /// ```
     pub fn budget(self, limit: impl FnOnce(Budget) -> Budget) -> Self {
-        self.with(|plan| plan.budget = Some(limit(plan.budget.take().unwrap_or_default())))
+        self.with(|definition| definition.budget = Some(limit(definition.budget.take().unwrap_or_default())))
     }
 
     /// Lets runs that have begun with version `from` go on with this one: `migrate` makes the state of this version from
@@ -96,7 +97,7 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// # let _ = brain;
     /// ```
     pub fn migrate(self, from: u32, migrate: impl Fn(&Value) -> crate::Result<Value> + Send + Sync + 'static) -> Self {
-        self.with(|plan| _ = plan.migrations.insert(from, Arc::new(migrate)))
+        self.with(|definition| _ = definition.migrations.insert(from, Arc::new(migrate)))
     }
 
     /// Names actions of the project that the loops after it may choose with [`Loop::actions`]. A project that does not have
@@ -124,23 +125,23 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn actions<'n>(self, names: impl IntoIterator<Item = &'n str>) -> Self {
-        self.with(|plan| {
+        self.with(|definition| {
             for name in names {
-                if !plan.actions.iter().any(|known| known == name) {
-                    plan.actions.push(name.to_owned());
+                if !definition.actions.iter().any(|known| known == name) {
+                    definition.actions.push(name.to_owned());
                 }
             }
         })
     }
 
-    pub(crate) const fn untyped(&self) -> &Arc<Plan> {
-        &self.plan
+    pub(crate) const fn untyped(&self) -> &Arc<BrainDefinition> {
+        &self.definition
     }
 
     /// Returns the title.
     #[must_use]
     pub fn title(&self) -> &str {
-        &self.plan.title
+        &self.definition.title
     }
 
     /// Returns the brain with options and result as JSON, so that brains of several types can stand in one list.
@@ -165,9 +166,9 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         V: Services,
     {
         let bound: AnyServices = services.into_services();
-        self.with(|plan| {
-            let inner = plan.provide.take();
-            plan.provide = Some(Arc::new(move |_| match &inner {
+        self.with(|definition| {
+            let inner = definition.provide.take();
+            definition.provide = Some(Arc::new(move |_| match &inner {
                 Some(inner) => inner(Arc::clone(&bound)),
                 None => Arc::clone(&bound),
             }));
@@ -190,9 +191,9 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     where
         V: Services,
     {
-        self.with(|plan| {
-            let inner = plan.provide.take();
-            plan.provide = Some(Arc::new(move |around: AnyServices| {
+        self.with(|definition| {
+            let inner = definition.provide.take();
+            definition.provide = Some(Arc::new(move |around: AnyServices| {
                 let Ok(around) = around.downcast::<V2>() else {
                     let nothing: AnyServices = Arc::new(());
                     return nothing;
@@ -215,12 +216,15 @@ impl<S, V> Brain<(), S, V> {
     /// When the brain has stages already, since they were written for no options.
     #[track_caller]
     pub fn options<O: Options>(self) -> Brain<O, S, V> {
-        if !self.plan.stages.is_empty() {
-            usage_panic(&format!("`{}` says its options after a stage; say them before the first", self.plan.title));
+        if !self.definition.stages.is_empty() {
+            usage_panic(&format!(
+                "`{}` says its options after a stage; say them before the first",
+                self.definition.title
+            ));
         }
-        self.with(|plan| {
-            plan.options = Schema::of::<O>();
-            plan.read_options = Arc::new(|given| {
+        self.with(|definition| {
+            definition.options = Schema::of::<O>();
+            definition.read_options = Arc::new(|given| {
                 let given = if given.is_null() { &Value::Object(serde_json::Map::new()) } else { given };
                 Schema::of::<O>().check(given).map_err(Error::new)?;
                 let options = O::deserialize(given).map_err(|error| Error::new(error.to_string()))?;
@@ -238,8 +242,11 @@ impl<O, S> Brain<O, S, ()> {
     /// When the brain has stages already, since they were written for no services.
     #[track_caller]
     pub fn services<V: Services>(self) -> Brain<O, S, V> {
-        if !self.plan.stages.is_empty() {
-            usage_panic(&format!("`{}` says its services after a stage; say them before the first", self.plan.title));
+        if !self.definition.stages.is_empty() {
+            usage_panic(&format!(
+                "`{}` says its services after a stage; say them before the first",
+                self.definition.title
+            ));
         }
         self.with(|_| ())
     }
@@ -254,11 +261,11 @@ impl<O: Options, V: Services> Brain<O, (), V> {
     #[track_caller]
     #[expect(clippy::needless_pass_by_value, reason = "an author hands the state over; a reference would read oddly")]
     pub fn state<S: State>(self, initial: S) -> Brain<O, S, V> {
-        if !self.plan.stages.is_empty() {
-            usage_panic(&format!("`{}` says its state after a stage; say it before the first", self.plan.title));
+        if !self.definition.stages.is_empty() {
+            usage_panic(&format!("`{}` says its state after a stage; say it before the first", self.definition.title));
         }
         let initial = encode_constant_state(&initial).unwrap_or_else(|error| usage_panic(&error.to_string()));
-        self.with(|plan| plan.initial = Arc::new(initial))
+        self.with(|definition| definition.initial = Arc::new(initial))
     }
 }
 
@@ -312,10 +319,10 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     where
         F: Fn(LoopContext<O, S, V>) -> Loop<O, S, V> + Send + Sync + 'static,
     {
-        let declared = self.plan.actions.clone();
+        let declared = self.definition.actions.clone();
         let configured = move |scope: Scope| {
             let link = Arc::clone(&scope.link);
-            configure(LoopContext::new(scope)?).into_plan(&declared, &*link)
+            configure(LoopContext::new(scope)?).into_definition(&declared, &*link)
         };
         self.stage(name, StageBody::Loop(Arc::new(configured)))
     }
@@ -339,10 +346,10 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
         R2: DeserializeOwned,
         S3: State,
     {
-        let nested = NestedPlan {
-            plan: brain.plan,
+        let nested = NestedDefinition {
+            definition: brain.definition,
             input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
-            output: Some(Arc::new(move |state: &Document, result: &Value| {
+            output: Some(Arc::new(move |state: &StateValue, result: &Value| {
                 let result = R2::deserialize(result).map_err(|error| {
                     Error::new(format!("the brain's result is no `{}`: {error}", std::any::type_name::<R2>()))
                 })?;
@@ -354,22 +361,22 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
 
     #[track_caller]
     fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, V> {
-        let title = &self.plan.title;
+        let title = &self.definition.title;
         if !Path::is_stage_name(name) {
             usage_panic(&format!(
                 "`{name}` cannot name a stage of `{title}`: a name is not empty, is no number and holds no `/`"
             ));
         }
-        if self.plan.stage(name).is_some() {
+        if self.definition.stage(name).is_some() {
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
-        if self.plan.result.is_some() || self.plan.public.is_some() {
+        if self.definition.result.is_some() || self.definition.public.is_some() {
             usage_panic(&format!("`{title}` adds the stage `{name}` after `.result` or `.public`; say those last"));
         }
-        if self.plan.provide.is_some() {
+        if self.definition.provide.is_some() {
             usage_panic(&format!("`{title}` adds the stage `{name}` after `.bind` or `.provide`; say those last"));
         }
-        self.with(|plan| plan.stages.push(StagePlan { name: name.to_owned(), body }))
+        self.with(|definition| definition.stages.push(StageDefinition { name: name.to_owned(), body }))
     }
 
     /// Sets what callers of the brain get; without it, they get the whole state. Say it after the last stage.
@@ -377,8 +384,8 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
         self,
         result: impl Fn(&S) -> R + Send + Sync + 'static,
     ) -> Brain<O, S, V, R> {
-        self.with(|plan| {
-            plan.result = Some(Arc::new(move |state: &Document| encode(&result(&*state.shared::<S>()?))));
+        self.with(|definition| {
+            definition.result = Some(Arc::new(move |state: &StateValue| encode(&result(&*state.shared::<S>()?))));
         })
     }
 }
@@ -386,8 +393,8 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
 impl<O: Options, S: State, V: Services, R> Brain<O, S, V, R> {
     /// Sets what outsiders may watch. Say it after the last stage.
     pub fn public<P: Serialize>(self, public: impl Fn(&S) -> P + Send + Sync + 'static) -> Self {
-        self.with(|plan| {
-            plan.public = Some(Arc::new(move |state: &Document| encode(&public(&*state.shared::<S>()?))));
+        self.with(|definition| {
+            definition.public = Some(Arc::new(move |state: &StateValue| encode(&public(&*state.shared::<S>()?))));
         })
     }
 }
@@ -396,8 +403,8 @@ impl<O: Options, S, R: DeserializeOwned> Runnable for Brain<O, S, (), R> {
     type Options = O;
     type Result = R;
 
-    fn plan(&self) -> Arc<Plan> {
-        Arc::clone(&self.plan)
+    fn definition(&self) -> Arc<BrainDefinition> {
+        Arc::clone(&self.definition)
     }
 }
 
@@ -406,19 +413,19 @@ impl<B: Runnable> Runnable for &B {
     type Options = B::Options;
     type Result = B::Result;
 
-    fn plan(&self) -> Arc<Plan> {
-        B::plan(self)
+    fn definition(&self) -> Arc<BrainDefinition> {
+        B::definition(self)
     }
 }
 
 impl<O, S, V, R> Clone for Brain<O, S, V, R> {
     fn clone(&self) -> Self {
-        Self { plan: Arc::clone(&self.plan), types: PhantomData }
+        Self { definition: Arc::clone(&self.definition), types: PhantomData }
     }
 }
 
 impl<O, S, V, R> fmt::Debug for Brain<O, S, V, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.plan.fmt(f)
+        self.definition.fmt(f)
     }
 }

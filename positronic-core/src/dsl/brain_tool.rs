@@ -14,8 +14,8 @@ use super::brain::Brain;
 use super::context::ToolContext;
 use super::reply::NoArgs;
 use super::tool::{Tool, decode, read};
+use crate::definition::{BrainDefinition, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, encode};
 use crate::error::Error;
-use crate::plan::{Document, InputFn, NestedPlan, OutputFn, Plan, ToolBody, encode};
 use crate::record::ToolId;
 use crate::tools::Schema;
 
@@ -23,7 +23,7 @@ use crate::tools::Schema;
 #[must_use = "a brain becomes a tool when the closure returns it"]
 pub struct BrainTool<O, S, V, O2, R> {
     about: About<O2>,
-    plan: Arc<Plan>,
+    definition: Arc<BrainDefinition>,
     schema: Arc<Schema>,
     input: InputFn,
     output: Option<OutputFn>,
@@ -35,16 +35,16 @@ about_methods!(BrainTool<O, S, V, O2, R>);
 
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
     pub(super) fn new<S2, V2: Within<V>>(id: ToolId, brain: Brain<O2, S2, V2, R>) -> Self {
-        let plan = brain.plan;
-        let check = Arc::clone(&plan.read_options);
+        let definition = brain.definition;
+        let check = Arc::clone(&definition.read_options);
         let mut about = About::new(id);
-        about.title = Some(plan.title.clone());
-        about.description.clone_from(&plan.description);
+        about.title = Some(definition.title.clone());
+        about.description.clone_from(&definition.description);
         about.flags.brain = true;
         Self {
             about,
-            schema: Arc::clone(&plan.options),
-            plan,
+            schema: Arc::clone(&definition.options),
+            definition,
             input: Arc::new(move |_, arguments| check(arguments)),
             output: None,
             around: PhantomData,
@@ -94,7 +94,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         mut self,
         map: impl Fn(&mut S, R) + Send + Sync + 'static, // R: what the brain's `.result(…)` gives, else its last state
     ) -> Self {
-        self.output = Some(Arc::new(move |state: &Document, result: &Value| {
+        self.output = Some(Arc::new(move |state: &StateValue, result: &Value| {
             let result = R::deserialize(result).map_err(|error| {
                 Error::new(format!("the brain's result is no `{}`: {error}", std::any::type_name::<R>()))
             })?;
@@ -118,13 +118,13 @@ impl<O, S, V, O2: Options, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> 
     fn from(tool: BrainTool<O, S, V, O2, R>) -> Self {
         let input = Arc::clone(&tool.input);
         let about = tool.about.reading(move |arguments, scope| read(&input(&scope.state, arguments)?));
-        let nested = NestedPlan { plan: tool.plan, input: tool.input, output: tool.output };
-        Self { plan: about.into_plan(tool.schema, ToolBody::Brain(nested)), types: PhantomData }
+        let nested = NestedDefinition { definition: tool.definition, input: tool.input, output: tool.output };
+        Self { definition: about.into_definition(tool.schema, ToolBody::Brain(nested)), types: PhantomData }
     }
 }
 
 impl<O, S, V, O2, R> fmt::Debug for BrainTool<O, S, V, O2, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrainTool").field("id", &self.about.id).field("brain", &self.plan).finish_non_exhaustive()
+        f.debug_struct("BrainTool").field("id", &self.about.id).field("brain", &self.definition).finish_non_exhaustive()
     }
 }

@@ -14,8 +14,8 @@ use super::r#loop::Loop;
 use super::output::OutputType;
 use super::question::ModelCall;
 use super::reply::Reply;
+use crate::definition::{BrainDefinition, Provide, Scope, encode, encode_state};
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Provide, Scope, encode, encode_state};
 use crate::record::{
     CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
     WidgetOutput, hash_text,
@@ -89,16 +89,16 @@ macro_rules! shared_methods {
 
 pub(super) use shared_methods;
 
-/// Returns the brain that a stage, a round or a call belongs to.
+/// Returns the brain that a stage, an iteration or a call belongs to.
 pub(super) fn brain_path(path: &Path) -> Path {
     let stage = stage_path(path);
     stage.parent().unwrap_or_default()
 }
 
-/// Returns the stage that a stage, a round or a call belongs to.
+/// Returns the stage that a stage, an iteration or a call belongs to.
 pub(super) fn stage_path(path: &Path) -> Path {
     match path.last() {
-        Some(Segment::Round(_) | Segment::Call(..)) => path.parent().unwrap_or_default(),
+        Some(Segment::Iteration(_) | Segment::Call(..)) => path.parent().unwrap_or_default(),
         Some(Segment::Stage(_)) | None => path.clone(),
     }
 }
@@ -200,7 +200,7 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
         Loop::new(prompt.into())
     }
 
-    /// Returns the loop's own record so far; `None` before its first round.
+    /// Returns the loop's own record so far; `None` before its first iteration.
     #[must_use]
     pub fn history(&self) -> Option<Prompt> {
         self.scope.link.record(&stage_path(&self.scope.path))
@@ -433,14 +433,17 @@ impl<V: Services> Brains<'_, V> {
     ///
     /// An [`Error`] that lists the brains there are.
     pub fn find(&self, title: &str) -> Result<Brain<Value, Value, V, Value>> {
-        let plan = self.0.link.brain(title).ok_or_else(|| {
+        let definition = self.0.link.brain(title).ok_or_else(|| {
             let known = self.titles().join("`, `");
             Error::new(format!("the project has no brain `{title}`; it has `{known}`"))
         })?;
         // A registered brain is bound to its services or has none, so those of the brain around are not handed on.
         let nothing: Provide = Arc::new(|_| Arc::new(()));
-        let bound = Plan { provide: Some(plan.provide.clone().unwrap_or(nothing)), ..Plan::clone(&plan) };
-        Ok(Brain { plan: Arc::new(bound), types: PhantomData })
+        let bound = BrainDefinition {
+            provide: Some(definition.provide.clone().unwrap_or(nothing)),
+            ..BrainDefinition::clone(&definition)
+        };
+        Ok(Brain { definition: Arc::new(bound), types: PhantomData })
     }
 
     /// Lists the titles of the project's brains.

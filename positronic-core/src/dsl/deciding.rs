@@ -1,4 +1,4 @@
-//! How a loop's round is answered otherwise than by a model's tool calls: in code, or by a model that answers in decisions.
+//! How a loop's iteration is answered otherwise than by a model's tool calls: in code, or by a model that answers in decisions.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::r#loop::Loop;
 use crate::record::{CODE, DecisionForm, Decisions, ModelResponse, Part, ProposedCall, ResponseMetadata};
 
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
-    /// Decides this round in code: the loop makes these calls, in this order, and no model is asked. Without a call the loop
+    /// Decides this iteration in code: the loop makes these calls, in this order, and no model is asked. Without a call the loop
     /// ends, as it does with a model's text.
     ///
     /// Tools and brains run as for a model: at once up to [`Loop::parallel`], with approvals, and recorded. What is decided is to
@@ -36,7 +36,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         let parts = (0..).zip(&calls).map(|(index, _)| Part::Call { index }).collect();
         let (provider, model) = (CODE.to_owned(), CODE.to_owned());
         let facts = ResponseMetadata { provider, model, ..ResponseMetadata::default() };
-        self.plan.answer = Some(ModelResponse { parts, calls, facts });
+        self.definition.answer = Some(ModelResponse { parts, calls, facts });
         self
     }
 
@@ -99,6 +99,6 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     }
 
     fn deciding(&mut self) -> &mut Decisions {
-        self.plan.settings.decisions.get_or_insert_default()
+        self.definition.settings.decisions.get_or_insert_default()
     }
 }

@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::definition::{StateOwner, encode};
 use crate::error::{Error, Result};
-use crate::plan::{Home, encode};
 use crate::record::PluginDocument;
 use crate::tools::Schema;
 
-/// What a plugin keeps, in the log, from round to round.
+/// What a plugin keeps, in the log, from iteration to iteration.
 ///
 /// ```
 /// use positronic_core::dsl::PluginState;
@@ -18,7 +18,7 @@ use crate::tools::Schema;
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Default, Serialize, Deserialize, JsonSchema)]
-/// struct Seen { rounds: u32 }
+/// struct Seen { iterations: u32 }
 ///
 /// impl PluginState for Seen {
 ///     const NAME: &'static str = "seen";
@@ -62,6 +62,6 @@ pub(super) fn read<P: PluginState>(kept: &PluginDocument) -> Result<P> {
     P::deserialize(&*kept.state).map_err(|error| refused(format!("{error}; {raise}")))
 }
 
-pub(super) const fn home<P: PluginState>() -> Home {
-    Home { plugin: P::NAME, version: P::VERSION, read: |kept| encode(&read::<P>(kept)?) }
+pub(super) const fn owner<P: PluginState>() -> StateOwner {
+    StateOwner { plugin: P::NAME, version: P::VERSION, read: |kept| encode(&read::<P>(kept)?) }
 }

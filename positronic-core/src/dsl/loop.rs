@@ -18,16 +18,16 @@ use super::plugin::{Plugin, erased};
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
 use super::usage_panic::usage_panic;
+use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
-use crate::plan::{Document, Link, LoopPlan, ToolPlan};
 use crate::record::{
     AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, micros,
 };
 
-/// A loop's configuration for one round: what the model is told, and what it can call.
+/// A loop's configuration for one iteration: what the model is told, and what it can call.
 #[must_use = "a loop's configuration is what its closure returns"]
 pub struct Loop<O, S, V> {
-    pub(super) plan: LoopPlan,
+    pub(super) definition: LoopDefinition,
     actions: Vec<String>,
     types: PhantomData<fn(O, S, V)>,
 }
@@ -35,7 +35,7 @@ pub struct Loop<O, S, V> {
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     pub(super) fn new(system: String) -> Self {
         Self {
-            plan: LoopPlan {
+            definition: LoopDefinition {
                 system: system.into(),
                 input: None,
                 message_id: None,
@@ -61,28 +61,28 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// brain; a loop that nobody opens begins with a message of the engine, `Begin.`, or with what the trigger says that has
     /// started the run, since providers answer no request without a user message.
     pub fn input(mut self, text: impl Into<String>) -> Self {
-        self.plan.input = Some(text.into());
-        self.plan.message_id = None;
+        self.definition.input = Some(text.into());
+        self.definition.message_id = None;
         self
     }
 
     /// Opens the loop with a user message that has an id of its own where it came from, such as a chat.
     pub fn input_with_id(self, text: impl Into<String>, message_id: impl Into<String>) -> Self {
         let mut opened = self.input(text);
-        opened.plan.message_id = Some(message_id.into());
+        opened.definition.message_id = Some(message_id.into());
         opened
     }
 
     /// Hides the loop's record from people: chats and lists leave it out, while it stays history for the model.
     pub const fn hidden(mut self) -> Self {
-        self.plan.hidden = true;
+        self.definition.hidden = true;
         self
     }
 
     /// Adds a named piece that the model reads behind the history. What changes between iterations belongs here and not into the
     /// system prompt: providers cache the beginning of a prompt as long as it stays the same.
     pub fn context(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
-        self.plan.context.push(ContextItem { name: name.into(), text: text.into() });
+        self.definition.context.push(ContextItem { name: name.into(), text: text.into() });
         self
     }
 
@@ -94,7 +94,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     #[track_caller]
     pub fn tool<T: IntoTool<O, S, V>>(self, name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> T) -> Self {
         let tool = build(ToolBuilder::new(name)).into_tool();
-        self.add(tool.plan)
+        self.add(tool.definition)
     }
 
     /// Adds tools that were built elsewhere.
@@ -105,7 +105,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     #[track_caller]
     pub fn tools<T: IntoTool<O, S, V>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         for tool in tools {
-            self = self.add(tool.into_tool().plan);
+            self = self.add(tool.into_tool().definition);
         }
         self
     }
@@ -130,7 +130,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
     ) -> Self {
         let tool = Tool::<O, S, V>::brain(name, brain, build);
-        self.add(tool.plan)
+        self.add(tool.definition)
     }
 
     /// Adds brains as tools; each is named after its title, in snake case, and the model fills its options.
@@ -144,9 +144,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         brains: impl IntoIterator<Item = Brain<Value, S2, V2, R>>,
     ) -> Self {
         for brain in brains {
-            let id = tool_id(&snake_case(&brain.plan.title));
+            let id = tool_id(&snake_case(&brain.definition.title));
             let tool: Tool<O, S, V> = BrainTool::new(id, brain).into();
-            self = self.add(tool.plan);
+            self = self.add(tool.definition);
         }
         self
     }
@@ -159,10 +159,10 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     #[track_caller]
     pub fn skill<T: Into<Tool<O, S, V>>>(self, name: &str, build: impl FnOnce(SkillBuilder<O, S, V>) -> T) -> Self {
         let tool = build(SkillBuilder::new(name)).into();
-        self.add(tool.plan)
+        self.add(tool.definition)
     }
 
-    /// Adds a plugin. It takes part in every round, in the order of registration; see [`Plugin`].
+    /// Adds a plugin. It takes part in every iteration, in the order of registration; see [`Plugin`].
     ///
     /// # Panics
     ///
@@ -170,16 +170,16 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     #[track_caller]
     pub fn plugin<P: Plugin<O, S, V>>(mut self, plugin: P) -> Self {
         let name = P::State::NAME;
-        if self.plan.plugins.insert(name, erased(plugin)).is_some() {
+        if self.definition.plugins.insert(name, erased(plugin)).is_some() {
             usage_panic(&format!("the loop has two plugins named `{name}`"));
         }
         self
     }
 
     #[track_caller]
-    fn add(mut self, tool: Arc<ToolPlan>) -> Self {
+    fn add(mut self, tool: Arc<ToolDefinition>) -> Self {
         let id = tool.decl.id.clone();
-        if self.plan.tools.insert(id.clone(), tool).is_some() {
+        if self.definition.tools.insert(id.clone(), tool).is_some() {
             usage_panic(&format!("the loop has two tools named `{id}`; give one of them another name"));
         }
         self
@@ -188,7 +188,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Marks tools as exit tools by their names, those of the loop's plugins included. A name that ends in `*` stands for all
     /// tools that begin with it, of which there may be none. Any other name that no tool has fails the loop.
     pub fn exit_on<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
-        self.plan.exit_on.extend(names.into_iter().map(str::to_owned));
+        self.definition.exit_on.extend(names.into_iter().map(str::to_owned));
         self
     }
 
@@ -212,25 +212,25 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// An iteration that offers no tool at all then fails the loop, since nothing could end it but a limit.
     pub const fn require_exit(mut self) -> Self {
-        self.plan.require_exit = true;
+        self.definition.require_exit = true;
         self
     }
 
-    /// Sets how many rounds the loop may have; 50 where nothing is said.
-    pub const fn max_iterations(mut self, rounds: u32) -> Self {
-        self.plan.limits.max_iterations = Some(rounds);
+    /// Sets how many iterations the loop may have; 50 where nothing is said.
+    pub const fn max_iterations(mut self, iterations: u32) -> Self {
+        self.definition.limits.max_iterations = Some(iterations);
         self
     }
 
-    /// Lifts the limit of rounds. Without another limit, only the model ends the loop.
+    /// Lifts the limit of iterations. Without another limit, only the model ends the loop.
     pub const fn unlimited(mut self) -> Self {
-        self.plan.limits.max_iterations = None;
+        self.definition.limits.max_iterations = None;
         self
     }
 
     /// Sets what reaching a limit does, whichever it is: end the loop (the default), or fail the brain.
     pub const fn on_limit(mut self, on_limit: OnLimit) -> Self {
-        self.plan.limits.on_limit = on_limit;
+        self.definition.limits.on_limit = on_limit;
         self
     }
 
@@ -242,19 +242,19 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Asks a person for more where a limit is reached, whichever it is. The run waits until the person grants it, and the
     /// loop goes on, or refuses it, and what [`Loop::on_limit`] says is done.
     pub const fn ask_for_more(mut self) -> Self {
-        self.plan.limits.ask = Some(AskForMore { valid_for: None });
+        self.definition.limits.ask = Some(AskForMore { valid_for: None });
         self
     }
 
     /// Asks a person for more as [`Loop::ask_for_more`] does. Where nobody answers within this time, it is refused.
     pub fn ask_for_more_within(mut self, time: Duration) -> Self {
-        self.plan.limits.ask = Some(AskForMore::within(time));
+        self.definition.limits.ask = Some(AskForMore::within(time));
         self
     }
 
     /// Sets how many tokens, of requests and answers, the loop and all below it may use.
     pub const fn max_tokens(mut self, tokens: u64) -> Self {
-        self.plan.limits.max_tokens = Some(tokens);
+        self.definition.limits.max_tokens = Some(tokens);
         self
     }
 
@@ -266,19 +266,19 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// When this is no amount of money.
     #[track_caller]
     pub fn max_money<M: TryInto<Money, Error: Into<MoneyError>>>(mut self, amount: M) -> Self {
-        self.plan.limits.max_money = Some(Money::written(amount));
+        self.definition.limits.max_money = Some(Money::written(amount));
         self
     }
 
     /// Sets how long the loop may be active; time spent waiting for people does not count.
     pub fn max_time(mut self, time: Duration) -> Self {
-        self.plan.limits.max_time = Some(micros(time));
+        self.definition.limits.max_time = Some(micros(time));
         self
     }
 
-    /// Sets how many calls in a row may fail, an unknown tool and unfit arguments among them. It binds before the next round.
+    /// Sets how many calls in a row may fail, an unknown tool and unfit arguments among them. It binds before the next iteration.
     pub const fn max_failures(mut self, calls: u32) -> Self {
-        self.plan.limits.max_failures = Some(calls);
+        self.definition.limits.max_failures = Some(calls);
         self
     }
 
@@ -288,51 +288,51 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// [`EndReason::Answer`]: crate::record::EndReason::Answer
     pub const fn on_useless_answer(mut self, does: OnLimit) -> Self {
-        self.plan.limits.on_useless_answer = does;
+        self.definition.limits.on_useless_answer = does;
         self
     }
 
     /// Sets how often in a row the model is asked again for an empty answer, and for calls whose arguments were cut off; 2
-    /// where nothing is said. Each is a round.
+    /// where nothing is said. Each is an iteration.
     pub const fn answer_retries(mut self, times: u32) -> Self {
-        self.plan.limits.answer_retries = times;
+        self.definition.limits.answer_retries = times;
         self
     }
 
-    /// Gives the model one more round where a limit of the loop is reached, to sum up what it has: it is told so, and has
+    /// Gives the model one more iteration where a limit of the loop is reached, to sum up what it has: it is told so, and has
     /// the loop's exit tools and no others. An exit tool that succeeds then ends the loop well; otherwise the loop ends by
-    /// its limit. The round is on top of every limit of this loop, and of none around it.
+    /// its limit. The iteration is on top of every limit of this loop, and of none around it.
     pub const fn wrap_up(mut self) -> Self {
-        self.plan.limits.wrap_up = true;
+        self.definition.limits.wrap_up = true;
         self
     }
 
     /// Sets how many calls of one batch run at once; 8 where nothing is said.
     pub const fn parallel(mut self, calls: u32) -> Self {
-        self.plan.limits.parallel = calls;
+        self.definition.limits.parallel = calls;
         self
     }
 
     /// Sets how the calls of a batch wait for one another's approvals.
     pub const fn policy(mut self, policy: BatchPolicy) -> Self {
-        self.plan.limits.policy = policy;
+        self.definition.limits.policy = policy;
         self
     }
 
     /// Chooses which of the runner's models answers.
     pub const fn model(mut self, tier: Tier) -> Self {
-        self.plan.settings.tier = tier;
+        self.definition.settings.tier = tier;
         self
     }
 
     /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before, and how the loop decides.
     pub fn settings(mut self, settings: Settings) -> Self {
-        let Settings { tier, decisions, .. } = std::mem::replace(&mut self.plan.settings, settings);
-        if self.plan.settings.tier == Tier::default() {
-            self.plan.settings.tier = tier;
+        let Settings { tier, decisions, .. } = std::mem::replace(&mut self.definition.settings, settings);
+        if self.definition.settings.tier == Tier::default() {
+            self.definition.settings.tier = tier;
         }
-        if self.plan.settings.decisions.is_none() {
-            self.plan.settings.decisions = decisions;
+        if self.definition.settings.decisions.is_none() {
+            self.definition.settings.decisions = decisions;
         }
         self
     }
@@ -340,13 +340,14 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Folds the loop's outcome into the state when the loop ends by its model, an exit tool or a limit. It does not run
     /// when the run is cancelled or the loop fails: then nothing comes after the loop.
     pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Send + Sync + 'static) -> Self {
-        self.plan.on_exit =
-            Some(Arc::new(move |state: &Document, outcome: &LoopOutcome| state.updated(|state| fold(state, outcome))));
+        self.definition.on_exit = Some(Arc::new(move |state: &StateValue, outcome: &LoopOutcome| {
+            state.updated(|state| fold(state, outcome))
+        }));
         self
     }
 
     /// Finds an action of the project that the loop names.
-    fn chosen(name: &str, declared: &[String], link: &dyn Link) -> Result<Arc<ToolPlan>> {
+    fn chosen(name: &str, declared: &[String], link: &dyn Link) -> Result<Arc<ToolDefinition>> {
         if !declared.iter().any(|known| known == name) {
             return Err(Error::new(format!(
                 "`actions` names `{name}`, which the brain does not; name it in the brain's `.actions([…])`, before its loops"
@@ -357,15 +358,15 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         })
     }
 
-    pub(super) fn into_plan(mut self, declared: &[String], link: &dyn Link) -> Result<LoopPlan> {
+    pub(super) fn into_definition(mut self, declared: &[String], link: &dyn Link) -> Result<LoopDefinition> {
         for name in &self.actions {
             let tool = Self::chosen(name, declared, link)?;
-            if self.plan.tools.insert(tool.decl.id.clone(), tool).is_some() {
+            if self.definition.tools.insert(tool.decl.id.clone(), tool).is_some() {
                 return Err(Error::new(format!("the loop has two tools named `{name}`; choose one of them")));
             }
         }
-        self.plan.settings.in_code = self.plan.answer.is_some();
-        Ok(self.plan)
+        self.definition.settings.in_code = self.definition.answer.is_some();
+        Ok(self.definition)
     }
 }
 
@@ -380,6 +381,6 @@ fn snake_case(title: &str) -> String {
 
 impl<O, S, V> fmt::Debug for Loop<O, S, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.plan.fmt(f)
+        self.definition.fmt(f)
     }
 }

@@ -1,21 +1,21 @@
 //! Plugins: what adds tools, context and a state of its own to a loop.
 //!
-//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every round. Some come with the library,
+//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every iteration. Some come with the library,
 //! in [`plugins`](crate::plugins).
 //!
 //! | hook | when | what an error does |
 //! |---|---|---|
-//! | [`prepare`](Plugin::prepare) | before a round, after the loop's own configuration | the loop fails |
+//! | [`prepare`](Plugin::prepare) | before an iteration, after the loop's own configuration | the loop fails |
 //! | [`request`](Plugin::request) | after every plugin's `prepare`, with the whole request | the loop fails: a veto |
 //! | [`response`](Plugin::response) | when the model has answered | `LOOP_PLUGIN_FAILED`; the answer stands, the loop goes on |
 //! | [`call`](Plugin::call) | around each try of a tool that is a function | the call's result is an `error` |
 //!
 //! Hooks run one after the other in the order of registration; around a call, the plugin that was registered first is the
-//! outermost. A plugin sees what those before it have added and kept in the same round.
+//! outermost. A plugin sees what those before it have added and kept in the same iteration.
 //!
 //! What a plugin keeps is recorded: `LOOP_ITERATION` carries what `prepare` and `request` changed, `LOOP_PLUGIN_CHANGED`
 //! what an answer or a call changed. A brain's plugins keep their states from one of its loops to the next. After a
-//! restart `prepare` and `request` run once more, on the states that the open round was prepared with, to find the tools of
+//! restart `prepare` and `request` run once more, on the states that the open iteration was prepared with, to find the tools of
 //! open calls; a plugin whose hook fails then adds nothing, and its open calls get an `error` result.
 
 use std::fmt;
@@ -27,11 +27,13 @@ use futures::future::BoxFuture;
 use super::around::{CallAround, CallReply};
 use super::bounds::{IntoTool, Options, Provides, Services, State};
 use super::context::{services, shared_methods, stage_path};
-use super::kept::{PluginState, home, read};
+use super::kept::{PluginState, owner, read};
 use super::question::ModelCall;
 use super::tool::{Tool, ToolBuilder};
+use crate::definition::{
+    AnyPlugin, Compaction, Invocation, LoopDefinition, Next, Scope, ToolDefinition, ToolReply, encode_state,
+};
 use crate::error::{Error, Result};
-use crate::plan::{AnyPlugin, Compaction, Invocation, LoopPlan, Next, Scope, ToolPlan, ToolReply, encode_state};
 use crate::record::{
     ContextItem, Message, ModelResponse, Path, PluginDocument, Prompt, RunId, Settings, ToolDecl, ToolId,
 };
@@ -90,7 +92,7 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
     /// Makes what it keeps at first.
     fn initial(&self) -> Self::State;
 
-    /// Adds tools, context and changes of its own state to a round. It may read, search and ask, and so wait.
+    /// Adds tools, context and changes of its own state to an iteration. It may read, search and ask, and so wait.
     ///
     /// # Errors
     ///
@@ -100,7 +102,7 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Looks at the whole request of a round, edits it, or refuses it.
+    /// Looks at the whole request of an iteration, edits it, or refuses it.
     ///
     /// # Errors
     ///
@@ -175,34 +177,34 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
         V::provided(&self.services)
     }
 
-    /// Returns the record of the loop so far; `None` before its first round.
+    /// Returns the record of the loop so far; `None` before its first iteration.
     #[must_use]
     pub fn history(&self) -> Option<Prompt> {
         self.scope.link.record(&stage_path(&self.scope.path))
     }
 
     fn kept(&self) -> Result<PluginDocument> {
-        Ok(home::<P>().keep(Arc::new(encode_state(&self.state)?)))
+        Ok(owner::<P>().keep(Arc::new(encode_state(&self.state)?)))
     }
 }
 
-/// A round that is being prepared.
+/// An iteration that is being prepared.
 pub struct Preparation<'a, O, S, V, P> {
     context: PluginContext<O, S, V, P>,
-    plan: &'a mut LoopPlan,
+    definition: &'a mut LoopDefinition,
 }
 
 impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V, P> {
     /// Adds a named piece that the model reads behind the history, after what the loop and the plugins before have added.
     pub fn context(&mut self, name: impl Into<String>, text: impl Into<String>) {
-        self.plan.context.push(ContextItem { name: name.into(), text: text.into() });
+        self.definition.context.push(ContextItem { name: name.into(), text: text.into() });
     }
 
     /// Adds a tool that lives in the plugin's own state: `cx.state` is that state, and `.update(…)` changes it.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the round has a tool of this name.
+    /// An [`Error`] when the iteration has a tool of this name.
     ///
     /// # Panics
     ///
@@ -216,8 +218,8 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
     where
         P: State,
     {
-        let mut tool = ToolPlan::clone(&build(ToolBuilder::new(name)).into_tool().plan);
-        tool.home = Some(home::<P>());
+        let mut tool = ToolDefinition::clone(&build(ToolBuilder::new(name)).into_tool().definition);
+        tool.owner = Some(owner::<P>());
         self.add(Arc::new(tool))
     }
 
@@ -225,25 +227,25 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the round has a tool of one of these names.
+    /// An [`Error`] when the iteration has a tool of one of these names.
     pub fn brain_tools<'t>(&mut self, tools: impl IntoIterator<Item = &'t Tool<O, S, V>>) -> Result<()> {
-        tools.into_iter().try_for_each(|tool| self.add(Arc::clone(&tool.plan)))
+        tools.into_iter().try_for_each(|tool| self.add(Arc::clone(&tool.definition)))
     }
 
-    fn add(&mut self, tool: Arc<ToolPlan>) -> Result<()> {
+    fn add(&mut self, tool: Arc<ToolDefinition>) -> Result<()> {
         let id = tool.decl.id.clone();
-        match self.plan.tools.insert(id.clone(), tool) {
-            Some(_) => Err(Error::new(format!("the round has a tool named `{id}` already; rename one of them"))),
+        match self.definition.tools.insert(id.clone(), tool) {
+            Some(_) => Err(Error::new(format!("the iteration has a tool named `{id}` already; rename one of them"))),
             None => Ok(()),
         }
     }
 
-    /// Returns the tools of a round that has begun, and is found again after a restart, which are not there yet; none where a
-    /// round is prepared.
+    /// Returns the tools of an iteration that has begun, and is found again after a restart, which are not there yet; none where a
+    /// iteration is prepared.
     #[cfg(feature = "mcp")]
     pub(crate) fn lacks(&self) -> Option<Vec<ToolDecl>> {
-        let begun = self.plan.begun.as_ref()?;
-        let lacks = begun.tools().iter().filter(|tool| !self.plan.tools.contains_key(&tool.id));
+        let begun = self.definition.begun.as_ref()?;
+        let lacks = begun.tools().iter().filter(|tool| !self.definition.tools.contains_key(&tool.id));
         Some(lacks.cloned().collect())
     }
 
@@ -253,16 +255,16 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         ModelCall::new(Arc::clone(&self.context.scope.link), self.context.scope.path.clone())
     }
 
-    /// Lets a summary stand for all but the latest `keep` of [`Preparation::messages`], from this round on. The record
+    /// Lets a summary stand for all but the latest `keep` of [`Preparation::messages`], from this iteration on. The record
     /// stays whole. A result is never parted from its call: more is kept where the cut would fall between them.
     pub fn compact(&mut self, keep: usize, summary: impl Into<String>) {
         let keep = u64::try_from(keep).unwrap_or(u64::MAX);
-        self.plan.compaction = Some(Compaction { keep, summary: Some(summary.into()) });
+        self.definition.compaction = Some(Compaction { keep, summary: Some(summary.into()) });
     }
 
-    /// Lets nothing stand for anything any more: from this round on, the messages are those of the whole record.
+    /// Lets nothing stand for anything any more: from this iteration on, the messages are those of the whole record.
     pub fn uncompact(&mut self) {
-        self.plan.compaction = Some(Compaction::default());
+        self.definition.compaction = Some(Compaction::default());
     }
 
     /// Returns the messages that the loop has sent up to now, and what it has gained since.
@@ -272,47 +274,47 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
     }
 }
 
-/// The whole request of a round, before it is sent.
+/// The whole request of an iteration, before it is sent.
 pub struct RequestEdit<'a, O, S, V, P> {
     context: PluginContext<O, S, V, P>,
-    plan: &'a mut LoopPlan,
+    definition: &'a mut LoopDefinition,
 }
 
 impl<O, S, V, P> RequestEdit<'_, O, S, V, P> {
     /// Returns the system prompt.
     #[must_use]
     pub fn system(&self) -> &str {
-        &self.plan.system
+        &self.definition.system
     }
 
     /// Replaces the system prompt.
     pub fn set_system(&mut self, system: impl Into<String>) {
-        self.plan.system = system.into().into();
+        self.definition.system = system.into().into();
     }
 
     /// Gives access to the context items, in order.
     pub const fn context(&mut self) -> &mut Vec<ContextItem> {
-        &mut self.plan.context
+        &mut self.definition.context
     }
 
     /// Gives access to how the model is to answer.
     pub const fn settings(&mut self) -> &mut Settings {
-        &mut self.plan.settings
+        &mut self.definition.settings
     }
 
     /// Walks the tools that the model will see, in order.
     pub fn tools(&self) -> impl Iterator<Item = &ToolDecl> {
-        self.plan.tools.values().map(|tool| &tool.decl)
+        self.definition.tools.values().map(|tool| &tool.decl)
     }
 
-    /// Takes tools out of the round.
+    /// Takes tools out of the iteration.
     pub fn retain_tools(&mut self, mut keep: impl FnMut(&ToolDecl) -> bool) {
-        self.plan.tools.retain(|_, tool| keep(&tool.decl));
+        self.definition.tools.retain(|_, tool| keep(&tool.decl));
     }
 
-    /// Marks a tool as an exit tool. Answers `false` when the round has no such tool.
+    /// Marks a tool as an exit tool. Answers `false` when the iteration has no such tool.
     pub fn exit_on(&mut self, tool: &str) -> bool {
-        let found = ToolId::new(tool).ok().and_then(|id| self.plan.tools.get_mut(&id));
+        let found = ToolId::new(tool).ok().and_then(|id| self.definition.tools.get_mut(&id));
         found.map(|tool| Arc::make_mut(tool).decl.flags.exit = true).is_some()
     }
 
@@ -367,17 +369,25 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> Erased<P, O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased<P, O, S, V> {
-    fn prepare<'a>(&'a self, scope: Scope, plan: &'a mut LoopPlan) -> BoxFuture<'a, Result<PluginDocument>> {
+    fn prepare<'a>(
+        &'a self,
+        scope: Scope,
+        definition: &'a mut LoopDefinition,
+    ) -> BoxFuture<'a, Result<PluginDocument>> {
         Box::pin(async move {
-            let mut preparation = Preparation { context: self.context(scope)?, plan };
+            let mut preparation = Preparation { context: self.context(scope)?, definition };
             self.plugin.prepare(&mut preparation).await?;
             preparation.kept()
         })
     }
 
-    fn request<'a>(&'a self, scope: Scope, plan: &'a mut LoopPlan) -> BoxFuture<'a, Result<PluginDocument>> {
+    fn request<'a>(
+        &'a self,
+        scope: Scope,
+        definition: &'a mut LoopDefinition,
+    ) -> BoxFuture<'a, Result<PluginDocument>> {
         Box::pin(async move {
-            let mut edit = RequestEdit { context: self.context(scope)?, plan };
+            let mut edit = RequestEdit { context: self.context(scope)?, definition };
             self.plugin.request(&mut edit).await?;
             edit.kept()
         })

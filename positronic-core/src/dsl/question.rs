@@ -6,8 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use crate::definition::Link;
 use crate::error::{Error, Result};
-use crate::plan::Link;
 use crate::record::{AnswerFault, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier};
 use crate::tools::Schema;
 

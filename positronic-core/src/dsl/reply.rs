@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounds::State;
-use super::kept::{PluginState, home};
+use super::kept::{PluginState, owner};
 use super::wait::{Terms, Unresumed, Wait};
+use crate::definition::{StateOwner, StateValue, ToolReply, Update, WaitDefinition, encode};
 use crate::error::{Error, Result};
-use crate::plan::{Document, Home, PlannedWait, ToolReply, Update, encode};
 use crate::record::{Trigger, TriggerChange, TriggerId};
 
 /// The arguments of a tool that takes none.
@@ -26,7 +26,7 @@ pub struct Reply<S> {
     brief: Option<String>,
     updates: Vec<Update>,
     waits: Vec<Terms>,
-    plugin_updates: Vec<(Home, Update)>,
+    plugin_updates: Vec<(StateOwner, Update)>,
     triggers: Vec<TriggerChange>,
     state: std::marker::PhantomData<fn(S)>,
 }
@@ -96,8 +96,8 @@ impl<S> Reply<S> {
 
     /// Changes what a plugin keeps when the result is recorded, after the changes of the state.
     pub(crate) fn update_plugin<P: PluginState>(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
-        let update = Box::new(move |document: &Document| document.updated(update));
-        self.plugin_updates.push((home::<P>(), update));
+        let update = Box::new(move |document: &StateValue| document.updated(update));
+        self.plugin_updates.push((owner::<P>(), update));
         self
     }
 }
@@ -107,7 +107,7 @@ impl<S: State> Reply<S> {
     ///
     /// An update that panics makes the call an error, and the state stays.
     pub fn update(mut self, update: impl FnOnce(&mut S) + Send + 'static) -> Self {
-        self.updates.push(Box::new(move |document: &Document| document.updated(update)));
+        self.updates.push(Box::new(move |document: &StateValue| document.updated(update)));
         self
     }
 }
@@ -150,7 +150,8 @@ impl<S, T: Serialize> IntoReply<S> for T {
 
 impl<S> IntoReply<S> for Reply<S> {
     fn into_reply(self) -> Result<ToolReply> {
-        let waits = self.waits.into_iter().map(Terms::into_plan).collect::<Result<Vec<PlannedWait>, Error>>()?;
+        let waits =
+            self.waits.into_iter().map(Terms::into_definition).collect::<Result<Vec<WaitDefinition>, Error>>()?;
         Ok(ToolReply {
             output: self.output?,
             brief: self.brief,

@@ -17,14 +17,14 @@ use super::context::ToolContext;
 use super::reply::IntoReply;
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
+use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn};
 use crate::error::{Error, Result};
-use crate::plan::{ActionSet, Document, ExitsFn, ToolBody, ToolFn, ToolPlan, WaitsFn};
 use crate::record::ToolDecl;
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
 pub struct Tool<O, S, V> {
-    pub(super) plan: Arc<ToolPlan>,
+    pub(super) definition: Arc<ToolDefinition>,
     pub(super) types: PhantomData<fn(O, S, V)>,
 }
 
@@ -126,12 +126,12 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         A: DeserializeOwned + Send + 'static,
         R: DeserializeOwned + Send + 'static,
     {
-        let mut plan = Arc::unwrap_or_clone(self.plan);
-        let ToolBody::Function { execute: inner, waits } = plan.body else {
-            usage_panic(&format!("the tool `{}` runs a brain; fold its result with `map_output`", plan.decl.id));
+        let mut definition = Arc::unwrap_or_clone(self.definition);
+        let ToolBody::Function { execute: inner, waits } = definition.body else {
+            usage_panic(&format!("the tool `{}` runs a brain; fold its result with `map_output`", definition.decl.id));
         };
         let keep = Arc::new(keep);
-        let schema = Arc::clone(&plan.schema);
+        let schema = Arc::clone(&definition.schema);
         let execute: ToolFn = Arc::new(move |arguments, scope| {
             let (inner, keep) = (Arc::clone(&inner), Arc::clone(&keep));
             let asked = read::<A>(schema.inner(&arguments));
@@ -142,13 +142,13 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
                     let kept = std::any::type_name::<R>();
                     Error::new(format!("the tool has run, but what it gave is no `{kept}`: {error}"))
                 })?;
-                let fold = move |document: &Document| document.updated(|state| keep(state, asked, given));
+                let fold = move |document: &StateValue| document.updated(|state| keep(state, asked, given));
                 reply.updates.push(Box::new(fold));
                 Ok(reply)
             })
         });
-        plan.body = ToolBody::Function { execute, waits };
-        Self { plan: Arc::new(plan), types: PhantomData }
+        definition.body = ToolBody::Function { execute, waits };
+        Self { definition: Arc::new(definition), types: PhantomData }
     }
 }
 
@@ -160,35 +160,35 @@ pub type Action = Tool<Value, Value, ()>;
 impl ActionSet {
     /// Adds an action. One of the same name takes the place of an earlier one.
     pub fn insert(&mut self, action: Action) {
-        self.add(action.plan);
+        self.add(action.definition);
     }
 }
 
 impl<O, S, V> Tool<O, S, V> {
-    pub(crate) const fn of_plan(plan: Arc<ToolPlan>) -> Self {
-        Self { plan, types: PhantomData }
+    pub(crate) const fn of_definition(definition: Arc<ToolDefinition>) -> Self {
+        Self { definition, types: PhantomData }
     }
 
-    pub(crate) const fn plan(&self) -> &Arc<ToolPlan> {
-        &self.plan
+    pub(crate) const fn definition(&self) -> &Arc<ToolDefinition> {
+        &self.definition
     }
 
     /// Returns the tool as models and people see it.
     #[must_use]
     pub fn decl(&self) -> &ToolDecl {
-        &self.plan.decl
+        &self.definition.decl
     }
 }
 
 impl<O, S, V> Clone for Tool<O, S, V> {
     fn clone(&self) -> Self {
-        Self { plan: Arc::clone(&self.plan), types: PhantomData }
+        Self { definition: Arc::clone(&self.definition), types: PhantomData }
     }
 }
 
 impl<O, S, V> fmt::Debug for Tool<O, S, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.plan.fmt(f)
+        self.definition.fmt(f)
     }
 }
 
@@ -277,7 +277,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.waits = Some(Arc::new(move |arguments, scope| {
             let arguments = decode::<T>(arguments)?;
             let waits = waits(&arguments, &ToolContext::new(scope.clone())?);
-            waits.into_iter().map(|wait| wait.into_terms().into_plan()).collect()
+            waits.into_iter().map(|wait| wait.into_terms().into_definition()).collect()
         }));
         self.typed()
     }
@@ -333,7 +333,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
 
     /// Makes the tool from a schema and a function that gets the arguments as JSON, checked against the schema.
     ///
-    /// The schema is compiled once for each tool that is made, so a tool that is used in every round is best made once
+    /// The schema is compiled once for each tool that is made, so a tool that is used in every iteration is best made once
     /// and given to the loop with [`Loop::tools`](super::Loop::tools). Closures of the same tool, such as that of
     /// [`ToolBuilder::approval`], take a [`Value`], too.
     ///
@@ -369,7 +369,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         R: IntoReply<S>,
     {
         let mut tool = self.made(schema, execute);
-        Arc::make_mut(&mut tool.plan).foreign = true;
+        Arc::make_mut(&mut tool.definition).foreign = true;
         tool
     }
 
@@ -398,11 +398,11 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
             }),
             waits,
         };
-        let mut plan = self.about.into_plan(schema, body);
+        let mut definition = self.about.into_definition(schema, body);
         if let Some(exits) = self.exits {
-            Arc::make_mut(&mut plan).exits = Some(exits);
+            Arc::make_mut(&mut definition).exits = Some(exits);
         }
-        Tool { plan, types: PhantomData }
+        Tool { definition, types: PhantomData }
     }
 }
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::bounds::State;
 use super::usage_panic::usage_panic;
+use crate::definition::{OutputFn, StateValue, WaitDefinition, encode};
 use crate::error::{Error, Result};
-use crate::plan::{Document, OutputFn, PlannedWait, encode};
 use crate::record::WaitSpec;
 use crate::tools::Schema;
 
@@ -171,7 +171,7 @@ impl<S: State, P: DeserializeOwned + 'static> Wait<S, P> {
     /// Where it panics, the call is an error, and the state stays.
     pub fn resume(self, resume: fn(&mut S, P)) -> Wait<S> {
         let mut terms = self.terms;
-        terms.resume = Some(Arc::new(move |state: &Document, payload: &Value| {
+        terms.resume = Some(Arc::new(move |state: &StateValue, payload: &Value| {
             let payload = P::deserialize(payload).map_err(|error| {
                 Error::new(format!("cannot decode the payload as `{}`: {error}", std::any::type_name::<P>()))
             })?;
@@ -230,7 +230,7 @@ impl<S, P> Clone for Wait<S, P> {
 }
 
 impl Terms {
-    pub(super) fn into_plan(self) -> Result<PlannedWait> {
+    pub(super) fn into_definition(self) -> Result<WaitDefinition> {
         let spec = WaitSpec {
             webhook: self.webhook,
             identifier: self.identifier,
@@ -240,7 +240,7 @@ impl Terms {
             expires: None,
             otherwise: self.otherwise.transpose().map_err(Error::new)?,
         };
-        Ok(PlannedWait { spec, valid_for: self.timeout, resume: self.resume })
+        Ok(WaitDefinition { spec, valid_for: self.timeout, resume: self.resume })
     }
 }
 

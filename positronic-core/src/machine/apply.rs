@@ -134,7 +134,7 @@ impl RunState {
                     shared: shared_of(start),
                     grants: Grants::default(),
                     spent: Spending::default(),
-                    rounds: 0,
+                    iterations: 0,
                     active: 0,
                     began: event.at,
                     end: None,
@@ -208,7 +208,7 @@ impl RunState {
             }
             EventKind::LoopIteration(_) => {
                 apply_loop::apply(self, event)?;
-                self.add_round(path);
+                self.add_iteration(path);
                 Ok(())
             }
             EventKind::BudgetRequested { .. } | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
@@ -285,8 +285,8 @@ impl RunState {
                 brain.stage = Stage::Brain(Arc::new(frame));
                 Ok(())
             }
-            (Segment::Call(round, index), Stage::Loop(around)) => {
-                let call = Arc::make_mut(around).call_mut(round, index).ok_or("there is no such call")?;
+            (Segment::Call(iteration, index), Stage::Loop(around)) => {
+                let call = Arc::make_mut(around).call_mut(iteration, index).ok_or("there is no such call")?;
                 if !matches!(call.phase, CallPhase::Open(Intent::Running)) || !call.flags.brain {
                     return Err("the call does not start a brain now".to_owned());
                 }

@@ -19,7 +19,7 @@ impl RunState {
             (EventKind::BudgetRequested { .. }, Some(_)) => return Err("a person is asked already".to_owned()),
             (EventKind::BudgetRequested { kind, shared, .. }, None) => {
                 let bound = bound_at(self, path, *shared).ok_or(NO_LIMITS)?;
-                if bound.reached(Before::Round).is_none() {
+                if bound.reached(Before::Iteration).is_none() {
                     return Err(format!("its limit of {} is not reached", kind.noun()));
                 }
                 *shared
@@ -97,12 +97,12 @@ impl RunState {
         }
     }
 
-    /// Counts a round for every brain around it.
-    pub(super) fn add_round(&mut self, path: &Path) {
+    /// Counts an iteration for every brain around it.
+    pub(super) fn add_iteration(&mut self, path: &Path) {
         let Some(owner) = owner_of(path) else { return };
         self.brain_mut(owner, |visit| {
             if let Visit::Brain(brain) = visit {
-                brain.rounds = brain.rounds.saturating_add(1);
+                brain.iterations = brain.iterations.saturating_add(1);
             }
         });
     }
@@ -123,7 +123,7 @@ impl RunState {
     /// Says how a loop fails its brain that has ended like this, if it does.
     pub(super) fn limit_failure(&self, frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
         let kind = match outcome {
-            LoopOutcome::MaxIterations => LimitKind::Rounds,
+            LoopOutcome::MaxIterations => LimitKind::Iterations,
             LoopOutcome::Limit { limit } => *limit,
             LoopOutcome::Failed { code, message, retryable } => {
                 return Some(Failure { code: *code, message: message.clone(), retryable: *retryable });
@@ -157,7 +157,7 @@ impl RunState {
             }
             (_, Bound::Loop(_)) => {
                 let what = match kind {
-                    LimitKind::Rounds => format!("its {limit} rounds"),
+                    LimitKind::Iterations => format!("its {limit} iterations"),
                     _ => format!("its limit of {}", kind.noun()),
                 };
                 format!("the loop `{path}` used up {what} without coming to an end")

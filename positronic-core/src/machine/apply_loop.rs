@@ -14,7 +14,7 @@ use super::known::KnownContent;
 use super::loop_frame::{LoopFrame, LoopPhase, Refused};
 use super::state::{Asked, BrainFrame, Intent, RunState, Stage, owner_of};
 
-/// Folds an event of a loop, a round or a call.
+/// Folds an event of a loop, an iteration or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     let path = &event.path;
     let owner = owner_of(path).ok_or("this is no loop's path")?;
@@ -52,7 +52,7 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     };
     match path.last() {
         Some(Segment::Call(..)) => call_event(frame, event)?,
-        Some(Segment::Round(round)) => round_event(frame, round, event)?,
+        Some(Segment::Iteration(iteration)) => iteration_event(frame, iteration, event)?,
         Some(Segment::Stage(_)) | None => loop_event(frame, event)?,
     }
     let signal = signal.cloned();
@@ -75,23 +75,23 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         EventKind::LoopMessage { from: Speaker::Engine, .. } if wraps_up(frame).is_some() => {
             let outcome = wraps_up(frame).cloned();
             if frame.cut {
-                next_round(frame);
+                next_iteration(frame);
             }
             frame.phase = LoopPhase::Prepare;
-            frame.wrap_up = outcome.map(|outcome| (frame.round, outcome));
+            frame.wrap_up = outcome.map(|outcome| (frame.iteration, outcome));
         }
         EventKind::LoopMessage { from: Speaker::Engine, .. } => {
             if !matches!(frame.phase, LoopPhase::Answered) {
                 return Err("the engine speaks only after an answer without a call".to_owned());
             }
-            next_round(frame);
+            next_iteration(frame);
         }
         EventKind::LoopMessage { from: Speaker::Person, .. } => match frame.phase {
             LoopPhase::Prepare => {}
             // The answer was not the last word after all.
             LoopPhase::Answered => {
                 frame.fault = None;
-                next_round(frame);
+                next_iteration(frame);
             }
             LoopPhase::Ask { .. } | LoopPhase::Batch => frame.unread = true,
             LoopPhase::Ending(_) => return Err("the loop is ending".to_owned()),
@@ -108,7 +108,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         }
         EventKind::LoopMaxIterations { .. } => {
             if !matches!(frame.phase, LoopPhase::Prepare) {
-                return Err("a round is not over".to_owned());
+                return Err("an iteration is not over".to_owned());
             }
             frame.cut = false;
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
@@ -127,7 +127,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         }
         EventKind::LoopCompacted { .. } => {
             if !matches!(frame.phase, LoopPhase::Prepare) {
-                return Err("a record is compacted between rounds only".to_owned());
+                return Err("a record is compacted between iterations only".to_owned());
             }
         }
         _ => return Err("this is a loop's path".to_owned()),
@@ -135,7 +135,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Returns how a loop is about to end that has a round left to sum up.
+/// Returns how a loop is about to end that has an iteration left to sum up.
 pub(super) const fn wraps_up(frame: &LoopFrame) -> Option<&LoopOutcome> {
     match &frame.phase {
         LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
@@ -154,17 +154,17 @@ fn all_done(frame: &LoopFrame) -> Result<(), Reason> {
     }
 }
 
-fn next_round(frame: &mut LoopFrame) {
-    frame.round += 1;
+fn next_iteration(frame: &mut LoopFrame) {
+    frame.iteration += 1;
     frame.phase = LoopPhase::Prepare;
     frame.batch.clear();
     frame.expected = 0;
     frame.unread = false;
 }
 
-fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), Reason> {
-    if round != frame.round {
-        return Err(format!("the loop is in round {}", frame.round));
+fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Result<(), Reason> {
+    if iteration != frame.iteration {
+        return Err(format!("the loop is in iteration {}", frame.iteration));
     }
     match (&event.kind, &mut frame.phase) {
         (EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. }, _) => {}
@@ -217,12 +217,12 @@ fn round_event(frame: &mut LoopFrame, round: u32, event: &Event) -> Result<(), R
                 frame.phase = LoopPhase::Batch;
             } else if std::mem::take(&mut frame.unread) {
                 frame.fault = None;
-                next_round(frame);
+                next_iteration(frame);
             } else {
                 frame.phase = LoopPhase::Answered;
             }
         }
-        _ => return Err("the round is not there".to_owned()),
+        _ => return Err("the iteration is not there".to_owned()),
     }
     Ok(())
 }
@@ -284,13 +284,13 @@ fn unknown(what: &str, hash: &crate::record::ContentHash) -> Reason {
 }
 
 fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
-    let Some(Segment::Call(round, index)) = event.path.last() else {
+    let Some(Segment::Call(iteration, index)) = event.path.last() else {
         return Err("this is no call's path".to_owned());
     };
     if let EventKind::LoopToolCall(call) = &event.kind {
-        return propose(frame, round, index, &event.path, call);
+        return propose(frame, iteration, index, &event.path, call);
     }
-    let call = frame.call_mut(round, index).ok_or("there is no such call in the current round")?;
+    let call = frame.call_mut(iteration, index).ok_or("there is no such call in the current iteration")?;
     match (&event.kind, &mut call.phase) {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
         (EventKind::LoopPluginChanged { .. } | EventKind::LoopTrigger { .. }, _) => {}
@@ -377,8 +377,8 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     Ok(())
 }
 
-fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &ToolCall) -> Result<(), Reason> {
-    if !matches!(frame.phase, LoopPhase::Batch) || round != frame.round || index >= frame.expected {
+fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call: &ToolCall) -> Result<(), Reason> {
+    if !matches!(frame.phase, LoopPhase::Batch) || iteration != frame.iteration || index >= frame.expected {
         return Err("the model did not ask for this call".to_owned());
     }
     if usize::try_from(index).ok() != Some(frame.batch.len()) {
@@ -402,12 +402,12 @@ fn propose(frame: &mut LoopFrame, round: u32, index: u32, path: &Path, call: &To
     Ok(())
 }
 
-/// Begins the next round once every call has its result, unless an exit tool succeeded.
+/// Begins the next iteration once every call has its result, unless an exit tool succeeded.
 fn settle(frame: &mut LoopFrame) {
     let complete = u32::try_from(frame.batch.len()).ok() == Some(frame.expected);
     let exited = frame.batch.iter().any(|call| call.flags.exit && call.result().is_some_and(|r| r.is_success()));
     if complete && !exited && frame.batch.iter().all(|call| call.result().is_some()) {
-        next_round(frame);
+        next_iteration(frame);
     }
 }
 

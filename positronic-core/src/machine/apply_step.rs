@@ -140,7 +140,7 @@ pub(crate) fn question_hash(question: &Question) -> ContentHash {
 
 fn question_index(path: &Path) -> Result<usize, Reason> {
     match path.last() {
-        Some(Segment::Round(index)) => Ok(usize::try_from(index).unwrap_or(usize::MAX)),
+        Some(Segment::Iteration(index)) => Ok(usize::try_from(index).unwrap_or(usize::MAX)),
         _ => Err("this is no question's path".to_owned()),
     }
 }

@@ -54,7 +54,9 @@ fn describe(effect: &Effect) -> String {
     match effect {
         Effect::Append(_) => "the worker".to_owned(),
         Effect::Step { path, .. } => format!("the step `{path}`"),
-        Effect::Prepare { path, round } => format!("the configuration of the loop `{path}` for iteration {round}"),
+        Effect::Prepare { path, iteration } => {
+            format!("the configuration of the loop `{path}` for iteration {iteration}")
+        }
         Effect::Ask { path, .. } => format!("the model call `{path}`"),
         Effect::Execute { path, .. } => format!("the tool call `{path}`"),
         Effect::Resume { path } => format!("the `resume` closure of the call `{path}`"),

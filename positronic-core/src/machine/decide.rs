@@ -127,7 +127,7 @@ pub enum Refusal {
 fn asker(path: &Path) -> String {
     match path.last() {
         Some(Segment::Call(..)) => format!("the call `{path}`"),
-        None | Some(Segment::Stage(_) | Segment::Round(_)) => place(path),
+        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => place(path),
     }
 }
 
@@ -138,7 +138,7 @@ fn place(path: &Path) -> String {
 fn nothing_at(path: &Path) -> String {
     match path.last() {
         Some(Segment::Call(..)) => format!("the run has no open call `{path}`"),
-        None | Some(Segment::Stage(_) | Segment::Round(_)) => {
+        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => {
             format!("{} asks for nothing that could be decided", asker(path))
         }
     }
@@ -471,7 +471,7 @@ fn sorted(value: &Value) -> Value {
 
 /// Finds the loop that hears a message: the named one, or the one open loop of the outermost brain that has one.
 fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
-    // No round follows the one in which a loop sums up, so what is said then would be read by nobody.
+    // No iteration follows the one in which a loop sums up, so what is said then would be read by nobody.
     let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
     let hears = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
     if let Some(path) = to {

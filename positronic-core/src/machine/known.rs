@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{ContentHash, ContextItem, Settings, ToolDecl};
 
-/// The last contents that a loop's rounds brought, so that a hash alone can stand for them. It is bounded, so a loop
-/// whose prompt changes every round does not grow its state.
+/// The last contents that a loop's iterations brought, so that a hash alone can stand for them. It is bounded, so a loop
+/// whose prompt changes every iteration does not grow its state.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Known(VecDeque<(ContentHash, KnownContent)>);
 

@@ -74,10 +74,10 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What is about to happen. A round that has begun may ask its model, whatever the limit of rounds.
+/// What is about to happen. An iteration that has begun may ask its model, whatever the limit of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    Round,
+    Iteration,
     Request,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Bound<'a> {
                 LimitKind::Tokens => (frame.limits.max_tokens, frame.usage.total()),
                 LimitKind::Money => (frame.limits.max_money.map(Money::nanos), frame.spent.known.nanos()),
                 LimitKind::Time => (frame.limits.max_time, frame.active),
-                LimitKind::Rounds => (frame.limits.max_iterations.map(u64::from), u64::from(frame.round)),
+                LimitKind::Iterations => (frame.limits.max_iterations.map(u64::from), u64::from(frame.iteration)),
                 LimitKind::Failures => (frame.limits.max_failures.map(u64::from), u64::from(frame.failures)),
             },
             Self::Brain(frame, budget) => (budget.limit(kind), frame.used(kind)),
@@ -163,13 +163,15 @@ impl<'a> Bound<'a> {
 
     /// Returns the first limit that is reached.
     pub(super) fn reached(self, before: Before) -> Option<Reached> {
-        let counts_rounds = match self {
+        let counts_iterations = match self {
             Self::Loop(frame) => matches!(frame.phase, LoopPhase::Prepare),
             Self::Brain(..) | Self::Shared(..) => true,
         };
-        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Rounds, LimitKind::Failures];
+        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Iterations, LimitKind::Failures];
         kinds.into_iter().find_map(|kind| {
-            if matches!(kind, LimitKind::Rounds | LimitKind::Failures) && !(counts_rounds && before == Before::Round) {
+            if matches!(kind, LimitKind::Iterations | LimitKind::Failures)
+                && !(counts_iterations && before == Before::Iteration)
+            {
                 return None;
             }
             let (limit, used) = self.limit(kind)?;
@@ -207,7 +209,7 @@ impl BrainFrame {
             LimitKind::Tokens => self.usage.total(),
             LimitKind::Money => self.spent.known.nanos(),
             LimitKind::Time => self.active,
-            LimitKind::Rounds => self.rounds,
+            LimitKind::Iterations => self.iterations,
             LimitKind::Failures => 0,
         }
     }
@@ -251,7 +253,7 @@ impl<'a> Around<'a> {
     /// Says whether either is so.
     pub(super) fn at_limit(&self, frame: &'a LoopFrame, before: Before, now: Timestamp, out: &mut Next) -> bool {
         let own = Bound::Loop(frame);
-        // The round in which a loop sums up is beyond its own limits, and never beyond a brain's.
+        // The iteration in which a loop sums up is beyond its own limits, and never beyond a brain's.
         let own = own.reached(before).filter(|_| frame.wrap_up.is_none()).map(|reached| (own, reached));
         let Some((bound, reached)) = own.or_else(|| self.governed(before)) else { return false };
         if !ask_for_more(bound, &reached, now, out) {
@@ -307,7 +309,7 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
     };
     close::calls(frame, &why, &mut new_events);
     let event = match bound {
-        Bound::Loop(_) if kind == LimitKind::Rounds => {
+        Bound::Loop(_) if kind == LimitKind::Iterations => {
             EventKind::LoopMaxIterations { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
         }
         Bound::Loop(_) => EventKind::LoopLimit { kind, limit, used, of: None, shared: false, unpriced },
@@ -331,10 +333,10 @@ pub(crate) enum Verdict {
     Refused(String),
 }
 
-/// Says whether a step or a round that is being prepared may ask a model now.
+/// Says whether a step or an iteration that is being prepared may ask a model now.
 pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
     let mut bounds = bounds(state, asker);
-    // A loop that sums up has one round more than its own limits allow, with all that the round takes.
+    // A loop that sums up has one iteration more than its own limits allow, with all that the iteration takes.
     bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));
     let inside = bounds.iter().rposition(|bound| matches!(bound, Bound::Loop(_))).map_or(0, |last| last + 1);
     let (outer, brains) = bounds.split_at_checked(inside).unwrap_or_default();
@@ -374,7 +376,7 @@ pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
     false
 }
 
-/// Collects the frames around a stage or a round whose limits bind it, from the outside in.
+/// Collects the frames around a stage or an iteration whose limits bind it, from the outside in.
 fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<Bound<'a>> {
     let mut found = Vec::new();
     let mut frame = state.root.as_deref();

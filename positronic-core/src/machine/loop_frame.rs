@@ -1,4 +1,4 @@
-//! The frame of a loop: where its round stands, what the round sends, and what counts towards its limits.
+//! The frame of a loop: where its iteration stands, what the iteration sends, and what counts towards its limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ pub struct LoopFrame {
     /// The version of the rules by which the record becomes messages, as `LOOP_START` says it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub projection: u32,
-    /// The current round, from 0.
-    pub round: u32,
-    /// Where the round stands.
+    /// The current iteration, from 0.
+    pub iteration: u32,
+    /// Where the iteration stands.
     pub phase: LoopPhase,
     /// The limits.
     pub limits: Limits,
@@ -57,17 +57,17 @@ pub struct LoopFrame {
     pub ended_by_shared: bool,
     /// Whether a text answer does not end the loop: an exit tool is among the tools, or the loop requires an exit.
     pub exits: bool,
-    /// What the current round sends to the model.
+    /// What the current iteration sends to the model.
     pub prepared: Prepared,
-    /// The state that the current round's configuration saw: after a restart it runs again on it.
+    /// The state that the current iteration's configuration saw: after a restart it runs again on it.
     pub seen: Arc<Value>,
-    /// What the plugins kept when the current round was prepared, for the same reason.
+    /// What the plugins kept when the current iteration was prepared, for the same reason.
     #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
     pub seen_plugins: PluginStates,
-    /// The questions that plugins have asked a model while they prepare the next round.
+    /// The questions that plugins have asked a model while they prepare the next iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Asked>,
-    /// The answers to the round's request that were refused, in order.
+    /// The answers to the iteration's request that were refused, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
     /// The tokens of this loop and all below it.
@@ -90,10 +90,10 @@ pub struct LoopFrame {
     /// How many answers in a row had a fault.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub faults: u32,
-    /// Whether the round at which a limit was reached had begun.
+    /// Whether the iteration at which a limit was reached had begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// The round in which the model sums up, and how the loop ends after it.
+    /// The iteration in which the model sums up, and how the loop ends after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrap_up: Option<(u32, LoopOutcome)>,
     /// Rejected calls, as hashes of tool and arguments.
@@ -101,7 +101,7 @@ pub struct LoopFrame {
     known: Arc<Known>,
 }
 
-/// Where a round of a loop stands.
+/// Where an iteration of a loop stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum LoopPhase {
     /// The configuration closure and the plugins have to run.
@@ -121,7 +121,7 @@ pub enum LoopPhase {
     Ending(LoopOutcome),
 }
 
-/// What one round sends to the model beside the messages.
+/// What one iteration sends to the model beside the messages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Prepared {
     /// The system prompt.
@@ -135,11 +135,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Makes the request of a round.
+    /// Makes the request of an iteration.
     #[must_use]
-    pub fn request(&self, round: Path, attempt: u32, messages: Transcript) -> ModelRequest {
+    pub fn request(&self, iteration: Path, attempt: u32, messages: Transcript) -> ModelRequest {
         ModelRequest {
-            path: round,
+            path: iteration,
             attempt,
             system: Arc::clone(&self.system),
             context: Arc::clone(&self.context),
@@ -155,7 +155,7 @@ impl LoopFrame {
         Self {
             path,
             projection,
-            round: 0,
+            iteration: 0,
             phase: LoopPhase::Prepare,
             limits,
             grants: Grants::default(),
@@ -195,15 +195,15 @@ impl LoopFrame {
 
     /// Finds the call at this place of the current batch.
     #[must_use]
-    pub fn call(&self, round: u32, index: u32) -> Option<&Call> {
-        if round != self.round {
+    pub fn call(&self, iteration: u32, index: u32) -> Option<&Call> {
+        if iteration != self.iteration {
             return None;
         }
         self.batch.get(usize::try_from(index).ok()?).map(|call| &**call)
     }
 
-    pub(super) fn call_mut(&mut self, round: u32, index: u32) -> Option<&mut Call> {
-        if round != self.round {
+    pub(super) fn call_mut(&mut self, iteration: u32, index: u32) -> Option<&mut Call> {
+        if iteration != self.iteration {
             return None;
         }
         self.batch.get_mut(usize::try_from(index).ok()?).map(Arc::make_mut)

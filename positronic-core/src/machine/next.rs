@@ -35,16 +35,16 @@ pub enum Effect {
         /// The try, from 0.
         attempt: u32,
     },
-    /// Runs a loop's configuration: `LOOP_START` at the first round, and `LOOP_ITERATION`.
+    /// Runs a loop's configuration: `LOOP_START` at the first iteration, and `LOOP_ITERATION`.
     Prepare {
         /// The loop.
         path: Path,
-        /// The round, from 0.
-        round: u32,
+        /// The iteration, from 0.
+        iteration: u32,
     },
     /// Asks the model: `LOOP_MODEL_CALL`, then `LOOP_MODEL_RESULT` with its calls, or `LOOP_MODEL_RETRY`.
     Ask {
-        /// The round.
+        /// The iteration.
         path: Path,
         /// The try, from 0.
         attempt: u32,
@@ -136,10 +136,10 @@ fn stage<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out
     match &frame.stage {
         Stage::Ready => match stage.kind {
             StageKind::Step => out.effects.push(Effect::Step { path: path(), attempt: 0 }),
-            StageKind::Loop if around.exhausted(Before::Round) => out.held = true,
+            StageKind::Loop if around.exhausted(Before::Iteration) => out.held = true,
             // Where nobody is asked for more, the loop begins all the same, and ends before it asks a model.
-            StageKind::Loop if around.asks_for_more(Before::Round, now, out) => {}
-            StageKind::Loop => out.effects.push(Effect::Prepare { path: path(), round: 0 }),
+            StageKind::Loop if around.asks_for_more(Before::Iteration, now, out) => {}
+            StageKind::Loop => out.effects.push(Effect::Prepare { path: path(), iteration: 0 }),
             StageKind::Brain if nests_too_deep(&path()) => {
                 fail(frame, Failure { code: EndReason::Brain, message: too_deep(&path()), retryable: false }, out);
             }
@@ -216,9 +216,9 @@ impl Next {
 }
 
 fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-    if let Some((round, outcome)) = &frame.wrap_up {
-        // Whatever came of the last round, there is none after it.
-        let is_over = matches!(frame.phase, LoopPhase::Prepare) && frame.round > *round;
+    if let Some((iteration, outcome)) = &frame.wrap_up {
+        // Whatever came of the last iteration, there is none after it.
+        let is_over = matches!(frame.phase, LoopPhase::Prepare) && frame.iteration > *iteration;
         if is_over || matches!(frame.phase, LoopPhase::Answered) {
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
             return;
@@ -233,17 +233,17 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
     }
     match &frame.phase {
         LoopPhase::Prepare => {
-            if around.exhausted(Before::Round) {
+            if around.exhausted(Before::Iteration) {
                 out.held = true;
             } else {
-                out.effects.push(Effect::Prepare { path: frame.path.clone(), round: frame.round });
+                out.effects.push(Effect::Prepare { path: frame.path.clone(), iteration: frame.iteration });
             }
         }
         LoopPhase::Ask { attempt, intent } => {
             if around.exhausted(Before::Request) {
                 out.held |= startable(*intent, now, &mut Next::default());
             } else if startable(*intent, now, out) {
-                out.effects.push(Effect::Ask { path: frame.path.round(frame.round), attempt: *attempt });
+                out.effects.push(Effect::Ask { path: frame.path.iteration(frame.iteration), attempt: *attempt });
             }
         }
         LoopPhase::Answered => {
@@ -260,7 +260,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             let before = out.effects.len();
             around.within([Bound::Loop(frame)], |around| batch::next(frame, now, around, out));
             if out.effects.len() == before && batch::is_held_by_limit(frame) {
-                around.at_limit(frame, Before::Round, now, out);
+                around.at_limit(frame, Before::Iteration, now, out);
             }
         }
         LoopPhase::Ending(_) if wraps_up(frame).is_some() => out.effects.push(told(frame, last_words(frame))),
@@ -308,10 +308,10 @@ fn exits(frame: &LoopFrame) -> String {
 }
 
 /// A limit binds before the next model call: what the model asked for and paid for is done first, so that an exit
-/// tool in the round that uses the last token still ends its loop.
+/// tool in the iteration that uses the last token still ends its loop.
 fn limits_bind(frame: &LoopFrame) -> Option<Before> {
     match &frame.phase {
-        LoopPhase::Prepare => Some(Before::Round),
+        LoopPhase::Prepare => Some(Before::Iteration),
         LoopPhase::Ask { intent, .. } => (*intent != Intent::Running).then_some(Before::Request),
         LoopPhase::Answered => frame.exits.then_some(Before::Request),
         LoopPhase::Batch | LoopPhase::Ending(_) => None,

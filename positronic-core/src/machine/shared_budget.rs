@@ -58,7 +58,7 @@ pub(crate) fn add_up(shared: &mut SharedBudget, run: &RunState) {
             shared.foreign.get_or_insert_with(|| own.to_owned());
         }
     }
-    shared.used += Amounts { rounds: root.rounds, tokens, money, time };
+    shared.used += Amounts { iterations: root.iterations, tokens, money, time };
     if let Some(limits) = &root.shared {
         shared.granted += limits.grants.more;
     }

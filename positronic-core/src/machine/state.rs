@@ -107,9 +107,9 @@ pub struct BrainFrame {
     /// What the answers of models have cost, here and below.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Spending,
-    /// How many rounds have begun, here and below.
+    /// How many iterations have begun, here and below.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub rounds: u64,
+    pub iterations: u64,
     /// The active time, in microseconds. Counted only where it is limited.
     #[serde(default, skip_serializing_if = "is_default")]
     pub active: u64,
@@ -244,8 +244,8 @@ impl RunState {
             brain = match &brain.stage {
                 Stage::Brain(inner) => inner,
                 Stage::Loop(frame) => {
-                    let Some(Segment::Call(round, index)) = segments.next() else { return None };
-                    match &frame.call(round, index)?.phase {
+                    let Some(Segment::Call(iteration, index)) = segments.next() else { return None };
+                    match &frame.call(iteration, index)?.phase {
                         CallPhase::Brain(inner) => inner,
                         _ => return None,
                     }
@@ -271,8 +271,8 @@ impl RunState {
                 Stage::Loop(frame) => {
                     let frame = Arc::make_mut(frame);
                     visit(Visit::Loop(frame));
-                    let Some(Segment::Call(round, index)) = segments.next() else { return None };
-                    match &mut frame.call_mut(round, index)?.phase {
+                    let Some(Segment::Call(iteration, index)) = segments.next() else { return None };
+                    match &mut frame.call_mut(iteration, index)?.phase {
                         CallPhase::Brain(inner) => Arc::make_mut(inner),
                         _ => return None,
                     }
@@ -284,13 +284,13 @@ impl RunState {
         Some(brain)
     }
 
-    /// Finds the brain whose stage, round or call this path names.
+    /// Finds the brain whose stage, iteration or call this path names.
     #[must_use]
     pub fn owner(&self, path: &Path) -> Option<&BrainFrame> {
         self.brain_of(owner_of(path)?)
     }
 
-    /// Finds the open loop with this path, or around this round or call.
+    /// Finds the open loop with this path, or around this iteration or call.
     #[must_use]
     pub fn looped(&self, path: &Path) -> Option<&LoopFrame> {
         match &self.owner(path)?.stage {
@@ -302,8 +302,8 @@ impl RunState {
     /// Finds the call with this path, while its batch is open.
     #[must_use]
     pub fn call(&self, path: &Path) -> Option<&Call> {
-        let Some(Segment::Call(round, index)) = path.last() else { return None };
-        self.looped(path)?.call(round, index)
+        let Some(Segment::Call(iteration, index)) = path.last() else { return None };
+        self.looped(path)?.call(iteration, index)
     }
 
     /// Returns the value that the step or the call at this path has computed once under a name.
@@ -311,7 +311,7 @@ impl RunState {
     pub fn value(&self, path: &Path, name: &str) -> Option<Arc<Value>> {
         let values = match path.last()? {
             Segment::Call(..) => &self.call(path)?.values,
-            Segment::Stage(_) | Segment::Round(_) => match &self.owner(path)?.stage {
+            Segment::Stage(_) | Segment::Iteration(_) => match &self.owner(path)?.stage {
                 Stage::Step(step) => &step.values,
                 _ => return None,
             },
@@ -331,11 +331,11 @@ pub(super) enum Visit<'a> {
     Loop(&'a mut LoopFrame),
 }
 
-/// Returns the path of the brain around a stage, a round or a call, as text.
+/// Returns the path of the brain around a stage, an iteration or a call, as text.
 pub(super) fn owner_of(path: &Path) -> Option<&str> {
     let around = parent_of(path.as_str())?;
     match path.last()? {
         Segment::Stage(_) => Some(around),
-        Segment::Round(_) | Segment::Call(..) => parent_of(around),
+        Segment::Iteration(_) | Segment::Call(..) => parent_of(around),
     }
 }

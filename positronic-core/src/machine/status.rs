@@ -91,14 +91,14 @@ pub fn awaits(state: &RunState, path: &Path) -> bool {
     let Some(brain) = state.owner(path).filter(|brain| brain.end.is_none()) else { return false };
     match (&brain.stage, path.last()) {
         (Stage::Step(step), Some(Segment::Stage(_))) => running(&step.intent),
-        (Stage::Step(step), Some(Segment::Round(_))) => running(&step.intent) || step.held,
-        (Stage::Loop(frame), Some(Segment::Round(round))) => {
+        (Stage::Step(step), Some(Segment::Iteration(_))) => running(&step.intent) || step.held,
+        (Stage::Loop(frame), Some(Segment::Iteration(iteration))) => {
             let waits = match &frame.phase {
                 LoopPhase::Prepare => true,
                 LoopPhase::Ask { intent, .. } => running(intent),
                 LoopPhase::Answered | LoopPhase::Batch | LoopPhase::Ending(_) => false,
             };
-            round == frame.round && waits
+            iteration == frame.iteration && waits
         }
         (Stage::Loop(_), Some(Segment::Call(..))) => state.call(path).is_some_and(|call| call.result().is_none()),
         _ => false,

@@ -48,7 +48,7 @@ pub enum McpError {
     },
     /// The loop has a tool of this name already.
     #[error(
-        "the tool `{tool}` of the MCP server `{server}` would be `{name}`, and the round has a tool named so already; give it \
+        "the tool `{tool}` of the MCP server `{server}` would be `{name}`, and the iteration has a tool named so already; give it \
          another name with `renamed`"
     )]
     Taken {

@@ -109,7 +109,7 @@ fn read(server: &str, tool: Tool, options: &McpOptions) -> Result<Listed, McpErr
     Ok(Listed { tool: own, name, title, description, schema, policy })
 }
 
-/// Makes a tool of what a log says of it, in whose round it was; none where it is not the server's. What it promises is as of
+/// Makes a tool of what a log says of it, in whose iteration it was; none where it is not the server's. What it promises is as of
 /// then, and what the author says of it as of now.
 pub(super) fn recalled(server: &str, decl: &ToolDecl, options: &McpOptions) -> Option<Listed> {
     let name = decl.id.to_string();

@@ -1,7 +1,7 @@
 //! The tools of MCP servers as tools of a loop.
 //!
 //! A server is a value that the author makes once ([`McpServer`]); it is started, or connected to, when a loop first needs it. The
-//! plugin [`Mcp`] adds its tools to every round, as the server lists them at that time.
+//! plugin [`Mcp`] adds its tools to every iteration, as the server lists them at that time.
 //!
 //! ```no_run
 //! use positronic_core::mcp::{Mcp, McpCommand, McpHttp, McpOptions, McpServer};

@@ -1,4 +1,4 @@
-//! The plugin that adds servers' tools to every round.
+//! The plugin that adds servers' tools to every iteration.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use crate::error::Result;
 /// How much of a server's instructions a model reads, in characters.
 const INSTRUCTIONS: usize = 8 << 10;
 
-/// Adds the tools of MCP servers to every round of a loop, as the servers list them at that time; see the
+/// Adds the tools of MCP servers to every iteration of a loop, as the servers list them at that time; see the
 /// [module](crate::mcp).
 ///
-/// A server that was listed once need not be there in later rounds: its tools stay, and calls say what is wrong. One that was never
+/// A server that was listed once need not be there in later iterations: its tools stay, and calls say what is wrong. One that was never
 /// there fails the loop, unless it is [optional](super::McpOptions::optional). After a restart the servers are started anew; one
 /// that the run has worked with is waited for with [patience](super::McpOptions::patience). The calls that were open then go on
 /// as those of all tools do: `read_only` and `idempotent` ones are made again, others are `interrupted`. They are made as they
@@ -80,9 +80,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, McpState>) -> Result<()> {
-        if let Some(round) = cx.lacks() {
+        if let Some(iteration) = cx.lacks() {
             for server in &self.servers {
-                cx.brain_tools(&server.recalled(&round))?;
+                cx.brain_tools(&server.recalled(&iteration))?;
             }
             return Ok(());
         }

@@ -17,7 +17,7 @@ use crate::record::ToolDecl;
 /// An MCP server whose tools are used. A clone is the same server, with the same connection.
 ///
 /// Nothing is started when it is made. It is started, or connected to, when its tools are needed first, and ends with its last
-/// clone; a brain whose loop uses it holds one. Calls of all rounds and runs of this process share the connection.
+/// clone; a brain whose loop uses it holds one. Calls of all iterations and runs of this process share the connection.
 ///
 /// The connection lives on the runtime that has made it, so a server is used on one runtime.
 #[derive(Clone)]
@@ -98,10 +98,10 @@ impl McpServer {
         listing.tools.iter().map(|listed| (listed.tool.as_str(), tool(&self.session, listed, Known::Listed)))
     }
 
-    /// Makes those tools of a round that has begun which are the server's, as the log has them, without asking the server.
-    pub(super) fn recalled<O: Options, S: State, V: Services>(&self, round: &[ToolDecl]) -> Vec<Tool<O, S, V>> {
+    /// Makes those tools of an iteration that has begun which are the server's, as the log has them, without asking the server.
+    pub(super) fn recalled<O: Options, S: State, V: Services>(&self, iteration: &[ToolDecl]) -> Vec<Tool<O, S, V>> {
         let Session { name, options, .. } = &*self.session;
-        let listed = round.iter().filter_map(|decl| recalled(name, decl, options));
+        let listed = iteration.iter().filter_map(|decl| recalled(name, decl, options));
         listed.map(|listed| tool(&self.session, &Arc::new(listed), Known::Recalled)).collect()
     }
 }

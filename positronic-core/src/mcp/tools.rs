@@ -26,7 +26,7 @@ pub(super) enum Known {
     Recalled,
 }
 
-/// Makes a tool. It costs nothing but a few pointers and strings, so it is made anew for every round.
+/// Makes a tool. It costs nothing but a few pointers and strings, so it is made anew for every iteration.
 pub(super) fn tool<O: Options, S: State, V: Services>(
     session: &Arc<Session>,
     listed: &Arc<Listed>,

@@ -55,7 +55,7 @@ impl Document {
 /// impl DocumentSource for Wiki {
 ///     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Document>> {
 ///         // … ask the wiki's own search for `limit` pages …
-///         Ok(vec![Document::new("Home", format!("{}: nothing about {query}", self.url))].into_iter().take(limit).collect())
+///         Ok(vec![Document::new("StateOwner", format!("{}: nothing about {query}", self.url))].into_iter().take(limit).collect())
 ///     }
 /// }
 /// ```
@@ -86,7 +86,7 @@ impl<D: DocumentSource> DocumentSource for Arc<D> {
 /// a loop without one finds nothing, unless [`query`](Self::query) says what to search for.
 ///
 /// What was found is kept, so a search is made only when the input changes, and a restart sends the documents that were sent.
-/// When the search fails, a warning is traced, the round goes on with what was found before, and the next one searches again.
+/// When the search fails, a warning is traced, the iteration goes on with what was found before, and the next one searches again.
 ///
 /// ```
 /// use positronic_core::plugins::{Blueprints, Document, MemoryIndex};
@@ -183,7 +183,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Blueprints {
                     (cx.state.query, cx.state.found) = (hash, found);
                 }
                 Err(error) => {
-                    tracing::warn!(run = %cx.run_id(), path = %cx.path(), %error, "no documents are found for this round");
+                    tracing::warn!(run = %cx.run_id(), path = %cx.path(), %error, "no documents are found for this iteration");
                 }
             }
         }

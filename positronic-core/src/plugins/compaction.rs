@@ -19,16 +19,16 @@ const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation bet
 
 /// Has the older part of a loop's messages summarised by the model, once there is much of it.
 ///
-/// Before a round that would send 20 rounds or more, all but the latest 5 are summarised, and the summary is one message in
-/// their place; [`rounds`](Self::rounds), [`keep`](Self::keep) and [`tokens`](Self::tokens) say otherwise. A call and its
-/// results stay together, since a round is the least that is kept. The next compaction summarises the summary with what
+/// Before an iteration that would send 20 iterations or more, all but the latest 5 are summarised, and the summary is one message in
+/// their place; [`iterations`](Self::iterations), [`keep`](Self::keep) and [`tokens`](Self::tokens) say otherwise. A call and its
+/// results stay together, since an iteration is the least that is kept. The next compaction summarises the summary with what
 /// came since.
 ///
 /// The record stays whole, in the log and for people. With [`enabled`](Self::enabled), the messages are whole again from
-/// the next round on: since the configuration closure sees the state, that can be switched while the loop runs.
+/// the next iteration on: since the configuration closure sees the state, that can be switched while the loop runs.
 ///
-/// The question and its answer are recorded, so a restart costs no second summary. When the question fails, the round goes
-/// on with all messages, a warning is traced, and the next round asks again.
+/// The question and its answer are recorded, so a restart costs no second summary. When the question fails, the iteration goes
+/// on with all messages, a warning is traced, and the next iteration asks again.
 ///
 /// ```
 /// use positronic_core::plugins::Compaction;
@@ -40,14 +40,14 @@ const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation bet
 ///
 /// let brain = brain("Research").state(Research::default()).r#loop("Read", |cx| {
 ///     cx.system("Read everything.")
-///         .plugin(Compaction::new().rounds(30).tokens(100_000).enabled(!cx.state.needs_every_word))
+///         .plugin(Compaction::new().iterations(30).tokens(100_000).enabled(!cx.state.needs_every_word))
 /// });
 /// # let _ = brain;
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "compaction has its effect when it is given to a loop"]
 pub struct Compaction {
-    rounds: usize,
+    iterations: usize,
     keep: usize,
     tokens: Option<u64>,
     enabled: bool,
@@ -71,26 +71,26 @@ impl PluginState for Compacted {
 }
 
 impl Compaction {
-    /// Begins with 20 rounds, of which the latest 5 are kept, and no limit of tokens.
+    /// Begins with 20 iterations, of which the latest 5 are kept, and no limit of tokens.
     pub fn new() -> Self {
         let (tier, instructions) = (Tier::default(), INSTRUCTIONS.to_owned());
-        Self { rounds: 20, keep: 5, tokens: None, enabled: true, tier, instructions }
+        Self { iterations: 20, keep: 5, tokens: None, enabled: true, tier, instructions }
     }
 
-    /// Sets how many rounds may be sent before the older ones are summarised.
-    pub const fn rounds(mut self, rounds: usize) -> Self {
-        self.rounds = rounds;
+    /// Sets how many iterations may be sent before the older ones are summarised.
+    pub const fn iterations(mut self, iterations: usize) -> Self {
+        self.iterations = iterations;
         self
     }
 
-    /// Sets how many of the latest rounds stay as they are.
-    pub const fn keep(mut self, rounds: usize) -> Self {
-        self.keep = rounds;
+    /// Sets how many of the latest iterations stay as they are.
+    pub const fn keep(mut self, iterations: usize) -> Self {
+        self.keep = iterations;
         self
     }
 
     /// Also summarises when a request would have more tokens than this. They are those that the provider reported for the
-    /// last round, and for what came since, or where nothing was reported, a quarter of the text's bytes. Nothing is
+    /// last iteration, and for what came since, or where nothing was reported, a quarter of the text's bytes. Nothing is
     /// summarised that would gain less than a tenth of the limit.
     pub const fn tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
@@ -117,17 +117,18 @@ impl Compaction {
 
     /// Says how many of the oldest messages are to be summarised; none where there is not enough of them.
     fn cut(&self, messages: &[Message], state: &Compacted) -> Option<usize> {
-        let rounds = messages.iter().enumerate().filter(|(_, message)| matches!(message, Message::Assistant { .. }));
-        let rounds: Vec<_> = rounds.map(|(place, _)| place).collect();
-        let older = rounds.len().checked_sub(self.keep)?;
-        let mut cut = rounds.get(older).copied().unwrap_or(messages.len());
-        // What a round answers to stays with it.
+        let iterations =
+            messages.iter().enumerate().filter(|(_, message)| matches!(message, Message::Assistant { .. }));
+        let iterations: Vec<_> = iterations.map(|(place, _)| place).collect();
+        let older = iterations.len().checked_sub(self.keep)?;
+        let mut cut = iterations.get(older).copied().unwrap_or(messages.len());
+        // What an iteration answers to stays with it.
         while let Some(Message::User { .. }) = cut.checked_sub(1).and_then(|before| messages.get(before)) {
             cut -= 1;
         }
         let gain = estimated(messages.get(usize::from(state.stands)..cut).unwrap_or_default());
         let is_long = self.tokens.is_some_and(|limit| size(messages, state) > limit && gain > limit / 10);
-        (cut > 0 && (rounds.len() >= self.rounds || is_long)).then_some(cut)
+        (cut > 0 && (iterations.len() >= self.iterations || is_long)).then_some(cut)
     }
 }
 
@@ -181,10 +182,10 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Compaction {
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Compacted>) -> Result<()> {
-        let Self { rounds, keep, .. } = self;
-        if rounds <= keep {
+        let Self { iterations, keep, .. } = self;
+        if iterations <= keep {
             return Err(Error::new(format!(
-                "it is to summarise at {rounds} rounds and to keep {keep} of them; let it keep fewer"
+                "it is to summarise at {iterations} iterations and to keep {keep} of them; let it keep fewer"
             )));
         }
         let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
@@ -211,7 +212,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Compaction {
             Ok(_) => "the model had nothing to say".to_owned(),
             Err(error) => error.to_string(),
         };
-        tracing::warn!(run = %cx.run_id(), path = %cx.path(), reason, "the older messages are not summarised in this round");
+        tracing::warn!(run = %cx.run_id(), path = %cx.path(), reason, "the older messages are not summarised in this iteration");
         Ok(())
     }
 

@@ -120,10 +120,10 @@ impl<F: FactStore> FactStore for Arc<F> {
 /// | `memory.search {query}` | answers at most 20 facts, the best one first | read-only |
 /// | `memory.forget {id}` | forgets a fact; one that is not there is forgotten already | idempotent |
 ///
-/// Before each round, the facts that fit the latest user input are one piece of context named `memory`; 5 of them where
+/// Before each iteration, the facts that fit the latest user input are one piece of context named `memory`; 5 of them where
 /// [`top`](Self::top) says nothing else. What was found is kept, so a search is made only when the input changes, and a
 /// restart sends the facts that were sent; a fact that the model forgets goes at once. When the search fails, a warning is
-/// traced, the round goes on with what was found before, and the next one searches again.
+/// traced, the iteration goes on with what was found before, and the next one searches again.
 ///
 /// **Whose facts.** They belong to the run's user ([`FactOwner::User`]). A run without a user has its facts to itself
 /// ([`FactOwner::Run`]): all of its loops and brains find them, no other run does. Two strangers never share a memory because
@@ -170,7 +170,7 @@ impl Memory {
         Self { facts: Arc::new(facts), top: 5, owner: None }
     }
 
-    /// Sets how many facts are shown at most before a round; with 0, the model has to search itself.
+    /// Sets how many facts are shown at most before an iteration; with 0, the model has to search itself.
     pub const fn top(mut self, facts: usize) -> Self {
         self.top = facts;
         self
@@ -272,7 +272,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
                     (cx.state.query, cx.state.found) = (hash, found);
                 }
                 Err(error) => {
-                    tracing::warn!(run = %cx.run_id(), path = %cx.path(), %error, "no facts are found for this round");
+                    tracing::warn!(run = %cx.run_id(), path = %cx.path(), %error, "no facts are found for this iteration");
                 }
             }
         }

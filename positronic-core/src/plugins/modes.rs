@@ -27,7 +27,7 @@ const ENTER: &str = "mode.enter";
 /// | [`exit`](Mode::exit) | the call that enters it ends the loop |
 ///
 /// With an exit mode, a text answer does not end the loop. The mode is kept, so it survives a restart; each loop of a brain
-/// begins in its initial mode. Register it after plugins that add tools, and before those that take tools out of a round.
+/// begins in its initial mode. Register it after plugins that add tools, and before those that take tools out of an iteration.
 ///
 /// ```
 /// use positronic_core::plugins::Modes;
@@ -48,7 +48,7 @@ const ENTER: &str = "mode.enter";
 /// ```
 ///
 /// A transition that is not allowed is an `error` result that lists those that are. A mode that names a tool that is in no
-/// round, or a mode that there is not, fails the loop in its first round, whichever mode that is.
+/// iteration, or a mode that there is not, fails the loop in its first iteration, whichever mode that is.
 ///
 /// `S` is the state of the loop's brain, which [`Wait::resume`] may change.
 #[must_use = "modes have their effect when they are given to a loop"]

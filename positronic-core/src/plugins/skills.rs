@@ -21,7 +21,7 @@ const DEACTIVATE: &str = "skill.deactivate";
 /// Gives the model named sets of tools, which it activates and deactivates with `skill.activate` and `skill.deactivate`.
 ///
 /// A line about every skill is a piece of context, named `skills`. The tools of the active ones are tools of the brain:
-/// they see its state and change it. Which are active is kept from round to round and from one loop of a brain to its next.
+/// they see its state and change it. Which are active is kept from iteration to iteration and from one loop of a brain to its next.
 /// A skill that is not there any more is passed over. Two skills may share a tool.
 ///
 /// ```

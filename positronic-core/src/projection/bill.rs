@@ -11,7 +11,7 @@ use crate::record::{Event, EventKind, PriceTable, RunId};
 /// | number | where it is found |
 /// |---|---|
 /// | an answer of a model | [`Costs::calls`](Costs), by event number |
-/// | a round, or a question of a step | [`Costs::rounds`], by path |
+/// | an iteration, or a question of a step | [`Costs::iterations`], by path |
 /// | a prompt: a loop without what is below it | [`Costs::prompt`], by the loop's path; its tokens also in [`Prompt::usage`] |
 /// | a loop or a nested brain with all below it | [`Costs::within`], by its path |
 /// | a run | [`Costs::total`]; its tokens also in [`RunSummary::usage`] |

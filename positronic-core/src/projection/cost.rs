@@ -9,12 +9,12 @@ use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq
 ///
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
-/// | `LOOP_MODEL_RESULT` | a round; a question of a step or a plugin | `facts.usage`: the tokens of this answer; `facts.cost`: what they cost when it came | yes |
-/// | `LOOP_ANSWER_REFUSED` | a round | as `LOOP_MODEL_RESULT` | yes, and nothing else is |
+/// | `LOOP_MODEL_RESULT` | an iteration; a question of a step or a plugin | `facts.usage`: the tokens of this answer; `facts.cost`: what they cost when it came | yes |
+/// | `LOOP_ANSWER_REFUSED` | an iteration | as `LOOP_MODEL_RESULT` | yes, and nothing else is |
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
-/// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: rounds, tokens, money or time, against the limit | no, it is a sum |
-/// | `LOOP_MODEL_RETRY` | a round, a question | none: no provider says what a failed answer used | no |
-/// | `facts.via` of an answer | a round, a question | models that failed before it: none, as above; an answer from a development cache: what it had used, which costs nothing again | no |
+/// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: iterations, tokens, money or time, against the limit | no, it is a sum |
+/// | `LOOP_MODEL_RETRY` | an iteration, a question | none: no provider says what a failed answer used | no |
+/// | `facts.via` of an answer | an iteration, a question | models that failed before it: none, as above; an answer from a development cache: what it had used, which costs nothing again | no |
 ///
 /// Amounts are by the table that is given; what limits of money have counted is [`Costs::counted`]. Where each number is found,
 /// from one answer to a conversation, stands with [`Bill`](super::Bill).
@@ -41,7 +41,7 @@ pub struct Costs {
 pub struct CallCost {
     /// The number of its event.
     pub seq: Seq,
-    /// The round or the question.
+    /// The iteration or the question.
     pub path: Path,
     /// The model, as `provider/model`; the provider alone, where no model is named.
     pub model: String,
@@ -161,20 +161,20 @@ impl Costs {
         self.sum(|call| call.path.is_within(path))
     }
 
-    /// Sums up a loop's own rounds, or a step's own questions, without the brains that it called.
+    /// Sums up a loop's own iterations, or a step's own questions, without the brains that it called.
     #[must_use]
     pub fn prompt(&self, path: &Path) -> Spent {
         self.sum(|call| call.path.parent().as_ref() == Some(path))
     }
 
-    /// Sums up each round, and each question of a step, in the order in which they were answered first.
+    /// Sums up each iteration, and each question of a step, in the order in which they were answered first.
     #[must_use]
-    pub fn rounds(&self) -> IndexMap<Path, Spent> {
-        let mut rounds: IndexMap<Path, Spent> = IndexMap::new();
+    pub fn iterations(&self) -> IndexMap<Path, Spent> {
+        let mut iterations: IndexMap<Path, Spent> = IndexMap::new();
         for call in &self.calls {
-            *rounds.entry(call.path.clone()).or_default() += call;
+            *iterations.entry(call.path.clone()).or_default() += call;
         }
-        rounds
+        iterations
     }
 
     /// Lists the models whose answers have an unknown cost, in the order in which they answered first.

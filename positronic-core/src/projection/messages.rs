@@ -3,7 +3,7 @@
 //! | output | what the model reads |
 //! |---|---|
 //! | message | a user message |
-//! | text | an assistant message, with the calls of its round in it |
+//! | text | an assistant message, with the calls of its iteration in it |
 //! | tool | a tool message with its result, paired with its call |
 //! | file | one line in the tool message of the call that made it |
 //! | widget | nothing |
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::record::{Assistant, FileOutput, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput, ToolResult};
 
-/// Makes messages from consecutive outputs. The outputs of one round have to be passed together.
+/// Makes messages from consecutive outputs. The outputs of one iteration have to be passed together.
 #[must_use]
 pub fn messages(outputs: &[Output]) -> Vec<Message> {
     let mut messages = Vec::with_capacity(outputs.len());
@@ -28,13 +28,13 @@ pub fn messages(outputs: &[Output]) -> Vec<Message> {
         match &first.kind {
             OutputKind::Message { text, .. } => messages.push(Message::User { text: text.clone() }),
             OutputKind::Text { parts, .. } => {
-                let of_round = after.iter().take_while(|output| is_of_batch(&output.kind)).count();
-                let (batch, after) = after.split_at(of_round);
+                let of_iteration = after.iter().take_while(|output| is_of_batch(&output.kind)).count();
+                let (batch, after) = after.split_at(of_iteration);
                 rest = after;
                 messages.push(assistant(parts, batch));
                 tool_messages(batch, &mut messages);
             }
-            // A call without the text of its round does not occur in a log; its result alone would be refused.
+            // A call without the text of its iteration does not occur in a log; its result alone would be refused.
             _ => {}
         }
     }

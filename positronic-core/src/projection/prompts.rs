@@ -89,13 +89,13 @@ impl Prompts {
         self.records.values().map(|record| &record.prompt)
     }
 
-    /// Returns the messages that the current round of a loop sends.
+    /// Returns the messages that the current iteration of a loop sends.
     #[must_use]
     pub fn transcript(&self, path: &Path) -> Transcript {
         self.records.get(path).map(|record| record.transcript.clone()).unwrap_or_default()
     }
 
-    /// Returns the messages that the current round of a loop sends to a model that makes them in its own way: `project`
+    /// Returns the messages that the current iteration of a loop sends to a model that makes them in its own way: `project`
     /// answers `None` where it does not.
     #[must_use]
     pub fn transcript_by(&self, path: &Path, mut project: impl FnMut(&[Output]) -> Option<Vec<Message>>) -> Transcript {
@@ -109,7 +109,7 @@ impl Prompts {
         }
     }
 
-    /// Returns the messages that the next round of a loop will send, as of now.
+    /// Returns the messages that the next iteration of a loop will send, as of now.
     #[must_use]
     pub fn next_messages(&self, path: &Path) -> Vec<Message> {
         self.records.get(path).map(Record::next_messages).unwrap_or_default()
@@ -139,7 +139,7 @@ impl Prompts {
         }
         let path = event.path.as_str();
         let looped = match event.path.last() {
-            Some(Segment::Round(_) | Segment::Call(..)) => parent_of(path),
+            Some(Segment::Iteration(_) | Segment::Call(..)) => parent_of(path),
             Some(Segment::Stage(_)) => Some(path),
             None => None,
         };
@@ -244,12 +244,12 @@ impl Record {
         self.settle_state();
     }
 
-    /// The prompt's state follows from the calls of its last round.
+    /// The prompt's state follows from the calls of its last iteration.
     fn settle_state(&mut self) {
-        let last_round =
+        let last_iteration =
             self.prompt.output.iter().rev().take_while(|output| !matches!(output.kind, OutputKind::Text { .. }));
         let mut state = PromptState::Running;
-        for output in last_round {
+        for output in last_iteration {
             if let OutputKind::Tool(tool) = &output.kind {
                 match tool.state {
                     CallState::Pending => state = PromptState::WaitingForApproval,
@@ -280,11 +280,11 @@ impl Record {
             }
             EventKind::LoopAnswerRefused { facts, .. } => self.prompt.usage += facts.usage,
             EventKind::LoopModelResult { parts, facts, duration } => {
-                let round = match path.last() {
-                    Some(Segment::Round(round)) => round,
+                let iteration = match path.last() {
+                    Some(Segment::Iteration(iteration)) => iteration,
                     _ => 0,
                 };
-                let kind = OutputKind::Text { round, parts: Arc::clone(parts) };
+                let kind = OutputKind::Text { iteration, parts: Arc::clone(parts) };
                 let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
                 // What was said while the model answered comes behind the answer: the next request asks about it.
                 let place = if self.rules == 0 { self.prompt.output.len() } else { self.projected };
@@ -359,7 +359,7 @@ impl Record {
         Some((tool, aside.count()))
     }
 
-    /// Whoever has asked for it has read what was gained since the last round, so that counts, too.
+    /// Whoever has asked for it has read what was gained since the last iteration, so that counts, too.
     fn compact(&mut self, keep: u64, summary: Option<&str>) {
         let next = self.next_messages();
         let before = self.whole(self.before());

@@ -57,7 +57,7 @@ pub fn request_for<'a>(
             }
             let Some(frame) = state.looped(&path) else { break };
             let messages = prompts.transcript_by(&frame.path, project);
-            return Ok(round_request(frame, path, *attempt, messages));
+            return Ok(iteration_request(frame, path, *attempt, messages));
         }
         state.fold(event)?;
         prompts.apply(event);
@@ -65,8 +65,8 @@ pub fn request_for<'a>(
     Err(RequestError::NoRequest { seq })
 }
 
-/// Makes the request of a loop's current round.
-pub(crate) fn round_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
+/// Makes the request of a loop's current iteration.
+pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
     let prepared = frame.prepared.request(path, attempt, messages);
     match &frame.prepared.settings.decisions {
         Some(decisions) => decision_request(prepared, decisions, &frame.refused, frame.projection),

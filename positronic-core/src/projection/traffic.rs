@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::history::History;
 use super::prompts::Prompts;
-use super::requests::{question_request, round_request};
+use super::requests::{iteration_request, question_request};
 use crate::machine::{IllegalEvent, REPLY, RunState};
 use crate::record::{
     Decision, DecisionForm, Decisions, Event, EventKind, LoopOutcome, Message, ModelError, ModelErrorKind,
@@ -70,7 +70,7 @@ pub fn traffic<'a>(
                 (None, Some(frame)) => {
                     let messages = prompts.transcript_by(&frame.path, &mut project);
                     let decisions = frame.prepared.settings.decisions.clone();
-                    let request = round_request(frame, event.path.clone(), *attempt, messages);
+                    let request = iteration_request(frame, event.path.clone(), *attempt, messages);
                     Some((request, decisions))
                 }
                 (None, None) => None,
@@ -161,10 +161,10 @@ impl<'a> Reader<'a> {
 
     /// Returns an answer with its calls, which are events of their own.
     fn response(&self, path: &Path, parts: &[Part], facts: crate::record::ResponseMetadata) -> ModelResponse {
-        let (Some(looped), Some(Segment::Round(round))) = (path.parent(), path.last()) else {
+        let (Some(looped), Some(Segment::Iteration(iteration))) = (path.parent(), path.last()) else {
             return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts };
         };
-        let calls = (0..).map_while(|index| self.calls.get(&looped.call(round, index)));
+        let calls = (0..).map_while(|index| self.calls.get(&looped.call(iteration, index)));
         let calls = calls.map(|call| ProposedCall {
             provider_id: call.provider_id.clone(),
             name: call.tool.clone(),

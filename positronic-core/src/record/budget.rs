@@ -23,9 +23,9 @@ use super::price::{Money, MoneyError};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
-    /// How many rounds all loops may have together.
+    /// How many iterations all loops may have together.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rounds: Option<u64>,
+    pub max_iterations: Option<u64>,
     /// How many tokens, of requests and answers together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
@@ -64,9 +64,9 @@ impl AskForMore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amounts {
-    /// Rounds.
+    /// Iterations.
     #[serde(skip_serializing_if = "is_none")]
-    pub rounds: u64,
+    pub iterations: u64,
     /// Tokens.
     #[serde(skip_serializing_if = "is_none")]
     pub tokens: u64,
@@ -89,10 +89,10 @@ fn is_no_money(amount: &Money) -> bool {
 }
 
 impl Amounts {
-    /// Grants rounds.
+    /// Grants iterations.
     #[must_use]
-    pub fn rounds(rounds: u64) -> Self {
-        Self { rounds, ..Self::default() }
+    pub fn iterations(iterations: u64) -> Self {
+        Self { iterations, ..Self::default() }
     }
 
     /// Grants tokens.
@@ -113,11 +113,11 @@ impl Amounts {
         Self { time: micros(time), ..Self::default() }
     }
 
-    /// Returns how much is granted of one kind: rounds, tokens, billionths of money, microseconds.
+    /// Returns how much is granted of one kind: iterations, tokens, billionths of money, microseconds.
     #[must_use]
     pub const fn of(&self, kind: LimitKind) -> u64 {
         match kind {
-            LimitKind::Rounds => self.rounds,
+            LimitKind::Iterations => self.iterations,
             LimitKind::Failures => 0,
             LimitKind::Tokens => self.tokens,
             LimitKind::Money => self.money.nanos(),
@@ -125,7 +125,7 @@ impl Amounts {
         }
     }
 
-    /// Returns what is granted, for people: `2.5 EUR and 3 rounds`, with money in its currency where that is known.
+    /// Returns what is granted, for people: `2.5 EUR and 3 iterations`, with money in its currency where that is known.
     #[must_use]
     pub fn amounts(&self, currency: Option<&str>) -> String {
         let amounts: Vec<_> = self.kinds().map(|kind| kind.amount(self.of(kind), currency)).collect();
@@ -134,7 +134,7 @@ impl Amounts {
 
     /// Lists the kinds of which something is granted.
     pub fn kinds(&self) -> impl Iterator<Item = LimitKind> {
-        let kinds = [LimitKind::Rounds, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
+        let kinds = [LimitKind::Iterations, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
         let more = *self;
         kinds.into_iter().filter(move |kind| more.of(*kind) > 0)
     }
@@ -142,7 +142,7 @@ impl Amounts {
 
 impl std::ops::AddAssign for Amounts {
     fn add_assign(&mut self, other: Self) {
-        self.rounds = self.rounds.saturating_add(other.rounds);
+        self.iterations = self.iterations.saturating_add(other.iterations);
         self.tokens = self.tokens.saturating_add(other.tokens);
         self.money += other.money;
         self.time = self.time.saturating_add(other.time);
@@ -150,10 +150,10 @@ impl std::ops::AddAssign for Amounts {
 }
 
 impl Budget {
-    /// Sets how many rounds all loops may have together.
+    /// Sets how many iterations all loops may have together.
     #[must_use]
-    pub const fn max_rounds(mut self, rounds: u64) -> Self {
-        self.max_rounds = Some(rounds);
+    pub const fn max_iterations(mut self, iterations: u64) -> Self {
+        self.max_iterations = Some(iterations);
         self
     }
 
@@ -208,7 +208,7 @@ impl Budget {
     #[must_use]
     pub const fn limit(&self, kind: LimitKind) -> Option<u64> {
         match kind {
-            LimitKind::Rounds => self.max_rounds,
+            LimitKind::Iterations => self.max_iterations,
             LimitKind::Tokens => self.max_tokens,
             LimitKind::Money => match self.max_money {
                 Some(money) => Some(money.nanos()),
@@ -224,7 +224,7 @@ impl Budget {
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self {
-            max_rounds: self.max_rounds.or(other.max_rounds),
+            max_iterations: self.max_iterations.or(other.max_iterations),
             max_tokens: self.max_tokens.or(other.max_tokens),
             max_money: self.max_money.or(other.max_money),
             max_time: self.max_time.or(other.max_time),
@@ -278,7 +278,7 @@ impl SharedBudget {
     /// Returns the first kind of which nothing is left.
     #[must_use]
     pub fn spent(&self) -> Option<LimitKind> {
-        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Rounds];
+        let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Iterations];
         kinds.into_iter().find(|kind| self.limit(*kind).is_some_and(|limit| self.used.of(*kind) >= limit))
     }
 }

@@ -12,7 +12,7 @@ pub struct Decisions {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub batches: bool,
     /// How the form of the answer is told to the model. `None` is as the model says that it can: it is filled in before a
-    /// round is logged.
+    /// iteration is logged.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<DecisionForm>,

@@ -41,11 +41,11 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | `STEP_HELD` | stage | it asked a model that a limit does not allow, and runs again once there is more | – |
 /// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
 /// | `LOOP_START` | loop | a loop begins | `input, from, message_id, hidden, projection, limits` |
-/// | `LOOP_ITERATION` | round | a round begins | `system, context, tools, settings, limits, exits, plugins` |
-/// | `LOOP_MODEL_CALL` | round | a request is about to be sent | `attempt, model, question` |
-/// | `LOOP_MODEL_RESULT` | round | the model answered | `parts, facts, duration` |
-/// | `LOOP_MODEL_RETRY` | round | it failed and is asked again | `attempt, error, due` |
-/// | `LOOP_ANSWER_REFUSED` | round | the answer is no decision that fits; the model is asked again, or the loop fails | `attempt, message, parts, facts, duration` |
+/// | `LOOP_ITERATION` | iteration | an iteration begins | `system, context, tools, settings, limits, exits, plugins` |
+/// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
+/// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, facts, duration` |
+/// | `LOOP_MODEL_RETRY` | iteration | it failed and is asked again | `attempt, error, due` |
+/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is no decision that fits; the model is asked again, or the loop fails | `attempt, message, parts, facts, duration` |
 /// | `LOOP_TOOL_CALL` | call | the model asked for a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
 /// | `LOOP_TOOL_RETRY` | call | it failed and is tried again | `attempt, message, due` |
@@ -62,14 +62,14 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | `LOOP_RESUME` | call | it has its answer, or its time is up | `cause, wait, payload, signal, actor` |
 /// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, message_id, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
-/// | `LOOP_MAX_ITERATIONS` | loop | the number of rounds ended it | `limit` |
+/// | `LOOP_MAX_ITERATIONS` | loop | the number of iterations ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, shared, unpriced` |
 /// | `LOOP_STOPPED` | loop | an answer of no use ended it | `cause, message` |
 /// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, shared, expires` |
 /// | `BUDGET_DECIDED` | loop, brain | the person granted more, or refused | `decision, more, reason, signal, actor` |
 /// | `BUDGET_EXPIRED` | loop, brain | nobody decided in time | – |
-/// | `LOOP_PLUGIN_CHANGED` | round, call | a plugin's state changed | `plugin, version, patch` or `state` |
-/// | `LOOP_PLUGIN_FAILED` | round | a plugin failed and the loop goes on | `plugin, message` |
+/// | `LOOP_PLUGIN_CHANGED` | iteration, call | a plugin's state changed | `plugin, version, patch` or `state` |
+/// | `LOOP_PLUGIN_FAILED` | iteration | a plugin failed and the loop goes on | `plugin, message` |
 /// | `LOOP_COMPACTED` | loop | older messages were summarised, or are whole again | `keep, summary` |
 /// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, change` |
 ///
@@ -78,7 +78,7 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 ///
 /// A question that a step asks a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
 /// the step's path and the question's number; its `question` is the request's system prompt and text. A plugin's question
-/// is recorded under the path of the round that it prepares, before the round's `LOOP_ITERATION`.
+/// is recorded under the path of the iteration that it prepares, before the iteration's `LOOP_ITERATION`.
 ///
 /// Only a `LOOP_MODEL_RESULT` and a `LOOP_ANSWER_REFUSED` say what an answer used; which event carries which usage stands with
 /// [`projection::Costs`](crate::projection::Costs).
@@ -214,7 +214,7 @@ pub enum EventKind {
         /// The limits.
         limits: Limits,
     },
-    /// A round begins.
+    /// An iteration begins.
     LoopIteration(Box<Iteration>),
     /// A request is about to be sent.
     LoopModelCall {
@@ -223,7 +223,7 @@ pub enum EventKind {
         attempt: u32,
         /// The provider and model, as `provider/model`.
         model: String,
-        /// For a step's question, what is asked; a round's request follows from the log.
+        /// For a step's question, what is asked; an iteration's request follows from the log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<Question>,
     },
@@ -401,7 +401,7 @@ pub enum EventKind {
         /// The tool.
         tool: ToolId,
     },
-    /// The number of rounds ended the loop.
+    /// The number of iterations ended the loop.
     LoopMaxIterations {
         /// The limit.
         limit: u32,
@@ -410,7 +410,7 @@ pub enum EventKind {
     LoopLimit {
         /// Which.
         kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or rounds.
+        /// The limit: tokens, billionths of money, microseconds, or iterations.
         limit: u64,
         /// What was used.
         used: u64,
@@ -436,7 +436,7 @@ pub enum EventKind {
     BudgetRequested {
         /// Which limit.
         kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or rounds.
+        /// The limit: tokens, billionths of money, microseconds, or iterations.
         limit: u64,
         /// What was used.
         used: u64,
@@ -555,7 +555,7 @@ pub struct BrainStart {
     pub start: Option<Start>,
 }
 
-/// What `LOOP_ITERATION` carries: what `prepare` yielded. What is left out is as in the round before.
+/// What `LOOP_ITERATION` carries: what `prepare` yielded. What is left out is as in the iteration before.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Iteration {
@@ -596,7 +596,7 @@ const fn none<T>() -> Option<T> {
     None
 }
 
-/// One tool of a round.
+/// One tool of an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolEntry {
     /// The tool's id.

@@ -11,7 +11,7 @@ use super::price::Money;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// How many rounds the loop may have. The default is 50, as in the decision loop's design; so no limit is written
+    /// How many iterations the loop may have. The default is 50, as in the decision loop's design; so no limit is written
     /// as `null`.
     pub max_iterations: Option<u32>,
     /// How many tokens, input and output together, the loop and all below it may use.
@@ -36,7 +36,7 @@ pub struct Limits {
     /// What reaching a limit does.
     #[serde(skip_serializing_if = "is_default")]
     pub on_limit: OnLimit,
-    /// Whether the model has one more round at a limit, to sum up what it has; its tools are the exit tools then.
+    /// Whether the model has one more iteration at a limit, to sum up what it has; its tools are the exit tools then.
     #[serde(skip_serializing_if = "is_default")]
     pub wrap_up: bool,
     /// Whether a person is asked for more first; `on_limit` is what refusing does then.
@@ -122,8 +122,8 @@ pub enum LimitKind {
     Money,
     /// Active time, in microseconds.
     Time,
-    /// Rounds: a loop's own, or those of a brain and all below it.
-    Rounds,
+    /// Iterations: a loop's own, or those of a brain and all below it.
+    Iterations,
     /// Calls of the loop that failed in a row.
     Failures,
 }
@@ -136,12 +136,12 @@ impl LimitKind {
             Self::Tokens => "tokens",
             Self::Money => "money",
             Self::Time => "time",
-            Self::Rounds => "rounds",
+            Self::Iterations => "iterations",
             Self::Failures => "failures",
         }
     }
 
-    /// Returns an amount of it, for people: `1200 tokens`, `2.5 EUR`, `90s of active time`, `3 rounds`; `2.5 of money` where
+    /// Returns an amount of it, for people: `1200 tokens`, `2.5 EUR`, `90s of active time`, `3 iterations`; `2.5 of money` where
     /// no currency is known.
     #[must_use]
     pub fn amount(self, amount: u64, currency: Option<&str>) -> String {
@@ -149,7 +149,7 @@ impl LimitKind {
             Self::Tokens => format!("{amount} token{}", if amount == 1 { "" } else { "s" }),
             Self::Money => format!("{} {}", Money::of_nanos(amount), currency.unwrap_or("of money")),
             Self::Time => format!("{:?} of active time", Duration::from_micros(amount)),
-            Self::Rounds => format!("{amount} round{}", if amount == 1 { "" } else { "s" }),
+            Self::Iterations => format!("{amount} iteration{}", if amount == 1 { "" } else { "s" }),
             Self::Failures => format!("{amount} failure{} in a row", if amount == 1 { "" } else { "s" }),
         }
     }

@@ -1,8 +1,8 @@
 //! Where in a run's tree something happened.
 //!
-//! A path is read from the outside in: a stage's name, then for a loop the round or the call in it, then the
-//! stages of the brain that the call runs, and so on: `Chat/3.1/Ask/0.2` is the third call of round 0 of the loop
-//! `Ask` in the brain that was called as the second call of round 3 of the loop `Chat`. The root brain's path is
+//! A path is read from the outside in: a stage's name, then for a loop the iteration or the call in it, then the
+//! stages of the brain that the call runs, and so on: `Chat/3.1/Ask/0.2` is the third call of iteration 0 of the loop
+//! `Ask` in the brain that was called as the second call of iteration 3 of the loop `Chat`. The root brain's path is
 //! empty. Since a stage's name is never a number, a path's text says what each part is.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ids::PublicId;
 
-/// Names a place in the tree of a run: a brain, a stage, a round or a call. A map by paths can be asked by their text.
+/// Names a place in the tree of a run: a brain, a stage, an iteration or a call. A map by paths can be asked by their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Path(Arc<str>);
@@ -23,9 +23,9 @@ pub struct Path(Arc<str>);
 pub enum Segment<'a> {
     /// A stage of a brain, by its name.
     Stage(&'a str),
-    /// A round of a loop, counted from 0.
-    Round(u32),
-    /// A call: its round and its place in the model's answer, both counted from 0.
+    /// An iteration of a loop, counted from 0.
+    Iteration(u32),
+    /// A call: its iteration and its place in the model's answer, both counted from 0.
     Call(u32, u32),
 }
 
@@ -54,7 +54,7 @@ impl Path {
     ///
     /// # Errors
     ///
-    /// [`PathError`] when a part is empty, or a round or call does not follow a stage.
+    /// [`PathError`] when a part is empty, or an iteration or call does not follow a stage.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let error = |reason| Err(PathError { text: text.to_owned(), reason });
         if !text.is_empty() {
@@ -63,10 +63,10 @@ impl Path {
                 match parse_segment(part) {
                     _ if part.is_empty() => return error("a part is empty"),
                     Segment::Stage(_) => after_stage = true,
-                    Segment::Round(_) | Segment::Call(..) if !after_stage => {
-                        return error("a round or a call has to follow a loop's name");
+                    Segment::Iteration(_) | Segment::Call(..) if !after_stage => {
+                        return error("an iteration or a call has to follow a loop's name");
                     }
-                    Segment::Round(_) | Segment::Call(..) => after_stage = false,
+                    Segment::Iteration(_) | Segment::Call(..) => after_stage = false,
                 }
             }
         }
@@ -85,16 +85,16 @@ impl Path {
         if self.0.is_empty() { Self(name.into()) } else { Self(format!("{}/{name}", self.0).into()) }
     }
 
-    /// Returns the path of a round of this loop.
+    /// Returns the path of an iteration of this loop.
     #[must_use]
-    pub fn round(&self, round: u32) -> Self {
-        Self(format!("{}/{round}", self.0).into())
+    pub fn iteration(&self, iteration: u32) -> Self {
+        Self(format!("{}/{iteration}", self.0).into())
     }
 
     /// Returns the path of a call of this loop.
     #[must_use]
-    pub fn call(&self, round: u32, index: u32) -> Self {
-        Self(format!("{}/{round}.{index}", self.0).into())
+    pub fn call(&self, iteration: u32, index: u32) -> Self {
+        Self(format!("{}/{iteration}.{index}", self.0).into())
     }
 
     /// Returns the path around this one, `None` for the root.
@@ -200,8 +200,8 @@ fn parse_segment(part: &str) -> Segment<'_> {
     }
     match before {
         _ if digits == 0 => Segment::Stage(part),
-        Some(round) => Segment::Call(round, number),
-        None => Segment::Round(number),
+        Some(iteration) => Segment::Call(iteration, number),
+        None => Segment::Iteration(number),
     }
 }
 

@@ -159,8 +159,8 @@ pub enum OutputKind {
     },
     /// What the model said, apart from its calls.
     Text {
-        /// The round.
-        round: u32,
+        /// The iteration.
+        iteration: u32,
         /// The parts in order; a call's place is a reference.
         parts: Arc<[Part]>,
     },

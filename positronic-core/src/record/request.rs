@@ -16,7 +16,7 @@ use super::signal::Named;
 /// One request to a model. It is a pure function of the log, so it can be rebuilt byte for byte.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    /// The round that asks, or the step with the number of its question.
+    /// The iteration that asks, or the step with the number of its question.
     pub path: Path,
     /// Counts the tries of this request, from 0.
     pub attempt: u32,
@@ -193,7 +193,7 @@ pub enum OutputFormat {
 /// what had streamed before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delta {
-    /// The round, or for progress the call, that it belongs to.
+    /// The iteration, or for progress the call, that it belongs to.
     pub path: Path,
     /// The try of the request.
     #[serde(default)]

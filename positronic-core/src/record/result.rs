@@ -71,7 +71,7 @@ pub enum LoopOutcome {
         /// The exit tool's id.
         tool: String,
     },
-    /// The loop reached its number of rounds.
+    /// The loop reached its number of iterations.
     MaxIterations,
     /// Another limit was reached.
     Limit {

@@ -77,7 +77,7 @@ pub struct Opening {
 }
 
 /// What is other in a run than its brain's code says: for trying things out in a fork. It counts for every loop, from
-/// its next round on.
+/// its next iteration on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overrides {

@@ -165,7 +165,7 @@ pub enum PendingKind {
     Amounts {
         /// Which limit was reached.
         kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or rounds.
+        /// The limit: tokens, billionths of money, microseconds, or iterations.
         limit: u64,
         /// What was used.
         used: u64,

@@ -23,8 +23,8 @@ use super::flight::panicked;
 use super::shared::{Phase, Shared, Stop};
 use super::unattended::Unheld;
 use super::worker::{Left, Worker, sleep};
+use crate::definition::with_document_limit;
 use crate::machine::next;
-use crate::plan::with_document_limit;
 use crate::record::Timestamp;
 
 /// How often it is looked whether the worker of another process is still alive, while somebody waits for the run.

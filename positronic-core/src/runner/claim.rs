@@ -9,8 +9,8 @@ use super::hand::Grip;
 use super::restore::migration;
 use super::shared::{Shared, Stop};
 use super::worker::Worker;
+use crate::definition::BrainDefinition;
 use crate::machine::RunState;
-use crate::plan::Plan;
 use crate::record::{Claim, Epoch, EventKind, NewEvent, Path};
 use crate::store::{EventStore, StoreError};
 
@@ -35,7 +35,7 @@ impl<E: Into<Stop>> From<E> for NoClaim {
 /// Takes a run over in which there is work that nobody does, and makes its worker. A run that waits for a
 /// webhook is taken over from a worker that has died: it may have done so before it looked for mail that came early.
 pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> {
-    let Some(plan) = &shared.plan else { return Err(NoClaim::NoCode) };
+    let Some(definition) = &shared.definition else { return Err(NoClaim::NoCode) };
     let runner = &shared.runner;
     loop {
         let state = shared.state().clone();
@@ -60,11 +60,12 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         }
         let (epoch, owner) = (epoch_after(&state), runner.owner().await?.name().to_owned());
         let mut new_events = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace: None })];
-        let migrated = state.root.as_ref().map(|root| migration(root, plan)).transpose().map_err(Stop::Changed)?;
+        let migrated =
+            state.root.as_ref().map(|root| migration(root, definition)).transpose().map_err(Stop::Changed)?;
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
         let events = stamp(new_events, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let Some(worker) = restored(shared, &after, plan, epoch, grip).await? else { continue };
+        let Some(worker) = restored(shared, &after, definition, epoch, grip).await? else { continue };
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,
@@ -94,11 +95,11 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
 async fn restored(
     shared: &Arc<Shared>,
     after: &RunState,
-    plan: &Arc<Plan>,
+    definition: &Arc<BrainDefinition>,
     epoch: Epoch,
     grip: Grip,
 ) -> Result<Option<Box<Worker>>, Stop> {
-    let mut worker = pin!(Worker::restored(shared, after, plan, epoch, grip));
+    let mut worker = pin!(Worker::restored(shared, after, definition, epoch, grip));
     loop {
         tokio::select! {
             biased;

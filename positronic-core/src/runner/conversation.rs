@@ -16,9 +16,9 @@ use super::load;
 use super::open::ResumeError;
 use super::signals::SignalError;
 use super::{Runner, StartError};
+use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
 use crate::machine::RunState;
-use crate::plan::{Plan, encode};
 use crate::record::{
     Actor, Budget, Busy, Fired, LimitKind, Opening, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId,
     SignalKind, Start,
@@ -59,7 +59,7 @@ pub enum ConversationError {
         conversation: String,
         /// What is used up.
         kind: LimitKind,
-        /// How much it may use: rounds, tokens, billionths of money, microseconds.
+        /// How much it may use: iterations, tokens, billionths of money, microseconds.
         limit: u64,
         /// How much it has used, in the same unit.
         used: u64,
@@ -202,8 +202,8 @@ impl Conversation {
         text: impl Into<String>,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
         let opening = Opening { text: text.into(), id: None };
-        let (plan, options) = erased(&brain, &options)?;
-        Ok(self.send_plan(plan, options, opening).await?.typed())
+        let (definition, options) = erased(&brain, &options)?;
+        Ok(self.send_plan(definition, options, opening).await?.typed())
     }
 
     /// Begins the next prompt without a message of a person, as a timer does.
@@ -216,8 +216,8 @@ impl Conversation {
         brain: B,
         options: B::Options,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
-        let (plan, options) = erased(&brain, &options)?;
-        Ok(self.start_plan(plan, options).await?.typed())
+        let (definition, options) = erased(&brain, &options)?;
+        Ok(self.start_definition(definition, options).await?.typed())
     }
 
     /// Says something to a brain without its types, with the sender's own id of the message; see [`Conversation::send`].
@@ -227,7 +227,7 @@ impl Conversation {
     /// As [`Conversation::send`].
     pub async fn send_plan(
         &self,
-        plan: Arc<Plan>,
+        definition: Arc<BrainDefinition>,
         options: Value,
         opening: Opening,
     ) -> Result<RunHandle<Value>, ConversationError> {
@@ -236,7 +236,7 @@ impl Conversation {
             let open = runs.first().filter(|last| !last.status.is_over());
             match (open, self.busy) {
                 (Some(last), Busy::Queue) => {
-                    if let Some(run) = self.say(last, &plan, &opening).await? {
+                    if let Some(run) = self.say(last, &definition, &opening).await? {
                         return Ok(run);
                     }
                 }
@@ -244,12 +244,14 @@ impl Conversation {
                     self.may_begin(&runs).await?;
                     self.cancel(last, "another message came").await?;
                 }
-                (None, _) => match self.next(&runs, &plan, &options, Because::Said(opening.clone()), None).await {
-                    // Another process has begun the next one.
-                    Err(ConversationError::Start(StartError::Started { .. }))
-                        if self.own_runs().await?.len() > runs.len() => {}
-                    begun => return begun,
-                },
+                (None, _) => {
+                    match self.next(&runs, &definition, &options, Because::Said(opening.clone()), None).await {
+                        // Another process has begun the next one.
+                        Err(ConversationError::Start(StartError::Started { .. }))
+                            if self.own_runs().await?.len() > runs.len() => {}
+                        begun => return begun,
+                    }
+                }
             }
         }
     }
@@ -259,19 +261,23 @@ impl Conversation {
     /// # Errors
     ///
     /// As [`Conversation::start`].
-    pub async fn start_plan(&self, plan: Arc<Plan>, options: Value) -> Result<RunHandle<Value>, ConversationError> {
+    pub async fn start_definition(
+        &self,
+        definition: Arc<BrainDefinition>,
+        options: Value,
+    ) -> Result<RunHandle<Value>, ConversationError> {
         let runs = self.own_runs().await?;
         if let Some(last) = runs.first().filter(|last| !last.status.is_over()) {
             return Err(ConversationError::Open { run: last.run.clone() });
         }
-        self.next(&runs, &plan, &options, Because::Nothing, None).await
+        self.next(&runs, &definition, &options, Because::Nothing, None).await
     }
 
     /// Begins the next prompt since a trigger is due. Answers `None` while it has to wait: for the last run to end, or since
     /// somebody else has begun the next one meanwhile.
     pub(super) async fn fire(
         &self,
-        plan: Arc<Plan>,
+        definition: Arc<BrainDefinition>,
         options: Value,
         fired: Fired,
         budget: Option<Budget>,
@@ -285,7 +291,7 @@ impl Conversation {
                     self.may_begin(&runs).await?;
                     self.cancel(last, "a trigger is due").await?;
                 }
-                (None, _) => match self.next(&runs, &plan, &options, Because::Fired(fired), budget).await {
+                (None, _) => match self.next(&runs, &definition, &options, Because::Fired(fired), budget).await {
                     Err(ConversationError::Start(StartError::Started { .. }))
                         if self.own_runs().await?.len() > runs.len() =>
                     {
@@ -327,10 +333,10 @@ impl Conversation {
     async fn say(
         &self,
         last: &RunSummary,
-        plan: &Arc<Plan>,
+        definition: &Arc<BrainDefinition>,
         opening: &Opening,
     ) -> Result<Option<RunHandle<Value>>, ConversationError> {
-        let runner = self.runner.clone().plan(Arc::clone(plan));
+        let runner = self.runner.clone().definition(Arc::clone(definition));
         let run = match runner.resume(&last.run).await {
             Ok(run) => run,
             Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => runner.open(&last.run).await?,
@@ -366,7 +372,7 @@ impl Conversation {
     async fn next(
         &self,
         runs: &[RunSummary],
-        plan: &Arc<Plan>,
+        definition: &Arc<BrainDefinition>,
         options: &Value,
         because: Because,
         budget: Option<Budget>,
@@ -397,7 +403,7 @@ impl Conversation {
             ..Start::default()
         };
         let plugins: PluginStates = plugins.unwrap_or_default();
-        Ok(self.runner.start_keeping(Arc::clone(plan), options.clone(), start, plugins).await?)
+        Ok(self.runner.start_keeping(Arc::clone(definition), options.clone(), start, plugins).await?)
     }
 
     fn signal(&self, kind: SignalKind) -> Signal {
@@ -415,9 +421,9 @@ enum Because {
     Nothing,
 }
 
-fn erased<B: Runnable>(brain: &B, options: &B::Options) -> Result<(Arc<Plan>, Value), StartError> {
-    let plan = brain.plan();
+fn erased<B: Runnable>(brain: &B, options: &B::Options) -> Result<(Arc<BrainDefinition>, Value), StartError> {
+    let definition = brain.definition();
     let options = encode(options)
-        .map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
-    Ok((plan, options))
+        .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
+    Ok((definition, options))
 }

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use super::flight::ask;
 use super::shared::Shared;
 use super::worker::Worker;
+use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
-use crate::plan::LoopPlan;
 use crate::projection::{Decided, ReasoningStream, decided};
 use crate::record::{
     AnswerFault, Decisions, DeltaKind, EndReason, EventKind, LoopOutcome, ModelError, ModelRequest, ModelResponse,
@@ -28,7 +28,7 @@ pub(super) async fn given(
     request: &ModelRequest,
     after: Seq,
     decisions: Option<(&Decisions, &ToolSet)>,
-    plan: Option<&LoopPlan>,
+    definition: Option<&LoopDefinition>,
 ) -> Result<Given, ModelError> {
     let Some((decisions, tools)) = decisions else {
         return ask(shared, model, request, Some(after), |show| show).await.map(Given::Answer);
@@ -40,9 +40,9 @@ pub(super) async fn given(
     if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
         return Ok(Given::Answer(ModelResponse { calls: Vec::new(), ..response }));
     }
-    let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match plan {
+    let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match definition {
         // A tool that the code has no more gives its call a typed result.
-        Some(plan) => plan.tools.get(&tool.id).map_or(Ok(()), |tool| tool.schema.accept(input)),
+        Some(definition) => definition.tools.get(&tool.id).map_or(Ok(()), |tool| tool.schema.accept(input)),
         None => Ok(()),
     };
     Ok(match decided(&response, tools, decisions.batches, fits) {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::flight::{at_home, caught, caught_now};
+use crate::definition::{Scope, ToolDefinition};
 use crate::error::{Error, Result};
-use crate::plan::{Scope, ToolPlan};
 
 /// Checks edited arguments against a tool's conditions. `exits` says whether the call ends its loop, as it was judged when
 /// the model proposed it.
@@ -17,7 +17,7 @@ use crate::plan::{Scope, ToolPlan};
 /// # Errors
 ///
 /// When the approval's condition fails, or the edit would change whether the call ends its loop.
-pub(super) async fn check(tool: &ToolPlan, arguments: &Arc<Value>, exits: bool, scope: Scope) -> Result<()> {
+pub(super) async fn check(tool: &ToolDefinition, arguments: &Arc<Value>, exits: bool, scope: Scope) -> Result<()> {
     let refused =
         |error: Error| Error::new(format!("the edited arguments are refused, and the tool did not run: {error}"));
     if let Some(ends) = tool.exits.as_ref().filter(|_| tool.decl.flags.exit)

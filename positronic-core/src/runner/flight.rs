@@ -11,14 +11,14 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use super::clock::limited_by;
 use super::decide::{Given, given};
 use super::edited::check as check_edited;
-use super::plugged::{Round, around, looked_at};
+use super::plugged::{PreparedIteration, around, looked_at};
 use super::shared::Shared;
 use super::worker::Worker;
+use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, ToolReply};
 use crate::error::{Error, Result};
 use crate::machine::{Effect, RunState};
 use crate::model::{DeltaSink, Model, Piece};
-use crate::plan::{Invocation, LoopPlan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
-use crate::projection::round_request;
+use crate::projection::iteration_request;
 use crate::record::{
     AnswerFault, CODE, Delta, EventKind, Gate, ModelError, ModelRequest, ModelResponse, NewEvent, Path, PluginStates,
     ProposedCall, PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolResult, ToolSet, check_depth,
@@ -35,7 +35,7 @@ pub(super) type Turn = OwnedMutexGuard<()>;
 pub(super) enum Report {
     /// A tool made a file or a widget.
     Output { path: Path, id: PublicId, output: SideOutput },
-    /// A step asks a model, or, in turn, a plugin that prepares a round.
+    /// A step asks a model, or, in turn, a plugin that prepares an iteration.
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value that is never to be computed again.
     Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
@@ -59,7 +59,7 @@ impl Report {
 
 /// What came of an effect.
 pub(super) enum Outcome {
-    Prepared { result: Result<Box<Round>>, round: u32, read: usize },
+    Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
     Step { result: Result<Value>, took: u64 },
     Answer { result: Result<Answer, ModelError>, attempt: u32, took: u64 },
     Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
@@ -162,11 +162,11 @@ impl Worker {
             let Some(frame) = state.looped(path) else { return };
             let model = self.shared.runner.model_of(frame.prepared.settings.tier);
             let messages = self.shared.prompts().transcript_by(&looped, |outputs| model.project(outputs));
-            let request = round_request(frame, path.clone(), attempt, messages);
+            let request = iteration_request(frame, path.clone(), attempt, messages);
             (request, frame.prepared.clone(), state.next)
         };
         let Some(scope) = self.scope(path.clone()) else { return };
-        let plan = self.frames.looped(&looped).cloned();
+        let definition = self.frames.looped(&looped).cloned();
         let model = Arc::clone(self.shared.runner.model_of(request.settings.tier));
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
@@ -174,8 +174,8 @@ impl Worker {
             let tools = &*prepared.tools;
             let decisions = prepared.settings.decisions.as_ref().map(|decisions| (decisions, tools));
             let asked = match request.settings.in_code {
-                true => decided(plan.as_deref()).map(Given::Answer),
-                false => given(&shared, &*model, &request, after, decisions, plan.as_deref()).await,
+                true => decided(definition.as_deref()).map(Given::Answer),
+                false => given(&shared, &*model, &request, after, decisions, definition.as_deref()).await,
             };
             let duration = took(&shared, started);
             let result = match asked {
@@ -183,11 +183,11 @@ impl Worker {
                     return Outcome::Refused { response, message, attempt, took: duration };
                 }
                 Ok(Given::Answer(response)) => {
-                    let (plugins, failed) = match plan.as_deref() {
-                        Some(plan) => looked_at(plan, scope.clone(), &response).await,
+                    let (plugins, failed) = match definition.as_deref() {
+                        Some(definition) => looked_at(definition, scope.clone(), &response).await,
                         None => (scope.plugins.clone(), Vec::new()),
                     };
-                    let mut calls = judge(&response.calls, &request.path, tools, plan.as_deref(), &scope).await;
+                    let mut calls = judge(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
                     cut_off(&mut calls, &response, request.settings.max_output_tokens);
                     Ok(Answer { response, calls, plugins, failed })
                 }
@@ -203,20 +203,20 @@ impl Worker {
             (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited)
         });
         let Some((call, edited)) = invoked else { return };
-        let plan = self.frames.tool(path, &call.tool).cloned();
+        let definition = self.frames.tool(path, &call.tool).cloned();
         let looped = path.parent().and_then(|looped| self.frames.looped(&looped).cloned());
         let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
-            let checked = match plan.as_deref().filter(|_| edited) {
-                Some(plan) => check_edited(plan, &call.arguments, call.flags.exit, scope.clone()).await,
+            let checked = match definition.as_deref().filter(|_| edited) {
+                Some(definition) => check_edited(definition, &call.arguments, call.flags.exit, scope.clone()).await,
                 None => Ok(()),
             };
-            let result = match (checked, plan.as_ref().map(|plan| (&plan.body, plan.timeout))) {
+            let result = match (checked, definition.as_ref().map(|definition| (&definition.body, definition.timeout))) {
                 (Err(refused), _) => Err(refused),
                 (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
-                    let (tool, execute) = (plan.as_ref().map(Arc::clone), Arc::clone(execute));
+                    let (tool, execute) = (definition.as_ref().map(Arc::clone), Arc::clone(execute));
                     let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
                     let running = around(looped.as_deref(), &scope, &call, move || {
                         Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await })
@@ -252,10 +252,10 @@ pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
     u64::try_from(shared.now().since(started).as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Puts a tool's home, a plugin or the brain, into the scope that it is handed.
-pub(super) fn at_home(tool: Option<&ToolPlan>, mut scope: Scope) -> Result<Scope> {
-    if let Some(home) = tool.and_then(|tool| tool.home) {
-        scope.state = home.document(scope.plugins.get(home.plugin))?;
+/// Puts a tool's owner, a plugin or the brain, into the scope that it is handed.
+pub(super) fn at_home(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
+    if let Some(owner) = tool.and_then(|tool| tool.owner) {
+        scope.state = owner.document(scope.plugins.get(owner.plugin))?;
     }
     Ok(scope)
 }
@@ -279,10 +279,10 @@ pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
 }
 
 /// Takes the answer that a loop's code gives in the place of a model.
-fn decided(plan: Option<&LoopPlan>) -> Result<ModelResponse, ModelError> {
-    plan.and_then(|plan| plan.answer.clone()).ok_or_else(|| {
+fn decided(definition: Option<&LoopDefinition>) -> Result<ModelResponse, ModelError> {
+    definition.and_then(|definition| definition.answer.clone()).ok_or_else(|| {
         let kind = crate::record::ModelErrorKind::BadRequest;
-        ModelError::new(kind, "the round was to be decided in code, but the loop's code decides nothing any more")
+        ModelError::new(kind, "the iteration was to be decided in code, but the loop's code decides nothing any more")
     })
 }
 
@@ -376,23 +376,23 @@ async fn judge(
     calls: &[ProposedCall],
     path: &Path,
     tools: &ToolSet,
-    plan: Option<&LoopPlan>,
+    definition: Option<&LoopDefinition>,
     scope: &Scope,
 ) -> Vec<Judged> {
     let mut judged = Vec::with_capacity(calls.len());
     let looped = path.parent().unwrap_or_default();
-    let round = match path.last() {
-        Some(Segment::Round(round)) => round,
+    let iteration = match path.last() {
+        Some(Segment::Iteration(iteration)) => iteration,
         _ => 0,
     };
     for (index, call) in (0..).zip(calls) {
-        let scope = Scope { path: looped.call(round, index), ..scope.clone() };
-        judged.push(judge_one(call, tools, plan, scope).await);
+        let scope = Scope { path: looped.call(iteration, index), ..scope.clone() };
+        judged.push(judge_one(call, tools, definition, scope).await);
     }
     judged
 }
 
-async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>, scope: Scope) -> Judged {
+async fn judge_one(call: &ProposedCall, tools: &ToolSet, definition: Option<&LoopDefinition>, scope: Scope) -> Judged {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let (arguments, broken) = match serde_json::from_str::<Value>(text) {
         Ok(mut json) => match check_depth(&json) {
@@ -413,7 +413,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, plan: Option<&LoopPlan>
         gate: None,
     };
     let decl = tools.find(&call.name);
-    let tool = decl.zip(plan).and_then(|(decl, plan)| plan.tools.get(&decl.id));
+    let tool = decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id));
     let Some(tool) = tool else {
         let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
         let refused = Some(format!("there is no tool `{}`; the tools are {}", call.name, known.join(", ")));

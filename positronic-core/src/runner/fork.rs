@@ -19,7 +19,7 @@ pub struct Fork {
     /// The options, instead of the original ones; stages that are done have read those.
     #[builder(setter(strip_option))]
     pub options: Option<Value>,
-    /// The system prompt and the model's name, from the next round of each loop on.
+    /// The system prompt and the model's name, from the next iteration of each loop on.
     pub overrides: Overrides,
     /// The results of calls that are open at the fork, instead of whatever they would have come to.
     pub results: IndexMap<Path, ToolResult>,
@@ -121,7 +121,7 @@ impl Client {
         Ok(new)
     }
 
-    /// Returns the event right before a run entered a stage, a round or a call for the first time: the place to fork it
+    /// Returns the event right before a run entered a stage, an iteration or a call for the first time: the place to fork it
     /// in order to run that again.
     ///
     /// # Errors
@@ -142,8 +142,8 @@ impl Runner {
     /// [`ForkError`]; after [`ForkError::Resume`] the fork is there and waits for somebody who can go on with it.
     pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<RunHandle<Value>, ForkError> {
         let brain = self.client().store().run(run).await?.brain;
-        if let (Some(options), Some(plan)) = (&fork.options, self.plan_of(&brain)) {
-            let read = (plan.read_options)(options).map_err(|error| ForkError::Options(error.to_string()))?;
+        if let (Some(options), Some(definition)) = (&fork.options, self.plan_of(&brain)) {
+            let read = (definition.read_options)(options).map_err(|error| ForkError::Options(error.to_string()))?;
             fork.options = Some(read);
         }
         let new = self.client().fork(run, at, fork).await?;
@@ -151,7 +151,7 @@ impl Runner {
     }
 
     /// Returns the last event after which a fork of a run goes on with the code that this runner has, where the run itself
-    /// does not ([`ResumeError::Changed`]): before the open round, or within the last step or before the last stage up to which
+    /// does not ([`ResumeError::Changed`]): before the open iteration, or within the last step or before the last stage up to which
     /// the code fits. None where it fits nowhere, as after a new version of the brain, and where this runner does not know
     /// the brain.
     ///
@@ -165,7 +165,7 @@ impl Runner {
         for (index, event) in log.iter().enumerate() {
             state.fold(event).map_err(|error| load::broken(run, &error))?;
             let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) else { continue };
-            let Some(plan) = self.plan_of(&root.title) else { return Ok(None) };
+            let Some(definition) = self.plan_of(&root.title) else { return Ok(None) };
             let parts = matches!(root.stage, Stage::Step(_))
                 || log.get(index + 1).is_some_and(|next| {
                     matches!(
@@ -174,7 +174,7 @@ impl Runner {
                     )
                 });
             let stands = || whole(&log, event.seq).is_ok_and(|at| at == event.seq);
-            if parts && stands() && migration(root, &plan).is_ok() {
+            if parts && stands() && migration(root, &definition).is_ok() {
                 found = Some(event.seq);
             }
         }

@@ -1,12 +1,15 @@
-//! What the open frames of a run need beside their state: plans, services, and what `prepare` yielded.
+//! What the open frames of a run need beside their state: definitions, services, and what `prepare` yielded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::flight::caught_now;
 use super::link::RunLink;
+use crate::definition::{
+    AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
+    ToolDefinition,
+};
 use crate::machine::{BrainFrame, RunState, Stage};
-use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, Scope, StageBody, ToolBody, ToolPlan};
 use crate::record::{Failure, Path, RunId, Segment, Seq, parent_of};
 
 /// The parts of open frames that are no data.
@@ -14,16 +17,16 @@ pub(super) struct Frames {
     run: RunId,
     user: Option<Arc<str>>,
     brains: HashMap<Path, Brain>,
-    loops: HashMap<Path, Arc<LoopPlan>>,
+    loops: HashMap<Path, Arc<LoopDefinition>>,
     /// The loops whose configuration failed when it was to be found again, and how they end.
     pub(super) broken: Vec<(Path, Failure)>,
 }
 
 struct Brain {
-    plan: Arc<Plan>,
+    definition: Arc<BrainDefinition>,
     services: AnyServices,
-    options: Document,
-    state: (Seq, Document),
+    options: StateValue,
+    state: (Seq, StateValue),
 }
 
 impl Frames {
@@ -38,22 +41,22 @@ impl Frames {
     }
 
     /// Returns the services of a brain, made of those of the brain around it.
-    pub(super) fn provided(plan: &Plan, around: AnyServices) -> crate::Result<AnyServices> {
-        let Some(provide) = &plan.provide else { return Ok(around) };
+    pub(super) fn provided(definition: &BrainDefinition, around: AnyServices) -> crate::Result<AnyServices> {
+        let Some(provide) = &definition.provide else { return Ok(around) };
         caught_now(|| Ok(provide(around))).map_err(|error| {
-            crate::Error::new(format!("the services of the brain `{}` cannot be provided: {error}", plan.title))
+            crate::Error::new(format!("the services of the brain `{}` cannot be provided: {error}", definition.title))
         })
     }
 
     /// Adds a brain that has begun, with its services.
-    pub(super) fn begin(&mut self, frame: &BrainFrame, plan: Arc<Plan>, services: AnyServices) {
-        let options = Document::new(Arc::clone(&frame.options));
-        let state = (frame.changed, Document::new(Arc::clone(&frame.state)));
-        self.brains.insert(frame.path.clone(), Brain { plan, services, options, state });
+    pub(super) fn begin(&mut self, frame: &BrainFrame, definition: Arc<BrainDefinition>, services: AnyServices) {
+        let options = StateValue::new(Arc::clone(&frame.options));
+        let state = (frame.changed, StateValue::new(Arc::clone(&frame.state)));
+        self.brains.insert(frame.path.clone(), Brain { definition, services, options, state });
     }
 
-    pub(super) fn plan(&self, brain: &Path) -> Option<&Arc<Plan>> {
-        self.brains.get(brain).map(|brain| &brain.plan)
+    pub(super) fn definition(&self, brain: &Path) -> Option<&Arc<BrainDefinition>> {
+        self.brains.get(brain).map(|brain| &brain.definition)
     }
 
     pub(super) fn services(&self, brain: &Path) -> AnyServices {
@@ -61,24 +64,24 @@ impl Frames {
     }
 
     pub(super) fn stage(&self, brain: &Path, name: &str) -> Option<&StageBody> {
-        Some(&self.plan(brain)?.stage(name)?.body)
+        Some(&self.definition(brain)?.stage(name)?.body)
     }
 
-    pub(super) fn set_loop(&mut self, path: Path, plan: Arc<LoopPlan>) {
-        self.loops.insert(path, plan);
+    pub(super) fn set_loop(&mut self, path: Path, definition: Arc<LoopDefinition>) {
+        self.loops.insert(path, definition);
     }
 
-    pub(super) fn looped(&self, path: &Path) -> Option<&Arc<LoopPlan>> {
+    pub(super) fn looped(&self, path: &Path) -> Option<&Arc<LoopDefinition>> {
         self.loops.get(path)
     }
 
-    /// Finds the tool of a call, in the tool set of the call's own round.
-    pub(super) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolPlan>> {
+    /// Finds the tool of a call, in the tool set of the call's own iteration.
+    pub(super) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolDefinition>> {
         self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
     }
 
     /// Finds the brain that a stage or a call runs.
-    pub(super) fn nested(&self, state: &RunState, path: &Path) -> Option<NestedPlan> {
+    pub(super) fn nested(&self, state: &RunState, path: &Path) -> Option<NestedDefinition> {
         match path.last()? {
             Segment::Stage(name) => match self.stage(&path.parent()?, name)? {
                 StageBody::Brain(nested) => Some(nested.clone()),
@@ -88,13 +91,13 @@ impl Frames {
                 ToolBody::Brain(nested) => Some(nested.clone()),
                 ToolBody::Function { .. } => None,
             },
-            Segment::Round(_) => None,
+            Segment::Iteration(_) => None,
         }
     }
 
     /// Returns the state of a brain as a document; what was decoded from it is kept until it changes.
-    pub(super) fn document(&mut self, frame: &BrainFrame) -> Document {
-        let fresh = || (frame.changed, Document::new(Arc::clone(&frame.state)));
+    pub(super) fn document(&mut self, frame: &BrainFrame) -> StateValue {
+        let fresh = || (frame.changed, StateValue::new(Arc::clone(&frame.state)));
         match self.brains.get_mut(&frame.path) {
             Some(brain) => {
                 if brain.state.0 != frame.changed {
@@ -113,12 +116,12 @@ impl Frames {
         Scope {
             state,
             plugins: frame.plugins.clone(),
-            options: brain.map_or_else(|| Document::new(Arc::clone(&frame.options)), |brain| brain.options.clone()),
+            options: brain.map_or_else(|| StateValue::new(Arc::clone(&frame.options)), |brain| brain.options.clone()),
             services: self.services(&frame.path),
             run: self.run.clone(),
             user: self.user.clone(),
             path,
-            link: Arc::clone(link) as Arc<dyn crate::plan::Link>,
+            link: Arc::clone(link) as Arc<dyn crate::definition::Link>,
         }
     }
 

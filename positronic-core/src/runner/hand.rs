@@ -77,7 +77,7 @@ impl Drop for Grip {
 
 impl Runner {
     /// Releases all runs, so that other workers can claim them at once: nothing new begins, and what is in flight is
-    /// recorded if it ends within the builder's `release_grace`, and abandoned else; a plugin that prepares a round is not waited
+    /// recorded if it ends within the builder's `release_grace`, and abandoned else; a plugin that prepares an iteration is not waited
     /// for. From now on, neither this runner nor a clone of it starts or resumes a run.
     ///
     /// It returns when the last run is released, and at the latest seven seconds after the grace: code that blocks its thread

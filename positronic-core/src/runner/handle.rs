@@ -126,15 +126,15 @@ impl<R> RunHandle<R> {
     /// What `.public(…)` answers, also in words where it panics. [`ResumeError::NoBrain`] when the run was opened by a
     /// runner that does not know its brain.
     pub fn public(&self) -> crate::Result<Option<Value>> {
-        let Shared { runner, plan, .. } = &*self.shared;
+        let Shared { runner, definition, .. } = &*self.shared;
         let brain = self.shared.state().root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
         // A run that was opened has no code to go on with, and its runner may know it all the same.
-        let Some(plan) = plan.clone().or_else(|| runner.plan_of(&brain)) else {
+        let Some(definition) = definition.clone().or_else(|| runner.plan_of(&brain)) else {
             return Err(ResumeError::NoBrain { brain }.into());
         };
-        let Some(public) = &plan.public else { return Ok(None) };
+        let Some(public) = &definition.public else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
-        super::flight::caught_now(|| public(&crate::plan::Document::new(state))).map(Some)
+        super::flight::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
     }
 
     /// Reads the run's events from a number on.

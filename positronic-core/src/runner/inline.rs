@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::edited::check as check_edited;
 use super::flight::{at_home, caught_now, took};
 use super::frames::Frames;
-use super::home::Changes;
 use super::shared::Stop;
+use super::state_owner::Changes;
 use super::worker::Worker;
+use crate::definition::{NestedDefinition, StateValue, ToolBody, WaitDefinition};
 use crate::error::{Error, Result};
 use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage, next};
-use crate::plan::{Document, NestedPlan, PlannedWait, ToolBody};
 use crate::record::{Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult};
 
 impl Worker {
     /// Performs an effect that is done at once. Answers `false` when somebody else was first.
     pub(super) async fn perform(&mut self, effect: Effect) -> Result<bool, Stop> {
         let new_events = match &effect {
-            Effect::Prepare { path, round } => return self.prepare(path.clone(), *round).await,
+            Effect::Prepare { path, iteration } => return self.prepare(path.clone(), *iteration).await,
             Effect::StartBrain { path } => return self.start_brain(path.clone()).await,
             Effect::FinishBrain { path } => self.finish_brain(path),
             Effect::CompleteBrain { path } => self.complete_brain(path.clone()),
@@ -41,7 +41,7 @@ impl Worker {
     }
 
     /// Returns the brain around a stage or a call, with its state as a document.
-    fn around<T>(&mut self, path: &Path, f: impl FnOnce(&RunState, &BrainFrame, Document) -> T) -> Option<T> {
+    fn around<T>(&mut self, path: &Path, f: impl FnOnce(&RunState, &BrainFrame, StateValue) -> T) -> Option<T> {
         let shared = Arc::clone(&self.shared);
         let state = shared.state();
         let brain = state.owner(path)?;
@@ -69,7 +69,7 @@ impl Worker {
             }
         };
         let around = self.frames.services(&path_of_owner(&path));
-        let services = match Frames::provided(&nested.plan, around) {
+        let services = match Frames::provided(&nested.definition, around) {
             Ok(services) => services,
             Err(error) => {
                 let new_events = failed_brain(&path, &error);
@@ -82,7 +82,7 @@ impl Worker {
         }
         let shared = Arc::clone(&self.shared);
         if let Some(frame) = shared.state().brain(&path) {
-            self.frames.begin(frame, nested.plan, services);
+            self.frames.begin(frame, nested.definition, services);
         }
         Ok(true)
     }
@@ -140,24 +140,24 @@ impl Worker {
             let shared = Arc::clone(&self.shared);
             let state = shared.state();
             let document = state.brain(&path).map(|brain| self.frames.document(brain));
-            let plan = self.frames.plan(&path).cloned();
-            document.zip(plan)
+            let definition = self.frames.definition(&path).cloned();
+            document.zip(definition)
         };
-        let Some((document, plan)) = made else {
+        let Some((document, definition)) = made else {
             let message = format!("the result of `{path}` cannot be made: the code of the brain is gone");
             return vec![NewEvent::new(
                 path,
                 EventKind::BrainError(Failure { code: EndReason::Config, message, retryable: false }),
             )];
         };
-        let result = match &plan.result {
+        let result = match &definition.result {
             Some(result) => caught_now(|| result(&document)),
             None => Ok(Value::clone(document.json())),
         };
         let kind = match result {
             Ok(result) => EventKind::BrainComplete { result },
             Err(error) => {
-                let message = format!("the result of `{}` could not be made: {error}", plan.title);
+                let message = format!("the result of `{}` could not be made: {error}", definition.title);
                 EventKind::BrainError(Failure { code: EndReason::State, message, retryable: false })
             }
         };
@@ -166,10 +166,10 @@ impl Worker {
 
     fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<NewEvent> {
         let on_exit = match self.frames.looped(&path) {
-            Some(plan) => plan.on_exit.clone(),
-            // A limit around has ended it before its first round.
+            Some(definition) => definition.on_exit.clone(),
+            // A limit around has ended it before its first iteration.
             None => match self.yielded(&path) {
-                Ok(plan) => plan.on_exit,
+                Ok(definition) => definition.on_exit,
                 Err(error) => {
                     let message = format!("the loop `{path}` cannot be closed: {error}");
                     return self.failed_loop(&path, Failure { code: EndReason::Config, message, retryable: false });
@@ -217,7 +217,7 @@ impl Worker {
                 return Ok(None);
             };
             let waits = waits(&arguments, &at_home(Some(&tool), scope)?)?;
-            let found = PlannedWait::answered(&waits, wait, &webhook, &identifier);
+            let found = WaitDefinition::answered(&waits, wait, &webhook, &identifier);
             Ok(found.and_then(|wait| wait.resume.clone()))
         };
         let changed = states.and_then(|states| {
@@ -251,7 +251,7 @@ impl Worker {
 
 fn path_of_owner(path: &Path) -> Path {
     match path.last() {
-        Some(Segment::Call(..) | Segment::Round(_)) => path.parent().and_then(|path| path.parent()),
+        Some(Segment::Call(..) | Segment::Iteration(_)) => path.parent().and_then(|path| path.parent()),
         Some(Segment::Stage(_)) | None => path.parent(),
     }
     .unwrap_or_default()
@@ -267,19 +267,19 @@ fn failed_brain(path: &Path, error: &Error) -> Vec<NewEvent> {
     vec![NewEvent::new(path_of_owner(path), EventKind::BrainError(failure))]
 }
 
-fn begin_drafts(path: &Path, nested: &NestedPlan, options: Value) -> Vec<NewEvent> {
-    let plan = &nested.plan;
+fn begin_drafts(path: &Path, nested: &NestedDefinition, options: Value) -> Vec<NewEvent> {
+    let definition = &nested.definition;
     let mut new_events = Vec::new();
     let is_call = matches!(path.last(), Some(Segment::Call(..)));
     if is_call {
-        let kind = EventKind::LoopBrainStart { title: plan.title.clone(), options: options.clone() };
+        let kind = EventKind::LoopBrainStart { title: definition.title.clone(), options: options.clone() };
         new_events.push(NewEvent::new(path.clone(), kind));
     }
-    new_events.push(NewEvent::new(path.clone(), EventKind::BrainStart(Box::new(plan.begin(options)))));
+    new_events.push(NewEvent::new(path.clone(), EventKind::BrainStart(Box::new(definition.begin(options)))));
     new_events
 }
 
-fn map_output(nested: &NestedPlan, document: &Document, result: &Value) -> Result<Option<Value>> {
+fn map_output(nested: &NestedDefinition, document: &StateValue, result: &Value) -> Result<Option<Value>> {
     match &nested.output {
         Some(output) => caught_now(|| output(document, result)).map(Some),
         None => Ok(None),

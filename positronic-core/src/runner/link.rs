@@ -11,8 +11,8 @@ use super::commit::PAUSES;
 use super::flight::{Report, Reports};
 use super::shared::Shared;
 use super::worker::sleep;
+use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
 use crate::error::{Error, Result};
-use crate::plan::{Link, Plan, ToolPlan, recordable};
 use crate::record::{
     Delta, DeltaKind, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput, Timer,
     Timestamp,
@@ -148,8 +148,8 @@ impl Link for RunLink {
 
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         let (reply, answer) = oneshot::channel();
-        // The questions of a round have no numbers, so they are asked one after the other.
-        let turn = matches!(path.last(), Some(Segment::Round(_))).then(|| self.turn(&path, "model"));
+        // The questions of an iteration have no numbers, so they are asked one after the other.
+        let turn = matches!(path.last(), Some(Segment::Iteration(_))).then(|| self.turn(&path, "model"));
         let reports = self.reports.clone();
         Box::pin(async move {
             let turn = match turn {
@@ -192,7 +192,7 @@ impl Link for RunLink {
         self.shared.upgrade().map(|shared| shared.prompts().next_messages(path)).unwrap_or_default()
     }
 
-    fn brain(&self, title: &str) -> Option<Arc<Plan>> {
+    fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>> {
         self.shared.upgrade()?.runner.brains.get(title).cloned()
     }
 
@@ -200,7 +200,7 @@ impl Link for RunLink {
         self.shared.upgrade().map(|shared| shared.runner.brains.keys().cloned().collect()).unwrap_or_default()
     }
 
-    fn action(&self, name: &str) -> Option<Arc<ToolPlan>> {
+    fn action(&self, name: &str) -> Option<Arc<ToolDefinition>> {
         self.shared.upgrade()?.runner.actions.get(name).cloned()
     }
 }
@@ -210,7 +210,7 @@ pub(super) struct Quiet(pub(super) Arc<dyn Link>);
 
 impl Quiet {
     fn refused<T: Send + 'static>() -> BoxFuture<'static, Result<T>> {
-        let reason = "after a restart, a round that has begun is only looked at: nothing is asked or recorded";
+        let reason = "after a restart, an iteration that has begun is only looked at: nothing is asked or recorded";
         Box::pin(std::future::ready(Err(Error::new(reason))))
     }
 }
@@ -264,7 +264,7 @@ impl Link for Quiet {
         self.0.messages(path)
     }
 
-    fn brain(&self, title: &str) -> Option<Arc<Plan>> {
+    fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>> {
         self.0.brain(title)
     }
 
@@ -272,7 +272,7 @@ impl Link for Quiet {
         self.0.brains()
     }
 
-    fn action(&self, name: &str) -> Option<Arc<ToolPlan>> {
+    fn action(&self, name: &str) -> Option<Arc<ToolDefinition>> {
         self.0.action(name)
     }
 }

@@ -31,7 +31,6 @@ mod fork;
 mod frames;
 mod hand;
 mod handle;
-mod home;
 mod inline;
 mod link;
 mod load;
@@ -48,6 +47,7 @@ mod settle;
 mod shared;
 mod signals;
 mod start;
+mod state_owner;
 mod triggers;
 mod unattended;
 mod worker;
@@ -59,9 +59,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use tokio::sync::OnceCell;
 
+use crate::definition::{ActionSet, BrainDefinition, LimitGuard, encode};
 use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
-use crate::plan::{ActionSet, LimitGuard, Plan, encode};
 use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Lease, MemoryStore, StoreError};
@@ -169,7 +169,7 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     sinks: Vec<Arc<Feeds>>,
     #[builder(default, setter(skip))]
-    brains: IndexMap<String, Arc<Plan>>,
+    brains: IndexMap<String, Arc<BrainDefinition>>,
     /// The brains that were started here, for their runs alone: `cx.brains()` does not offer them.
     #[builder(default, setter(skip))]
     started: Started,
@@ -190,13 +190,13 @@ impl Runner {
     /// Makes a brain known by its title to `cx.brains()`.
     #[must_use]
     pub fn brain(self, brain: impl Runnable) -> Self {
-        self.plan(brain.plan())
+        self.definition(brain.definition())
     }
 
     /// Makes a brain without its types known by its title to `cx.brains()`.
     #[must_use]
-    pub fn plan(mut self, plan: Arc<Plan>) -> Self {
-        self.brains.insert(plan.title.clone(), plan);
+    pub fn definition(mut self, definition: Arc<BrainDefinition>) -> Self {
+        self.brains.insert(definition.title.clone(), definition);
         self
     }
 
@@ -248,14 +248,14 @@ impl Runner {
         options: B::Options,
         start: Start,
     ) -> Result<RunHandle<B::Result>, StartError> {
-        let plan = brain.plan();
+        let definition = brain.definition();
         let encoded = {
             let _limit = LimitGuard::enter(self.max_document_bytes);
             encode(&options)
         };
-        let options =
-            encoded.map_err(|error| StartError::Options { brain: plan.title.clone(), reason: error.to_string() })?;
-        Ok(self.start_plan(plan, options, start).await?.typed())
+        let options = encoded
+            .map_err(|error| StartError::Options { brain: definition.title.clone(), reason: error.to_string() })?;
+        Ok(self.start_definition(definition, options, start).await?.typed())
     }
 
     /// Returns the name under which this runner and its clones claim runs, as it stands in `RUN_CLAIMED`.
@@ -272,7 +272,7 @@ impl Runner {
         self.owner.get_or_try_init(|| self.store.acquire_lease()).await
     }
 
-    fn plan_of(&self, title: &str) -> Option<Arc<Plan>> {
+    fn plan_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {
         self.brains.get(title).cloned().or_else(|| self.started.get(title))
     }
 

@@ -18,8 +18,8 @@ use super::start::differences;
 use super::triggers::fires;
 use super::worker::Worker;
 use super::{Client, RunHandle, Runner, StartError, load};
+use crate::definition::{BrainDefinition, LimitGuard, StageBody, with_document_limit};
 use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
-use crate::plan::{LimitGuard, Plan, StageBody, with_document_limit};
 use crate::projection::Prompts;
 use crate::record::{
     BrainStart, ClaimRefusal, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary,
@@ -114,32 +114,32 @@ impl Runner {
     /// # Errors
     ///
     /// As [`Runner::start`].
-    pub async fn start_plan(
+    pub async fn start_definition(
         &self,
-        plan: Arc<Plan>,
+        definition: Arc<BrainDefinition>,
         options: Value,
         start: Start,
     ) -> Result<RunHandle<Value>, StartError> {
-        self.start_keeping(plan, options, start, PluginStates::default()).await
+        self.start_keeping(definition, options, start, PluginStates::default()).await
     }
 
     /// Starts a run whose plugins keep what they kept before.
     pub(super) async fn start_keeping(
         &self,
-        plan: Arc<Plan>,
+        definition: Arc<BrainDefinition>,
         options: Value,
         start: Start,
         plugins: PluginStates,
     ) -> Result<RunHandle<Value>, StartError> {
-        self.actions.check(&plan)?;
-        if start.message.is_some() && !plan.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
-            return Err(StartError::NoListener { brain: plan.title.clone() });
+        self.actions.check(&definition)?;
+        if start.message.is_some() && !definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
+            return Err(StartError::NoListener { brain: definition.title.clone() });
         }
-        let misfit = |reason| StartError::Options { brain: plan.title.clone(), reason };
+        let misfit = |reason| StartError::Options { brain: definition.title.clone(), reason };
         check_document(&options, self.max_document_bytes).map_err(|error| misfit(error.to_string()))?;
         let read = {
             let _limit = LimitGuard::enter(self.max_document_bytes);
-            (plan.read_options)(&options)
+            (definition.read_options)(&options)
         };
         let options = read.map_err(|error| misfit(error.to_string()))?;
         let run = match &start.id {
@@ -148,9 +148,9 @@ impl Runner {
         };
         let given = start.clone();
         let start = (start != Start::default()).then_some(start);
-        let begin = BrainStart { start, plugins, ..plan.begin(options.clone()) };
-        let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&plan));
-        self.started.insert(&plan);
+        let begin = BrainStart { start, plugins, ..definition.begin(options.clone()) };
+        let (runner, id, code) = (self.clone(), run.clone(), Arc::clone(&definition));
+        self.started.insert(&definition);
         let begun = async move { runner.begin(&id, code, begin).await };
         let begun = apart(with_document_limit(self.max_document_bytes, begun));
         match begun.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
@@ -159,15 +159,20 @@ impl Runner {
         }
         // The same start again is the same run, but nobody gets hold of another one's by its id.
         let known = load::whole(&*self.store, &run).await?;
-        let differs = differences(&known.state, &plan, &options, &given);
+        let differs = differences(&known.state, &definition, &options, &given);
         if differs.is_empty() {
-            Ok(self.attended(run, Some(plan), known))
+            Ok(self.attended(run, Some(definition), known))
         } else {
             Err(StartError::Started { run, differs })
         }
     }
 
-    async fn begin(&self, run: &RunId, plan: Arc<Plan>, begin: BrainStart) -> Result<RunHandle<Value>, StoreError> {
+    async fn begin(
+        &self,
+        run: &RunId,
+        definition: Arc<BrainDefinition>,
+        begin: BrainStart,
+    ) -> Result<RunHandle<Value>, StoreError> {
         // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
         let grip = self.in_hand.grip(run);
         if self.in_hand.is_leaving() {
@@ -202,11 +207,11 @@ impl Runner {
         }
         let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
         let served = folded.state.start.fired.is_some();
-        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&plan)), served, folded);
+        let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&definition)), served, folded);
         shared.feed(Seq(0));
         let begun = shared.state().clone();
         let made = match grip {
-            Some(grip) => Worker::restored(&shared, &begun, &plan, epoch, grip).await.map(Some),
+            Some(grip) => Worker::restored(&shared, &begun, &definition, epoch, grip).await.map(Some),
             None => Ok(None),
         };
         let worker = match made {
@@ -222,9 +227,9 @@ impl Runner {
         Ok(RunHandle::new(shared))
     }
 
-    fn attended(&self, run: RunId, plan: Option<Arc<Plan>>, folded: Folded) -> RunHandle<Value> {
+    fn attended(&self, run: RunId, definition: Option<Arc<BrainDefinition>>, folded: Folded) -> RunHandle<Value> {
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run, plan, false, folded);
+        let shared = Shared::new(self.clone(), run, definition, false, folded);
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), None));
         RunHandle::new(shared)
@@ -266,13 +271,13 @@ impl Runner {
     /// [`StoreError`] as the store fails.
     pub async fn changed(&self, run: &RunId) -> Result<Option<String>, StoreError> {
         let folded = load::whole(&*self.store, run).await?;
-        let plan = self.plan_of(&folded.summary.brain);
+        let definition = self.plan_of(&folded.summary.brain);
         let open = folded.state.root.as_deref().filter(|_| !folded.state.has_ended());
-        Ok(plan.zip(open).and_then(|(plan, root)| migration(root, &plan).err()))
+        Ok(definition.zip(open).and_then(|(definition, root)| migration(root, &definition).err()))
     }
 
     async fn resume_here(&self, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
-        let Resumption { place, plan, served } = how;
+        let Resumption { place, definition, served } = how;
         // The row says which worker has claimed the run; the log is loaded only where none has.
         let row = self.store.run(run).await?;
         if row.has_work(self.clock.now())
@@ -286,16 +291,16 @@ impl Runner {
             return Err(ResumeError::Over { run: run.clone() });
         }
         let title = Arc::clone(&folded.summary.brain);
-        let Some(plan) = plan.or_else(|| self.plan_of(&title)) else {
+        let Some(definition) = definition.or_else(|| self.plan_of(&title)) else {
             return Err(ResumeError::NoBrain { brain: title.to_string() });
         };
         if let Some(root) = &folded.state.root {
-            migration(root, &plan).map_err(|difference| ResumeError::Changed { difference })?;
+            migration(root, &definition).map_err(|difference| ResumeError::Changed { difference })?;
         }
         self.can_pay(&folded.state)?;
         self.setbacks.end(run);
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run.clone(), Some(plan), served, folded);
+        let shared = Shared::new(self.clone(), run.clone(), Some(definition), served, folded);
         let begun = match claim(&shared).await {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
@@ -345,7 +350,7 @@ pub(super) struct Resumption {
     /// The place among the runs that are loaded at once, which is free once this one is.
     pub(super) place: Option<Place>,
     /// The brain's code, where it need not be looked up.
-    pub(super) plan: Option<Arc<Plan>>,
+    pub(super) definition: Option<Arc<BrainDefinition>>,
     /// Whether a server of the store resumes it, which finds it again after a wait.
     pub(super) served: bool,
 }

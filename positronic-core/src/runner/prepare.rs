@@ -1,13 +1,13 @@
-//! What a round yields, and how little of it has to be said again.
+//! What an iteration yields, and how little of it has to be said again.
 
 use std::sync::Arc;
 
 use super::flight::{Outcome, caught_now};
-use super::plugged::{Round, prepared};
+use super::plugged::{PreparedIteration, prepared};
 use super::shared::Stop;
 use super::worker::Worker;
+use crate::definition::{Compaction, LoopDefinition, StageBody};
 use crate::machine::{LoopFrame, LoopPhase, Prepared, limits_money};
-use crate::plan::{Compaction, LoopPlan, StageBody};
 use crate::projection::{OPENING, RULES};
 use crate::record::{
     Content, ContentHash, EndReason, EventKind, Failure, Iteration, LoopOutcome, NewEvent, Opening, Overrides, Path,
@@ -18,57 +18,59 @@ use crate::record::{
 const FORGOTTEN: &str = "(Earlier messages were left out.)";
 
 impl Worker {
-    /// Runs a loop's configuration, and begins its round or lets its plugins prepare it first.
-    pub(super) async fn prepare(&mut self, path: Path, round: u32) -> Result<bool, Stop> {
-        let plan = match self.yielded(&path) {
-            Ok(plan) => plan,
+    /// Runs a loop's configuration, and begins its iteration or lets its plugins prepare it first.
+    pub(super) async fn prepare(&mut self, path: Path, iteration: u32) -> Result<bool, Stop> {
+        let definition = match self.yielded(&path) {
+            Ok(definition) => definition,
             Err(error) => return self.not_prepared(&path, &error).await,
         };
-        if plan.plugins.is_empty() {
-            let mut plan = plan;
-            if let Err(error) = plan.mark_exits() {
+        if definition.plugins.is_empty() {
+            let mut definition = definition;
+            if let Err(error) = definition.mark_exits() {
                 return self.not_prepared(&path, &error).await;
             }
-            return self.begin_round(path, round, Round { plan, plugins: PluginStates::default() }).await;
+            return self
+                .begin_iteration(path, iteration, PreparedIteration { definition, plugins: PluginStates::default() })
+                .await;
         }
         // A plugin may ask a model, which is recorded in the loop.
         if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path)
-            && !self.append(self.begun_loop(&path, &plan)).await?
+            && !self.append(self.begun_loop(&path, &definition)).await?
         {
             return Ok(false);
         }
-        let Some(scope) = self.scope(path.round(round)) else { return Ok(true) };
+        let Some(scope) = self.scope(path.iteration(iteration)) else { return Ok(true) };
         let read = self.said(&path);
-        self.answered.remove(&path.round(round));
+        self.answered.remove(&path.iteration(iteration));
         self.launch(path, true, async move {
-            Outcome::Prepared { result: prepared(plan, scope).await.map(Box::new), round, read }
+            Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
         });
         Ok(true)
     }
 
-    /// Begins a round that plugins have prepared, unless something was said meanwhile that they have not read.
+    /// Begins an iteration that plugins have prepared, unless something was said meanwhile that they have not read.
     pub(super) async fn settle_prepared(
         &mut self,
         path: &Path,
-        result: crate::Result<Box<Round>>,
-        round: u32,
+        result: crate::Result<Box<PreparedIteration>>,
+        iteration: u32,
         read: usize,
     ) -> Result<(), Stop> {
-        if self.preparing(path) != Some(round) || read != self.said(path) {
+        if self.preparing(path) != Some(iteration) || read != self.said(path) {
             return Ok(());
         }
         match result {
-            Ok(prepared) => self.begin_round(path.clone(), round, *prepared).await?,
+            Ok(prepared) => self.begin_iteration(path.clone(), iteration, *prepared).await?,
             Err(error) => self.not_prepared(path, &error).await?,
         };
         Ok(())
     }
 
-    /// Returns the round that a loop prepares, if it does.
+    /// Returns the iteration that a loop prepares, if it does.
     pub(super) fn preparing(&self, path: &Path) -> Option<u32> {
         let state = self.shared.state();
         let frame = state.looped(path).filter(|frame| frame.path == *path)?;
-        matches!(frame.phase, LoopPhase::Prepare).then_some(frame.round)
+        matches!(frame.phase, LoopPhase::Prepare).then_some(frame.iteration)
     }
 
     /// Counts what has been said in a loop so far.
@@ -82,59 +84,59 @@ impl Worker {
         self.append(self.failed_loop(path, failure)).await
     }
 
-    async fn begin_round(&mut self, path: Path, round: u32, prepared: Round) -> Result<bool, Stop> {
-        let Round { mut plan, plugins } = prepared;
-        let model = self.shared.runner.model_of(plan.settings.tier);
-        if let Some(decisions) = &mut plan.settings.decisions {
+    async fn begin_iteration(&mut self, path: Path, number: u32, prepared: PreparedIteration) -> Result<bool, Stop> {
+        let PreparedIteration { mut definition, plugins } = prepared;
+        let model = self.shared.runner.model_of(definition.settings.tier);
+        if let Some(decisions) = &mut definition.settings.decisions {
             decisions.form.get_or_insert_with(|| model.decision_form());
         }
-        if let Err(error) = can_exit(&plan) {
+        if let Err(error) = can_exit(&definition) {
             return self.not_prepared(&path, &error).await;
         }
         let wraps_up = self.shared.state().looped(&path).is_some_and(|frame| frame.wrap_up.is_some());
         if wraps_up {
-            plan.tools.retain(|_, tool| tool.decl.flags.exit);
+            definition.tools.retain(|_, tool| tool.decl.flags.exit);
         }
-        if let Err(error) = checked(&plan).and_then(|()| self.priced(&path, &plan)) {
+        if let Err(error) = checked(&definition).and_then(|()| self.priced(&path, &definition)) {
             return self.not_prepared(&path, &error).await;
         }
         let mut new_events = Vec::new();
         {
             if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path) {
-                new_events.extend(self.begun_loop(&path, &plan));
+                new_events.extend(self.begun_loop(&path, &definition));
             }
             let state = self.shared.state();
             let frame = state.looped(&path).filter(|frame| frame.path == path);
-            if let Some(Compaction { keep, mut summary }) = plan.compaction.clone() {
+            if let Some(Compaction { keep, mut summary }) = definition.compaction.clone() {
                 if let Some(summary) = summary.as_mut().filter(|summary| summary.trim().is_empty()) {
                     FORGOTTEN.clone_into(summary);
                 }
                 new_events.push(NewEvent::new(path.clone(), EventKind::LoopCompacted { keep, summary }));
             }
-            let mut iteration = iteration(frame, &plan);
+            let mut iteration = iteration(frame, &definition);
             if let Some(brain) = state.owner(&path).filter(|_| !plugins.is_empty()) {
                 let steps = plugins.iter().map(|(name, kept)| (name, brain.plugins.step(name, kept)));
                 iteration.plugins = steps.filter_map(|(name, step)| Some((name.to_owned(), step?))).collect();
             }
-            new_events.push(NewEvent::new(path.round(round), EventKind::LoopIteration(Box::new(iteration))));
+            new_events.push(NewEvent::new(path.iteration(number), EventKind::LoopIteration(Box::new(iteration))));
         }
         let appended = self.append(new_events).await?;
         if appended {
-            // Nothing is asked in this round any more.
-            let asks = path.round(round);
+            // Nothing is asked in this iteration any more.
+            let asks = path.iteration(number);
             self.answered.remove(&asks);
             self.link.forget(&asks);
-            self.frames.set_loop(path, Arc::new(plan));
+            self.frames.set_loop(path, Arc::new(definition));
         }
         Ok(appended)
     }
 
     /// Refuses a limit of money that cannot be kept, as far as that is known before the model has answered.
-    fn priced(&self, path: &Path, plan: &LoopPlan) -> crate::Result<()> {
+    fn priced(&self, path: &Path, definition: &LoopDefinition) -> crate::Result<()> {
         let runner = &self.shared.runner;
-        let is_limited = limits_money(&self.shared.state(), path) || plan.limits.max_money.is_some();
+        let is_limited = limits_money(&self.shared.state(), path) || definition.limits.max_money.is_some();
         // What code decides costs nothing, whoever's prices they are.
-        if !is_limited || plan.answer.is_some() {
+        if !is_limited || definition.answer.is_some() {
             return Ok(());
         }
         let Some(prices) = &runner.prices else {
@@ -143,9 +145,9 @@ impl Worker {
                  command one with `--prices`",
             ));
         };
-        let name = runner.model_of(plan.settings.tier).name();
+        let name = runner.model_of(definition.settings.tier).name();
         let (provider, model) = name.split_once('/').unwrap_or(("", &name));
-        let model = plan.settings.model.as_deref().unwrap_or(model).to_owned();
+        let model = definition.settings.model.as_deref().unwrap_or(model).to_owned();
         // What a cassette says was recorded elsewhere, and each answer names its model.
         let facts = ResponseMetadata { provider: provider.to_owned(), model, ..ResponseMetadata::default() };
         if provider == "cassette" || prices.price(&facts).is_some() {
@@ -158,20 +160,22 @@ impl Worker {
         )))
     }
 
-    pub(super) fn yielded(&mut self, path: &Path) -> crate::Result<LoopPlan> {
+    pub(super) fn yielded(&mut self, path: &Path) -> crate::Result<LoopDefinition> {
         let missing = || crate::Error::new("the brain's code has no such loop");
         let Some(Segment::Stage(name)) = path.last() else { return Err(missing()) };
         let scope = self.scope(path.clone()).ok_or_else(missing)?;
         match self.frames.stage(&path.parent().unwrap_or_default(), name) {
-            Some(StageBody::Loop(configure)) => caught_now(|| configure(scope)).map(|plan| self.overridden(plan)),
+            Some(StageBody::Loop(configure)) => {
+                caught_now(|| configure(scope)).map(|definition| self.overridden(definition))
+            }
             _ => Err(missing()),
         }
     }
 
     /// Begins a loop with its own input, and the first one of the run's brain with what the run was started with: behind its
     /// own input, where it has one. Where nobody says anything, the engine does, since no provider answers nothing.
-    fn begun_loop(&self, path: &Path, plan: &LoopPlan) -> Vec<NewEvent> {
-        let own = plan.input.clone().filter(|text| !text.trim().is_empty());
+    fn begun_loop(&self, path: &Path, definition: &LoopDefinition) -> Vec<NewEvent> {
+        let own = definition.input.clone().filter(|text| !text.trim().is_empty());
         let is_first = is_of_root(path) && !self.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path));
         let start = self.shared.state().start.clone();
         let said = start.message.clone().filter(|said| is_first && !said.text.trim().is_empty());
@@ -180,15 +184,15 @@ impl Worker {
             input,
             from,
             message_id,
-            hidden: plan.hidden,
+            hidden: definition.hidden,
             projection: RULES,
-            limits: plan.limits.clone(),
+            limits: definition.limits.clone(),
         };
         let (opening, behind) = match (own, said) {
-            (Some(text), said) => ((Some(text), plan.message_id.clone(), Speaker::Person), said),
+            (Some(text), said) => ((Some(text), definition.message_id.clone(), Speaker::Person), said),
             (None, Some(Opening { text, id })) => ((Some(text), id, Speaker::Person), None),
             // Code answers without being asked.
-            (None, None) if plan.answer.is_some() => ((None, None, Speaker::Person), None),
+            (None, None) if definition.answer.is_some() => ((None, None, Speaker::Person), None),
             (None, None) => {
                 let text = fired.filter(|what| !what.trim().is_empty()).unwrap_or_else(|| OPENING.to_owned());
                 ((Some(text), None, Speaker::Engine), None)
@@ -204,16 +208,16 @@ impl Worker {
         [begins(opening)].into_iter().chain(behind).map(|kind| NewEvent::new(path.clone(), kind)).collect()
     }
 
-    fn overridden(&self, mut plan: LoopPlan) -> LoopPlan {
+    fn overridden(&self, mut definition: LoopDefinition) -> LoopDefinition {
         let state = self.shared.state();
         let Overrides { system, model } = &state.start.overrides;
         if let Some(system) = system {
-            plan.system = system.as_str().into();
+            definition.system = system.as_str().into();
         }
         if model.is_some() {
-            plan.settings.model.clone_from(model);
+            definition.settings.model.clone_from(model);
         }
-        plan
+        definition
     }
 
     /// Ends a loop, or a brain whose loop has not begun, in failure.
@@ -240,14 +244,14 @@ fn is_of_root(path: &Path) -> bool {
     path.parent().is_some_and(|owner| owner.is_root())
 }
 
-fn checked(plan: &LoopPlan) -> crate::Result<()> {
-    let tools = ToolSet::new(plan.tools.values().map(|tool| tool.decl.clone()).collect());
+fn checked(definition: &LoopDefinition) -> crate::Result<()> {
+    let tools = ToolSet::new(definition.tools.values().map(|tool| tool.decl.clone()).collect());
     if let Some((one, other)) = tools.collision() {
         return Err(crate::Error::new(format!(
             "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
         )));
     }
-    if plan.settings.decisions.is_some() && !tools.tools().iter().any(|tool| tool.flags.exit) {
+    if definition.settings.decisions.is_some() && !tools.tools().iter().any(|tool| tool.flags.exit) {
         return Err(crate::Error::new(
             "it asks for decisions, which always name an action, and none of its actions ends it; mark one with `.exit()` \
              or name one in `exit_on`",
@@ -257,8 +261,8 @@ fn checked(plan: &LoopPlan) -> crate::Result<()> {
 }
 
 /// Refuses an iteration that only an exit tool may end and in which no tool can be called.
-fn can_exit(plan: &LoopPlan) -> crate::Result<()> {
-    if plan.require_exit && plan.tools.is_empty() {
+fn can_exit(definition: &LoopDefinition) -> crate::Result<()> {
+    if definition.require_exit && definition.tools.is_empty() {
         return Err(crate::Error::new(
             "`require_exit` lets only an exit tool end it, and this iteration offers no tool; add one for this state, or drop \
              `require_exit`",
@@ -267,30 +271,30 @@ fn can_exit(plan: &LoopPlan) -> crate::Result<()> {
     Ok(())
 }
 
-/// Says what has changed against the round before.
-fn iteration(frame: Option<&LoopFrame>, plan: &LoopPlan) -> Iteration {
+/// Says what has changed against the iteration before.
+fn iteration(frame: Option<&LoopFrame>, definition: &LoopDefinition) -> Iteration {
     let first = Prepared::default();
     let before = frame.map_or(&first, |frame| &frame.prepared);
     let knows = |hash: &ContentHash| frame.is_some_and(|frame| frame.knows(hash));
     let mut iteration = Iteration::default();
-    if before.system != plan.system {
-        iteration.system = Some(content(hash_text(&plan.system), &plan.system, knows));
+    if before.system != definition.system {
+        iteration.system = Some(content(hash_text(&definition.system), &definition.system, knows));
     }
-    if *before.context != *plan.context {
-        let items = plan.context.iter();
+    if *before.context != *definition.context {
+        let items = definition.context.iter();
         iteration.context = Some(items.map(|item| content(hash_of(item), item, knows)).collect());
     }
-    let tools = || plan.tools.values().map(|tool| &tool.decl);
+    let tools = || definition.tools.values().map(|tool| &tool.decl);
     if !before.tools.tools().iter().eq(tools()) {
         iteration.tools = Some(tools().map(|tool| entry(tool, knows)).collect());
     }
-    if *before.settings != plan.settings {
-        iteration.settings = Some(content(hash_of(&plan.settings), &plan.settings, knows));
+    if *before.settings != definition.settings {
+        iteration.settings = Some(content(hash_of(&definition.settings), &definition.settings, knows));
     }
-    if frame.is_some_and(|frame| frame.limits != plan.limits) {
-        iteration.limits = Some(plan.limits.clone());
+    if frame.is_some_and(|frame| frame.limits != definition.limits) {
+        iteration.limits = Some(definition.limits.clone());
     }
-    let exits = plan.require_exit || plan.tools.values().any(|tool| tool.decl.flags.exit);
+    let exits = definition.require_exit || definition.tools.values().any(|tool| tool.decl.flags.exit);
     if frame.map_or(exits, |frame| frame.exits != exits) {
         iteration.exits = Some(exits);
     }

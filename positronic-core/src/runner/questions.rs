@@ -42,7 +42,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers the question of a step, or of a plugin that prepares a round: from the record if it was answered before,
+    /// Answers the question of a step, or of a plugin that prepares an iteration: from the record if it was answered before,
     /// else by asking.
     pub(super) async fn question(
         &mut self,
@@ -52,8 +52,9 @@ impl Worker {
         turn: Option<Turn>,
     ) -> Result<(), Stop> {
         if !self.is_in_time(&asks) {
-            _ = reply
-                .send(Err(Error::new("a plugin asks a model while it prepares a round, and this round has begun")));
+            _ = reply.send(Err(Error::new(
+                "a plugin asks a model while it prepares an iteration, and this iteration has begun",
+            )));
             return Ok(());
         }
         let hash = question_hash(&question);
@@ -62,10 +63,10 @@ impl Worker {
             Some(Stage::Loop(frame)) => frame.asked.clone(),
             _ => Vec::new(),
         };
-        // The questions of a round have no numbers: they are asked one after the other.
+        // The questions of an iteration have no numbers: they are asked one after the other.
         let numbered = |index: usize| match asks.last() {
-            Some(Segment::Round(_)) => asks.clone(),
-            _ => asks.round(u32::try_from(index).unwrap_or(u32::MAX)),
+            Some(Segment::Iteration(_)) => asks.clone(),
+            _ => asks.iteration(u32::try_from(index).unwrap_or(u32::MAX)),
         };
         let used = self.answered.get(&asks);
         let fits = |index: &usize| {
@@ -105,7 +106,7 @@ impl Worker {
         }
         let shared = Arc::clone(&self.shared);
         let reports = self.reports.clone();
-        // A plugin's question is not what the round says.
+        // A plugin's question is not what the iteration says.
         let after = (path != asks).then(|| shared.state().next);
         self.launch(path.clone(), false, async move {
             let started = shared.now();
@@ -128,7 +129,7 @@ impl Worker {
             let result = if turn.is_some() {
                 tokio::select! {
                     result = asking => result,
-                    // The next question of the round waits for this one.
+                    // The next question of the iteration waits for this one.
                     () = reply.closed() => Err(ModelError::new(ModelErrorKind::BadRequest, "nobody waits for the answer")),
                 }
             } else {
@@ -139,20 +140,20 @@ impl Worker {
         Ok(())
     }
 
-    /// Says whether a question can be asked now: a step's at any time, a plugin's until its round begins.
+    /// Says whether a question can be asked now: a step's at any time, a plugin's until its iteration begins.
     fn is_in_time(&self, asks: &Path) -> bool {
-        let Some(Segment::Round(round)) = asks.last() else { return true };
+        let Some(Segment::Iteration(iteration)) = asks.last() else { return true };
         self.shared
             .state()
             .looped(asks)
-            .is_some_and(|frame| frame.round == round && matches!(frame.phase, LoopPhase::Prepare))
+            .is_some_and(|frame| frame.iteration == iteration && matches!(frame.phase, LoopPhase::Prepare))
     }
 
-    /// Stops whoever asks a model that a limit does not allow: a step, which runs again once there is more, or a round that
+    /// Stops whoever asks a model that a limit does not allow: a step, which runs again once there is more, or an iteration that
     /// is being prepared, which the limit ends or has prepared anew.
     async fn hold(&mut self, asks: Path) -> Result<(), Stop> {
         let flight = match asks.last() {
-            Some(Segment::Round(_)) => asks.parent().unwrap_or_default(),
+            Some(Segment::Iteration(_)) => asks.parent().unwrap_or_default(),
             _ => {
                 self.append_outcome(&asks, vec![NewEvent::new(asks.clone(), EventKind::StepHeld {})]).await?;
                 asks.clone()

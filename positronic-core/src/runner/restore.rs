@@ -10,22 +10,25 @@ use super::link::{Quiet, RunLink};
 use super::plugged::found_again;
 use super::prepare::not_configured;
 use super::shared::Stop;
+use crate::definition::{
+    AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, StageBody, StateValue, ToolBody, ToolDefinition,
+    encode,
+};
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
-use crate::plan::{AnyServices, Document, LoopPlan, NestedPlan, Plan, StageBody, ToolBody, ToolPlan, encode};
 use crate::record::{Change, EndReason, EventKind, Failure, RunId, ToolDecl};
 
 impl Frames {
-    /// Finds the plans, services and tools of all open frames. What `prepare` yielded is found by running it again on
+    /// Finds the definitions, services and tools of all open frames. What `prepare` yielded is found by running it again on
     /// the state that it saw.
     pub(super) async fn restored(
         run: &RunId,
         state: &RunState,
-        plan: &Arc<Plan>,
+        definition: &Arc<BrainDefinition>,
         link: &Arc<RunLink>,
     ) -> Result<Self, Stop> {
         let mut frames = Self::new(run, state.start.user.as_deref());
         if let Some(root) = &state.root {
-            frames.restore(root, plan, &(Arc::new(()) as AnyServices), link).await?;
+            frames.restore(root, definition, &(Arc::new(()) as AnyServices), link).await?;
         }
         Ok(frames)
     }
@@ -34,35 +37,35 @@ impl Frames {
     fn restore<'a>(
         &'a mut self,
         frame: &'a BrainFrame,
-        plan: &'a Arc<Plan>,
+        definition: &'a Arc<BrainDefinition>,
         around: &'a AnyServices,
         link: &'a Arc<RunLink>,
     ) -> BoxFuture<'a, Result<(), Stop>> {
-        Box::pin(self.restore_brain(frame, plan, around, link))
+        Box::pin(self.restore_brain(frame, definition, around, link))
     }
 
     async fn restore_brain(
         &mut self,
         frame: &BrainFrame,
-        plan: &Arc<Plan>,
+        definition: &Arc<BrainDefinition>,
         around: &AnyServices,
         link: &Arc<RunLink>,
     ) -> Result<(), Stop> {
-        if let Some(difference) = difference(frame, plan) {
+        if let Some(difference) = difference(frame, definition) {
             return Err(Stop::Changed(difference));
         }
         // Services stand for the world outside, which may be there again in a moment: that delays the run, and ends nothing.
-        let provided = Self::provided(plan, Arc::clone(around));
+        let provided = Self::provided(definition, Arc::clone(around));
         let services = provided.map_err(|error| Stop::Panicked(error.to_string()))?;
-        self.begin(frame, Arc::clone(plan), Arc::clone(&services));
-        let body = frame.current().and_then(|stage| plan.stage(&stage.name)).map(|stage| &stage.body);
+        self.begin(frame, Arc::clone(definition), Arc::clone(&services));
+        let body = frame.current().and_then(|stage| definition.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {
             (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
-                self.restore(inner, &nested.plan, &services, link).await
+                self.restore(inner, &nested.definition, &services, link).await
             }
             (Stage::Loop(looped), Some(StageBody::Loop(configure))) => {
                 let mut scope = self.scope(frame, looped.path.clone(), link);
-                scope.state = Document::new(Arc::clone(&looped.seen));
+                scope.state = StateValue::new(Arc::clone(&looped.seen));
                 scope.plugins = looped.seen_plugins.clone();
                 // A loop between iterations is configured anew in a moment, behind the claim: then a crash of its closure counts.
                 if matches!(looped.phase, LoopPhase::Prepare) {
@@ -78,7 +81,7 @@ impl Frames {
                     }
                 };
                 scope.link = Arc::new(Quiet(scope.link));
-                scope.path = looped.path.round(looped.round);
+                scope.path = looped.path.iteration(looped.iteration);
                 yielded.begun = Some(Arc::clone(&looped.prepared.tools));
                 yielded = found_again(yielded, scope).await;
                 self.restore_calls(looped, &yielded, &services, link).await?;
@@ -92,28 +95,30 @@ impl Frames {
     async fn restore_calls(
         &mut self,
         looped: &LoopFrame,
-        plan: &LoopPlan,
+        definition: &LoopDefinition,
         services: &AnyServices,
         link: &Arc<RunLink>,
     ) -> Result<(), Stop> {
         for call in looped.batch.iter().filter(|call| call.result().is_none()) {
             let declared = looped.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
             // A tool that is gone gives the call a typed result; one with other arguments would misread them.
-            let Some((declared, tool)) = declared.and_then(|tool| Some((tool, plan.tools.get(&tool.id)?))) else {
+            let Some((declared, tool)) = declared.and_then(|tool| Some((tool, definition.tools.get(&tool.id)?))) else {
                 continue;
             };
             if let Some(difference) = tool_difference(declared, tool) {
                 return Err(Stop::Changed(format!("the call `{}` is open, and {difference}", call.path)));
             }
-            if let (CallPhase::Brain(inner), ToolBody::Brain(NestedPlan { plan, .. })) = (&call.phase, &tool.body) {
-                self.restore(inner, plan, services, link).await?;
+            if let (CallPhase::Brain(inner), ToolBody::Brain(NestedDefinition { definition, .. })) =
+                (&call.phase, &tool.body)
+            {
+                self.restore(inner, definition, services, link).await?;
             }
         }
         Ok(())
     }
 }
 
-fn tool_difference(then: &ToolDecl, now: &ToolPlan) -> Option<String> {
+fn tool_difference(then: &ToolDecl, now: &ToolDefinition) -> Option<String> {
     // What another program takes is not in the author's power, and it says itself what does not fit.
     (!now.foreign && then.parameters != now.decl.parameters)
         .then(|| format!("its tool `{}` has other parameters now; put the old ones back until it is done", then.id))
@@ -122,20 +127,20 @@ fn tool_difference(then: &ToolDecl, now: &ToolPlan) -> Option<String> {
 /// Returns the event that takes a run over to its brain's code, where the code is not what the run has begun with: stages
 /// that it has not reached may change, and a new version may say how the state gets there. Answers in words how the
 /// code differs otherwise.
-pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<EventKind>, String> {
+pub(super) fn migration(frame: &BrainFrame, definition: &BrainDefinition) -> Result<Option<EventKind>, String> {
     let migrated = |change| EventKind::BrainMigrated {
-        version: plan.version,
-        fingerprint: plan.fingerprint(),
-        stages: plan.shape(),
+        version: definition.version,
+        fingerprint: definition.fingerprint(),
+        stages: definition.shape(),
         change,
     };
-    let Some(difference) = difference(frame, plan) else {
-        return Ok((plan.fingerprint() != frame.fingerprint).then(|| migrated(None)));
+    let Some(difference) = difference(frame, definition) else {
+        return Ok((definition.fingerprint() != frame.fingerprint).then(|| migrated(None)));
     };
-    let migrate = plan.migrations.get(&frame.version).filter(|_| *frame.title == *plan.title);
-    let Some(migrate) = migrate.filter(|_| frame.version != plan.version) else { return Err(difference) };
+    let migrate = definition.migrations.get(&frame.version).filter(|_| *frame.title == *definition.title);
+    let Some(migrate) = migrate.filter(|_| frame.version != definition.version) else { return Err(difference) };
     let failed = |error: crate::Error| {
-        let (from, to) = (frame.version, plan.version);
+        let (from, to) = (frame.version, definition.version);
         format!("{difference}, and the state cannot be migrated from version {from} to {to}: {error}")
     };
     let next = caught_now(|| encode(&migrate(&frame.state)?)).map_err(failed)?;
@@ -144,19 +149,19 @@ pub(super) fn migration(frame: &BrainFrame, plan: &Plan) -> Result<Option<EventK
 
 /// Says how the code of a brain differs from what a run of it has begun with, up to the stage it is at. Code inside a
 /// closure cannot be seen; its author gives the brain another version instead.
-pub(super) fn difference(frame: &BrainFrame, plan: &Plan) -> Option<String> {
+pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Option<String> {
     let title = &frame.title;
-    if **title != *plan.title {
-        return Some(format!("the run is of the brain `{title}`, the code is that of `{}`", plan.title));
+    if **title != *definition.title {
+        return Some(format!("the run is of the brain `{title}`, the code is that of `{}`", definition.title));
     }
-    if frame.version != plan.version {
-        let (then, now) = (frame.version, plan.version);
+    if frame.version != definition.version {
+        let (then, now) = (frame.version, definition.version);
         return Some(format!("the run has begun with version {then} of `{title}`, the code has version {now}"));
     }
-    if frame.stages.fingerprint(title, frame.version, plan.options.json()) != frame.fingerprint {
+    if frame.stages.fingerprint(title, frame.version, definition.options.json()) != frame.fingerprint {
         return Some(format!("the options of `{title}` have another schema now"));
     }
-    let now = plan.shape();
+    let now = definition.shape();
     let reached = frame.stages.0.iter().take(frame.index + 1);
     for (place, then) in (1..).zip(reached) {
         let name = &then.name;

@@ -6,7 +6,7 @@
 //!              └── refused, rests ┴─────────────────────┘
 //! ```
 //!
-//! Runs are taken up beside each other, in the order in which they are found. For the code of an open round, plugins are
+//! Runs are taken up beside each other, in the order in which they are found. For the code of an open iteration, plugins are
 //! asked, which may wait for a server that does not answer. That holds up no other run: a place is for what a run loads, and
 //! is free again before its plugins are asked. Triggers fire beside all that, one after the other.
 
@@ -52,7 +52,7 @@ impl Runner {
     pub async fn take_up(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
         // Nobody closes the places.
         let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
-        self.resume_as(run, Resumption { place, plan: None, served: true }).await
+        self.resume_as(run, Resumption { place, definition: None, served: true }).await
     }
 
     /// Goes on with every run in which there is work that no worker does, as after a crash. It returns when all are taken

@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::flight::{Answer, Judged, Outcome, caught_now};
-use super::home::{Changes, plugin_steps};
 use super::shared::Stop;
+use super::state_owner::{Changes, plugin_steps};
 use super::worker::Worker;
+use crate::definition::{StateValue, ToolReply, WaitDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before};
-use crate::plan::{Document, PlannedWait, ToolReply, recordable};
 use crate::record::{
     CallFlags, Change, DecisionForm, EndReason, EventKind, Failure, ModelError, ModelErrorKind, ModelResponse,
     NewEvent, Part, Path, ResponseMetadata, Segment, ToolCall, ToolResult, WaitSpec,
@@ -30,8 +30,8 @@ impl Worker {
                 self.refused_drafts(path, response, message, attempt, took)
             }
             Outcome::Tool { result, attempt, took } => self.settle_tool(path, result, attempt, took),
-            Outcome::Prepared { result, round, read } => {
-                return self.settle_prepared(path, result, round, read).await;
+            Outcome::Prepared { result, iteration, read } => {
+                return self.settle_prepared(path, result, iteration, read).await;
             }
             Outcome::Question { result, took, asker } => return self.settle_question(path, result, asker, took).await,
         };
@@ -131,8 +131,8 @@ impl Worker {
         let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls, plugins, failed } = answer;
         let facts = self.charged(facts);
         let looped = path.parent().unwrap_or_default();
-        let round = match path.last() {
-            Some(Segment::Round(round)) => round,
+        let iteration = match path.last() {
+            Some(Segment::Iteration(iteration)) => iteration,
             _ => 0,
         };
         name_every_call(&mut parts, calls.len());
@@ -148,7 +148,7 @@ impl Worker {
         new_events
             .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), facts, duration }));
         for (index, Judged { call, refused }) in (0..).zip(calls) {
-            let path = looped.call(round, index);
+            let path = looped.call(iteration, index);
             let denied = state.looped(&path).is_some_and(|frame| is_denied(frame, &call));
             let result = match refused {
                 Some(message) => Some(ToolResult::Error { message }),
@@ -237,8 +237,8 @@ impl Worker {
         NewEvent::new(path.clone(), kind)
     }
 
-    fn absolute(&self, call: &Path, wait: PlannedWait) -> WaitSpec {
-        let PlannedWait { mut spec, valid_for, .. } = wait;
+    fn absolute(&self, call: &Path, wait: WaitDefinition) -> WaitSpec {
+        let WaitDefinition { mut spec, valid_for, .. } = wait;
         spec.expires = valid_for.map(|valid| self.shared.now().after(valid));
         if spec.webhook == REPLY {
             spec.identifier = call.as_str().to_owned();
@@ -261,14 +261,14 @@ fn is_denied(frame: &LoopFrame, call: &ToolCall) -> bool {
 }
 
 /// Applies a tool's updates one after the other, all or none.
-fn updated(document: &Document, updates: Vec<crate::plan::Update>) -> Result<Option<Value>> {
+fn updated(document: &StateValue, updates: Vec<crate::definition::Update>) -> Result<Option<Value>> {
     if updates.is_empty() {
         return Ok(None);
     }
     let mut current = document.clone();
     for update in updates {
         let next = caught_now(|| update(&current))?;
-        current = Document::new(Arc::new(next));
+        current = StateValue::new(Arc::new(next));
     }
     Ok(Some(Value::clone(current.json())))
 }

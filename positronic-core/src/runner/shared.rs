@@ -9,8 +9,8 @@ use super::Runner;
 use super::commit::{follow, index};
 use super::feed::Feed;
 use super::hand::LEAVES;
+use crate::definition::BrainDefinition;
 use crate::machine::{IllegalEvent, RunState};
-use crate::plan::Plan;
 use crate::projection::Prompts;
 use crate::record::{Event, RunId, RunSummary, Seq, Timestamp};
 use crate::store::{StoreError, Watcher};
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     pub(super) runner: Runner,
     pub(super) run: RunId,
     /// The brain's code; none where the run is only looked at.
-    pub(super) plan: Option<Arc<Plan>>,
+    pub(super) definition: Option<Arc<BrainDefinition>>,
     /// Whether a server of the store continues the run after a wait, and not the runner by itself.
     pub(super) served: bool,
     feeds: OnceLock<Vec<Feed>>,
@@ -90,7 +90,13 @@ pub(super) struct Folded {
 
 impl Shared {
     /// Makes the shared part of a run, whose sinks are not fed yet.
-    pub(super) fn new(runner: Runner, run: RunId, plan: Option<Arc<Plan>>, served: bool, folded: Folded) -> Arc<Self> {
+    pub(super) fn new(
+        runner: Runner,
+        run: RunId,
+        definition: Option<Arc<BrainDefinition>>,
+        served: bool,
+        folded: Folded,
+    ) -> Arc<Self> {
         let Folded { state, prompts, summary, snapshot } = folded;
         let shared = Arc::new(Self {
             settled: watch::Sender::new((Phase::Working, state.next)),
@@ -102,7 +108,7 @@ impl Shared {
             summary: Mutex::new(summary),
             runner,
             run,
-            plan,
+            definition,
             served,
             feeds: OnceLock::new(),
         });

@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
-use crate::plan::{Plan, UnknownAction};
 use crate::record::{Budget, RunId, Start};
 use crate::store::StoreError;
 
@@ -98,12 +98,17 @@ fn shared(start: &Start) -> Option<&Budget> {
 
 /// Compares a run with a start of its id, in the order in which people are told; nothing where the start is the one that has
 /// begun it.
-pub(super) fn differences(begun: &RunState, plan: &Plan, options: &Value, given: &Start) -> Vec<Difference> {
+pub(super) fn differences(
+    begun: &RunState,
+    definition: &BrainDefinition,
+    options: &Value,
+    given: &Start,
+) -> Vec<Difference> {
     let start = &begun.start;
     let root = begun.root.as_deref();
     let same = [
         (Difference::Id, start.id == given.id),
-        (Difference::Brain, root.is_some_and(|root| *root.title == *plan.title)),
+        (Difference::Brain, root.is_some_and(|root| *root.title == *definition.title)),
         (Difference::Options, root.is_some_and(|root| *root.options == *options)),
         (Difference::User, start.user == given.user),
         (Difference::Conversation, (&start.conversation, &start.after) == (&given.conversation, &given.after)),

@@ -97,7 +97,8 @@ impl Runner {
     pub async fn fire(&self, timer: &Timer) -> Result<RunHandle<Value>, FireError> {
         let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
         let id = || trigger.id.clone();
-        let plan = self.plan_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
+        let definition =
+            self.plan_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
         let options = options.clone();
         let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
         let actor = Actor::builder().channel("trigger").build();
@@ -107,13 +108,13 @@ impl Runner {
                 if let Some(user) = user {
                     conversation = conversation.user(user);
                 }
-                conversation.fire(plan, options, because, budget.as_deref().cloned()).await
+                conversation.fire(definition, options, because, budget.as_deref().cloned()).await
             }
             None => {
                 let run = SignalId::from(format!("{}-{}", trigger.id, moment(trigger.due)));
                 let (user, budget, fired) = (user.clone(), budget.as_deref().cloned(), Some(because));
                 let start = Start { id: Some(run), user, actor, budget, fired, ..Start::default() };
-                self.start_plan(plan, options, start).await.map(Some).map_err(ConversationError::from)
+                self.start_definition(definition, options, start).await.map(Some).map_err(ConversationError::from)
             }
         };
         match begun {

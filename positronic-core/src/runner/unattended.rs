@@ -21,7 +21,7 @@ use super::clock::sleep_until;
 use super::open::Resumption;
 use super::shared::Shared;
 use super::{Clock, ResumeError, Runner};
-use crate::plan::Plan;
+use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Timestamp};
 use crate::store::{Lease, StoreError, Watcher};
 
@@ -30,22 +30,22 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The brains that a runner has started, by title. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Started(Arc<Mutex<HashMap<String, Arc<Plan>>>>);
+pub(super) struct Started(Arc<Mutex<HashMap<String, Arc<BrainDefinition>>>>);
 
 impl Started {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Plan>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<BrainDefinition>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a brain, in the place of an earlier one of its title.
-    pub(super) fn insert(&self, plan: &Arc<Plan>) {
+    pub(super) fn insert(&self, definition: &Arc<BrainDefinition>) {
         let mut all = self.all();
-        if all.get(&plan.title).is_none_or(|known| !Arc::ptr_eq(known, plan)) {
-            all.insert(plan.title.clone(), Arc::clone(plan));
+        if all.get(&definition.title).is_none_or(|known| !Arc::ptr_eq(known, definition)) {
+            all.insert(definition.title.clone(), Arc::clone(definition));
         }
     }
 
-    pub(super) fn get(&self, title: &str) -> Option<Arc<Plan>> {
+    pub(super) fn get(&self, title: &str) -> Option<Arc<BrainDefinition>> {
         self.all().get(title).cloned()
     }
 }
@@ -94,7 +94,7 @@ struct Runs {
 /// What is kept of an unattended run.
 struct Known {
     runner: Asleep,
-    plan: Arc<Plan>,
+    definition: Arc<BrainDefinition>,
     /// When it is looked at although nothing is appended.
     wake: Option<Timestamp>,
     _watch: Arc<Watch>,
@@ -167,25 +167,25 @@ impl Asleep {
 pub(super) struct Unheld {
     runner: Asleep,
     run: RunId,
-    plan: Arc<Plan>,
+    definition: Arc<BrainDefinition>,
 }
 
 impl Unheld {
     /// Makes it of a run that the runner continues by itself.
     pub(super) fn of(shared: &Shared) -> Option<Self> {
-        let plan = shared.plan.clone().filter(|_| !shared.served)?;
-        Some(Self { runner: Asleep::of(&shared.runner), run: shared.run.clone(), plan })
+        let definition = shared.definition.clone().filter(|_| !shared.served)?;
+        Some(Self { runner: Asleep::of(&shared.runner), run: shared.run.clone(), definition })
     }
 
     /// Keeps the run, and looks at it at once: an answer may have come just before.
     pub(super) fn keep(self) {
-        let Self { runner, run, plan } = self;
+        let Self { runner, run, definition } = self;
         let Runner { unattended, store, clock, .. } = &runner.runner;
         let (runs, clock) = (Arc::clone(&unattended.runs), Arc::clone(clock));
         let watch = Arc::new(Watch(Arc::downgrade(&runs)));
         let watcher: Arc<dyn Watcher> = Arc::clone(&watch) as Arc<dyn Watcher>;
         store.watch(Some(&run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        runs.keep(run.clone(), Known { runner, plan, wake: None, _watch: watch });
+        runs.keep(run.clone(), Known { runner, definition, wake: None, _watch: watch });
         runs.ring(run);
         if !runs.closed.load(Ordering::Acquire) && !runs.works.swap(true, Ordering::AcqRel) {
             tokio::spawn(work(runs, clock));
@@ -210,7 +210,7 @@ async fn work(runs: Arc<Runs>, clock: Arc<dyn Clock>) {
 /// Looks at a run, and continues it where there is work that no worker does.
 async fn look(runs: &Runs, run: RunId, mut known: Known) {
     let now = known.runner.runner.clock.now();
-    known.wake = match continued(&known.runner, &run, &known.plan, now).await {
+    known.wake = match continued(&known.runner, &run, &known.definition, now).await {
         Ok(Looked::Gone) => return,
         Ok(Looked::Waits(wake)) => wake,
         Err(error) => {
@@ -228,7 +228,12 @@ enum Looked {
     Waits(Option<Timestamp>),
 }
 
-async fn continued(asleep: &Asleep, run: &RunId, plan: &Arc<Plan>, now: Timestamp) -> Result<Looked, StoreError> {
+async fn continued(
+    asleep: &Asleep,
+    run: &RunId,
+    definition: &Arc<BrainDefinition>,
+    now: Timestamp,
+) -> Result<Looked, StoreError> {
     let runner = &asleep.runner;
     let row = match runner.store.run(run).await {
         Ok(row) => row,
@@ -248,7 +253,7 @@ async fn continued(asleep: &Asleep, run: &RunId, plan: &Arc<Plan>, now: Timestam
     }
     // Up to here nothing needs the runner to be alive, and a look must not make a dropped runner count as alive.
     let Some(runner) = asleep.wake() else { return Ok(Looked::Gone) };
-    let how = Resumption { plan: Some(Arc::clone(plan)), ..Resumption::default() };
+    let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
     Ok(match runner.resume_as(run, how).await {
         Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Looked::Gone,
         Err(ResumeError::Held { .. }) => Looked::Waits(Some(now.after(LOOK))),

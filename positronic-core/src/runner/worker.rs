@@ -15,8 +15,8 @@ use super::frames::Frames;
 use super::hand::Grip;
 use super::link::RunLink;
 use super::shared::{Phase, Shared, Stop};
+use crate::definition::{BrainDefinition, with_document_limit};
 use crate::machine::{Effect, RunState, end_brain, end_loop, next};
-use crate::plan::{Plan, with_document_limit};
 use crate::record::{EndReason, Epoch, EventKind, Failure, NewEvent, Path, Status, Timestamp};
 use crate::store::StoreError;
 
@@ -28,7 +28,7 @@ pub(super) struct Worker {
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
     pub(super) answered: HashMap<Path, HashSet<usize>>,
-    /// Effects whose intents are in the log, and which are in flight as soon as the worker comes round to it.
+    /// Effects whose intents are in the log, and which are in flight as soon as the worker comes iteration to it.
     pub(super) announced: Vec<Effect>,
     flights: HashMap<Path, Flight>,
     incoming: mpsc::UnboundedReceiver<Box<Report>>,
@@ -83,13 +83,13 @@ impl Worker {
     pub(super) async fn restored(
         shared: &Arc<Shared>,
         state: &RunState,
-        plan: &Arc<Plan>,
+        definition: &Arc<BrainDefinition>,
         epoch: Epoch,
         grip: Grip,
     ) -> Result<Box<Self>, Stop> {
         let (reports, incoming) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(shared, reports.clone()));
-        let frames = Frames::restored(&shared.run, state, plan, &link).await?;
+        let frames = Frames::restored(&shared.run, state, definition, &link).await?;
         Ok(Box::new(Self {
             epoch,
             frames,
@@ -170,7 +170,7 @@ impl Worker {
             let leaves = self.leaves();
             self.fly_announced();
             if leaves {
-                self.give_up_rounds().await?;
+                self.give_up_iterations().await?;
             }
             let wake = if leaves { None } else { self.begin_effects().await? };
             if self.shared.state().has_ended() {
@@ -330,10 +330,11 @@ impl Worker {
         self.link.forget(path);
     }
 
-    /// Gives up the rounds that plugins prepare, which may take as long as they like: nothing of it is in the log. Only the
+    /// Gives up the iterations that plugins prepare, which may take as long as they like: nothing of it is in the log. Only the
     /// answer to a plugin's question is waited for.
-    async fn give_up_rounds(&mut self) -> Result<(), Stop> {
-        let is_idle = |path: &&Path| self.preparing(path).is_some_and(|round| !self.flies(&path.round(round)));
+    async fn give_up_iterations(&mut self) -> Result<(), Stop> {
+        let is_idle =
+            |path: &&Path| self.preparing(path).is_some_and(|iteration| !self.flies(&path.iteration(iteration)));
         let paths: Vec<Path> = self.flights.keys().filter(is_idle).cloned().collect();
         for path in &paths {
             self.drop_flight(path);
@@ -446,8 +447,8 @@ fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
     use crate::record::Segment;
     path.segments()
         .map(|segment| match segment {
-            Segment::Round(round) => (0, round, 0, String::new()),
-            Segment::Call(round, index) => (1, round, index, String::new()),
+            Segment::Iteration(iteration) => (0, iteration, 0, String::new()),
+            Segment::Call(iteration, index) => (1, iteration, index, String::new()),
             Segment::Stage(name) => (2, 0, 0, name.to_owned()),
         })
         .collect()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
-    Answer, Append, DeliveryState, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter,
+    Append, BoxFuture, DeliveryState, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter,
     PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerChange, TimerFilter, Watcher, blob,
     watchers::Watchers,
 };
@@ -215,24 +215,29 @@ impl Kept {
     }
 }
 
-fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> Answer<'a, T> {
+fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> BoxFuture<'a, Result<T, StoreError>> {
     Box::pin(std::future::ready(answer))
 }
 
 impl EventStore for MemoryStore {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         ready(self.append_now(run, append))
     }
 
-    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+    fn read<'a>(
+        &'a self,
+        run: &'a RunId,
+        from: Seq,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         ready(self.of(run, |kept| kept.read(from, most)))
     }
 
-    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
         ready(self.of(run, |kept| Ok(kept.summary.clone())))
     }
 
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let contents = self.contents();
         let mut rows: Vec<_> =
             contents.runs.values().map(|kept| &kept.summary).filter(|row| filter.passes(row)).cloned().collect();
@@ -241,7 +246,7 @@ impl EventStore for MemoryStore {
         ready(Ok(rows))
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let contents = self.contents();
         let all = contents.runs.iter().flat_map(|(run, kept)| {
             kept.pending.iter().map(move |(at, pending)| PendingItem {
@@ -257,7 +262,7 @@ impl EventStore for MemoryStore {
         ready(Ok(waiters))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
         let text = text.to_lowercase();
         let contents = self.contents();
         let mut runs: Vec<_> = contents.runs.iter().collect();
@@ -269,15 +274,15 @@ impl EventStore for MemoryStore {
         ready(Ok(found.take(most).collect()))
     }
 
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         ready(self.of(run, |kept| Ok(kept.signals.get(signal).copied())))
     }
 
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         ready(Ok(self.contents().runs.get(run).and_then(|kept| kept.snapshot.clone())))
     }
 
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         let mut contents = self.contents();
         let mut removed = 0;
         for run in runs {
@@ -290,7 +295,7 @@ impl EventStore for MemoryStore {
         ready(Ok(removed))
     }
 
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         let mut contents = self.contents();
         contents.mail.retain(|_, (kept, _)| kept.expires > mail.at);
         let posted = match contents.mail.get(&mail.id) {
@@ -304,7 +309,12 @@ impl EventStore for MemoryStore {
         ready(Ok(posted))
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         let contents = self.contents();
         let fits =
             |mail: &&InboundWebhook| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
@@ -312,7 +322,7 @@ impl EventStore for MemoryStore {
         ready(Ok(free.min_by_key(|mail| (mail.at, &mail.id)).cloned()))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
         let contents = self.contents();
         let entry = |(mail, taken): &(InboundWebhook, Option<(RunId, Seq)>)| MailboxEntry {
             id: mail.id.clone(),
@@ -330,7 +340,7 @@ impl EventStore for MemoryStore {
         ready(Ok(entries))
     }
 
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
         let mut contents = self.contents();
         if contents.mail.get(mail).is_some_and(|(_, taken)| taken.is_none()) {
             contents.mail.remove(mail);
@@ -338,7 +348,7 @@ impl EventStore for MemoryStore {
         ready(Ok(()))
     }
 
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
         let contents = self.contents();
         let mut timers: Vec<_> = contents.timers.values().filter(|timer| filter.passes(timer)).cloned().collect();
         timers.sort_by(|a, b| (a.trigger.due, &a.trigger.id).cmp(&(b.trigger.due, &b.trigger.id)));
@@ -346,11 +356,11 @@ impl EventStore for MemoryStore {
         ready(Ok(timers))
     }
 
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         ready(Ok(self.contents().timers.remove(id).is_some()))
     }
 
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         ready(blob::name(&bytes).inspect(|name| {
             let mut contents = self.contents();
             let kept = contents.blobs.entry(name.clone()).or_insert_with(|| (at, bytes));
@@ -358,12 +368,12 @@ impl EventStore for MemoryStore {
         }))
     }
 
-    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         let kept = self.contents().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
         ready(kept.map(|bytes| blob::sound(sha256, bytes)).transpose())
     }
 
-    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         let mut contents = self.contents();
         let Contents { runs, blobs, .. } = &mut *contents;
         let count = blobs.len();
@@ -371,7 +381,7 @@ impl EventStore for MemoryStore {
         ready(Ok(count - blobs.len()))
     }
 
-    fn acquire_lease(&self) -> Answer<'_, Lease> {
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let name = {
             let mut workers = self.workers();
             workers.count += 1;
@@ -383,7 +393,7 @@ impl EventStore for MemoryStore {
         ready(Ok(Lease::new(name, alive)))
     }
 
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         ready(Ok(self.workers().alive.contains(owner)))
     }
 

@@ -21,7 +21,7 @@ mod watchers;
 
 use std::sync::{Arc, Weak};
 
-use futures::future::BoxFuture;
+pub use futures::future::BoxFuture;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -46,9 +46,6 @@ pub use rusqlite;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
-/// Answers a question to a store.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
-
 /// Keeps the logs of runs, and what follows from them.
 ///
 /// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`], when the store itself fails;
@@ -63,17 +60,17 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 /// # use positronic_core::store::{EventMatch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, Snapshot, PendingItem};
 /// # use positronic_core::store::TimerFilter;
-/// use positronic_core::store::{Answer, Append, EventStore, StoreError, Watcher};
+/// use positronic_core::store::{BoxFuture, Append, EventStore, StoreError, Watcher};
 ///
 /// struct Frozen<S>(S);
 ///
 /// impl<S: EventStore> EventStore for Frozen<S> {
-///     fn append<'a>(&'a self, run: &'a RunId, _: Append) -> Answer<'a, ()> {
+///     fn append<'a>(&'a self, run: &'a RunId, _: Append) -> BoxFuture<'a, Result<(), StoreError>> {
 ///         let message = format!("the run `{run}` is not to be changed");
 ///         Box::pin(std::future::ready(Err(StoreError::Failed { message })))
 ///     }
 ///
-///     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+///     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
 ///         self.0.read(run, from, most)
 ///     }
 ///
@@ -81,25 +78,25 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 ///         self.0.watch(run, watcher);
 ///     }
 ///     // … and so on.
-/// #   fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> { self.0.run(run) }
-/// #   fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> { self.0.runs(filter) }
-/// #   fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> { self.0.pending(filter) }
-/// #   fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> { self.0.search(text, most) }
-/// #   fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> { self.0.snapshot(run) }
-/// #   fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> { self.0.remove(runs) }
-/// #   fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> { self.0.post(mail) }
-/// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
+/// #   fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> { self.0.run(run) }
+/// #   fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> { self.0.runs(filter) }
+/// #   fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> { self.0.pending(filter) }
+/// #   fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> { self.0.search(text, most) }
+/// #   fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> { self.0.snapshot(run) }
+/// #   fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> { self.0.remove(runs) }
+/// #   fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> { self.0.post(mail) }
+/// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str, now: Timestamp) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
 /// #       self.0.mail(webhook, id, now)
 /// #   }
-/// #   fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> { self.0.mailbox() }
-/// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> { self.0.discard(mail) }
-/// #   fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> { self.0.timers(filter) }
-/// #   fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> { self.0.remove_timer(id) }
-/// #   fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> { self.0.put_blob(bytes, at) }
-/// #   fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> { self.0.blob(sha256) }
-/// #   fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> { self.0.sweep_blobs(before) }
-/// #   fn acquire_lease(&self) -> Answer<'_, Lease> { self.0.acquire_lease() }
-/// #   fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> { self.0.is_lease_live(owner) }
+/// #   fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> { self.0.mailbox() }
+/// #   fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> { self.0.discard(mail) }
+/// #   fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> { self.0.timers(filter) }
+/// #   fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> { self.0.remove_timer(id) }
+/// #   fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> { self.0.put_blob(bytes, at) }
+/// #   fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> { self.0.blob(sha256) }
+/// #   fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> { self.0.sweep_blobs(before) }
+/// #   fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> { self.0.acquire_lease() }
+/// #   fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> { self.0.is_lease_live(owner) }
 /// }
 /// ```
 pub trait EventStore: Send + Sync + 'static {
@@ -112,35 +109,36 @@ pub trait EventStore: Send + Sync + 'static {
     /// attachment has the run, [`StoreError::Taken`] when a mail that it takes was taken before, [`StoreError::NotDue`] when a
     /// timer is not there, or not due at the time at which the append says that it fires, and [`StoreError::NoRunBefore`] when
     /// the run begins after another one that is not there.
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()>;
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Reads at most `most` events from number `from` on; fewer only at the log's end.
     ///
     /// # Errors
     ///
     /// [`StoreError::NoSuchRun`] when there is no such log.
-    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>>;
+    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize)
+    -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
 
     /// Returns the row about one run.
     ///
     /// # Errors
     ///
     /// [`StoreError::NoSuchRun`] when there is no such log.
-    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary>;
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>>;
 
     /// Lists the rows about runs that pass a filter, the last started first. One that cannot be read is left out.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>>;
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>>;
 
     /// Lists the runs that [`EventStore::runs`] leaves out, with what is wrong with their rows.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
         // A store that keeps rows as they are has none.
         _ = filter;
         Box::pin(std::future::ready(Ok(Vec::new())))
@@ -151,21 +149,21 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>>;
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>>;
 
     /// Finds the events whose JSON contains a text, whatever its case, newest run first, at most `most`.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>>;
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>>;
 
     /// Returns the event by which a run has accepted a signal; none where it has not.
     ///
     /// # Errors
     ///
     /// [`StoreError::NoSuchRun`] when there is no such log.
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         // What a store with an index need not do.
         Box::pin(async move {
             let log = self.read(run, Seq(0), usize::MAX).await?;
@@ -178,7 +176,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>>;
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>>;
 
     /// Removes runs with all that belongs to them, one after the other, and returns how many there were. A run stays that is
     /// not over, or that another one of its conversation goes on after: name the later one first. The bytes of their files, to
@@ -187,7 +185,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself; some of many runs may be removed then.
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize>;
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>>;
 
     /// Keeps a webhook until somebody waits for it, or until it expires. The same signal id twice is the same mail.
     /// InboundWebhook that had expired by `mail.at` is forgotten.
@@ -195,7 +193,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome>;
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>>;
 
     /// Returns the oldest mail for a webhook that nobody has taken yet and that has not expired by `now`. An append takes
     /// it: [`Append::takes`].
@@ -203,7 +201,12 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>>;
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>>;
 
     /// Lists what the mailbox knows: what nobody has taken yet, and what was taken and is not forgotten; the oldest
     /// first.
@@ -211,14 +214,14 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>>;
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>>;
 
     /// Returns what the mailbox knows of one mail; none where it knows nothing of it.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
         Box::pin(async move { Ok(self.mailbox().await?.into_iter().find(|entry| entry.id == *mail)) })
     }
 
@@ -227,21 +230,21 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()>;
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Lists timers, the one that is due first first. They outlive the runs that set them.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>>;
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>>;
 
     /// Removes a timer, and says whether it was there. An append removes those that a tool takes back.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool>;
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Keeps bytes that no run refers to yet, and returns their SHA-256, as 64 hexadecimal digits in lower case. The same
     /// bytes again are the same, and kept as of `at` then.
@@ -249,14 +252,14 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// [`StoreError::TooLarge`] when they are more than [`LARGEST_BLOB`].
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String>;
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>>;
 
     /// Returns the bytes with a SHA-256; none where they are not kept.
     ///
     /// # Errors
     ///
     /// [`StoreError::Damaged`] when they have another hash now.
-    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>>;
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>>;
 
     /// Removes the bytes to which no run refers and that were kept last before a moment, and returns how many files that
     /// were; see [`swept_before`].
@@ -264,7 +267,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize>;
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>>;
 
     /// Makes a worker known as alive until what it returns is dropped, or its process ends, however it ends. The name it
     /// gets is not given again.
@@ -272,14 +275,14 @@ pub trait EventStore: Send + Sync + 'static {
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn acquire_lease(&self) -> Answer<'_, Lease>;
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>>;
 
     /// Says whether a worker is alive.
     ///
     /// # Errors
     ///
     /// Only those of the store itself.
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool>;
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Tells `watcher` of every later append to one run, or to all, until it is dropped; also of those of other
     /// processes, within a second.

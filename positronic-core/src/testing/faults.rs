@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Answer, Append, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
+    Append, BoxFuture, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
     PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
@@ -64,7 +64,11 @@ impl<S: EventStore> FaultyStore<S> {
         Self { pauses: Arc::new(pauses), ..self }
     }
 
-    fn read_or<'a, T: Send + 'a>(&self, method: &'static str, read: impl FnOnce() -> Answer<'a, T>) -> Answer<'a, T> {
+    fn read_or<'a, T: Send + 'a>(
+        &self,
+        method: &'static str,
+        read: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
         let answer = match (self.reads)(method) {
             Some(error) => Box::pin(std::future::ready(Err(error))),
             None => read(),
@@ -80,7 +84,7 @@ impl<S: EventStore> FaultyStore<S> {
 }
 
 impl<S: EventStore> EventStore for FaultyStore<S> {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         match (self.plan)(run, &append) {
             None => self.inner.append(run, append),
             Some(Fault::Refused(error)) => Box::pin(std::future::ready(Err(error))),
@@ -100,83 +104,93 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         }
     }
 
-    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+    fn read<'a>(
+        &'a self,
+        run: &'a RunId,
+        from: Seq,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         self.read_or("read", || self.inner.read(run, from, most))
     }
 
-    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
         self.read_or("run", || self.inner.run(run))
     }
 
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         self.read_or("runs", || self.inner.runs(filter))
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         self.read_or("pending", || self.inner.pending(filter))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
         self.inner.search(text, most)
     }
 
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         self.read_or("accepted", || self.inner.accepted(run, signal))
     }
 
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         self.read_or("snapshot", || self.inner.snapshot(run))
     }
 
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         self.inner.remove(runs)
     }
 
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         self.inner.post(mail)
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         self.read_or("mail", || self.inner.mail(webhook, identifier, now))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
         self.inner.mailbox()
     }
 
-    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
         self.read_or("entry", || self.inner.mailbox_entry(mail))
     }
 
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
         self.inner.discard(mail)
     }
 
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
         self.read_or("timers", || self.inner.timers(filter))
     }
 
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.inner.remove_timer(id)
     }
 
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         self.read_or("put_blob", || self.inner.put_blob(bytes, at))
     }
 
-    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         self.read_or("blob", || self.inner.blob(sha256))
     }
 
-    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.inner.sweep_blobs(before)
     }
 
-    fn acquire_lease(&self) -> Answer<'_, Lease> {
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
         self.inner.acquire_lease()
     }
 
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.inner.is_lease_live(owner)
     }
 

@@ -10,9 +10,9 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::clock::TestClock;
+use crate::definition::{BrainDefinition, Link, Scope, StageBody, StateValue, ToolBody, ToolDefinition, encode};
 use crate::dsl::{Brain, IntoServices, Options, Services, State, Tool};
 use crate::error::{Error, Result};
-use crate::plan::{Document, Link, Plan, Scope, StageBody, ToolBody, ToolPlan, encode};
 use crate::record::{
     Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
     TriggerChange, WaitSpec, sha256,
@@ -102,15 +102,16 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     ///
     /// Where the configuration panics.
     pub fn tools<S2, R>(&self, brain: &Brain<O, S2, V, R>, stage: &str) -> Result<IndexMap<String, Tool<O, S, V>>> {
-        let plan = brain.untyped();
-        let Some(StageBody::Loop(configure)) = plan.stage(stage).map(|stage| &stage.body) else {
-            return Err(Error::new(format!("the brain `{}` has no loop named `{stage}`", plan.title)));
+        let definition = brain.untyped();
+        let Some(StageBody::Loop(configure)) = definition.stage(stage).map(|stage| &stage.body) else {
+            return Err(Error::new(format!("the brain `{}` has no loop named `{stage}`", definition.title)));
         };
         let mut configured = configure(self.scope(Path::root().stage(stage), Arc::default())?)?;
         if configured.plugins.is_empty() {
             configured.mark_exits()?;
         }
-        let named = |(id, plan): (crate::record::ToolId, _)| (id.as_str().to_owned(), Tool::of_plan(plan));
+        let named =
+            |(id, definition): (crate::record::ToolId, _)| (id.as_str().to_owned(), Tool::of_definition(definition));
         Ok(configured.tools.into_iter().map(named).collect())
     }
 
@@ -124,7 +125,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     ///
     /// Where the tool panics.
     pub async fn call(&self, tool: &Tool<O, S, V>, arguments: Value) -> Result<Called<S>> {
-        let ToolPlan { decl, schema, gate, body, .. } = &**tool.plan();
+        let ToolDefinition { decl, schema, gate, body, .. } = &**tool.definition();
         let ToolBody::Function { execute, .. } = body else {
             return Err(Error::new(format!("the tool `{}` runs a brain; test the brain", decl.id)));
         };
@@ -141,7 +142,7 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
         let reply = execute(arguments, scope.clone()).await?;
         let mut state = scope.state;
         for update in reply.updates {
-            state = Document::new(Arc::new(update(&state)?));
+            state = StateValue::new(Arc::new(update(&state)?));
         }
         let Seen { outputs, progress, .. } = link.write(std::mem::take);
         Ok(Called {
@@ -158,14 +159,14 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
 
     fn scope(&self, path: Path, link: Arc<Recorder>) -> Result<Scope> {
         let document = |json: &Result<Arc<Value>>| match json {
-            Ok(json) => Ok(Document::new(Arc::clone(json))),
+            Ok(json) => Ok(StateValue::new(Arc::clone(json))),
             Err(error) => Err(Error::new(error.to_string())),
         };
         Ok(Scope {
             state: document(&self.state)?,
             options: document(&self.options)?,
             plugins: crate::record::PluginStates::default(),
-            services: Arc::clone(&self.services) as crate::plan::AnyServices,
+            services: Arc::clone(&self.services) as crate::definition::AnyServices,
             run: RunId::from("run-1".to_owned()),
             user: None,
             path,
@@ -262,7 +263,7 @@ impl Link for Recorder {
         Vec::new()
     }
 
-    fn brain(&self, _: &str) -> Option<Arc<Plan>> {
+    fn brain(&self, _: &str) -> Option<Arc<BrainDefinition>> {
         None
     }
 
@@ -270,7 +271,7 @@ impl Link for Recorder {
         Vec::new()
     }
 
-    fn action(&self, _: &str) -> Option<Arc<ToolPlan>> {
+    fn action(&self, _: &str) -> Option<Arc<ToolDefinition>> {
         None
     }
 }

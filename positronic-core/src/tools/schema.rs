@@ -20,7 +20,7 @@ use crate::record::check_depth;
 /// A JSON schema with its validator, which is compiled when it is first needed and kept.
 ///
 /// The schema of a type is kept for the life of the process, so that a loop's closure can build its tools anew in
-/// every round at no cost.
+/// every iteration at no cost.
 pub struct Schema {
     json: Arc<Value>,
     compiled: OnceLock<Result<Compiled, String>>,

@@ -321,11 +321,11 @@ impl<'a> Counter<'a> {
 
     fn visit_fields(&mut self, fields: &'a Map<String, Value>, value: &Value) -> Option<()> {
         self.add(fields.get("enum").and_then(Value::as_array).map_or(0, Vec::len))?;
-        let rounds = 1
+        let iterations = 1
             + usize::from(fields.contains_key("unevaluatedProperties"))
             + usize::from(fields.contains_key("unevaluatedItems"));
         let around = same(self.outline, self.root, fields).unwrap_or_default();
-        for _ in 0..rounds {
+        for _ in 0..iterations {
             for inner in &around {
                 self.visit(inner, value)?;
             }

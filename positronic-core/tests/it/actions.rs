@@ -1,8 +1,8 @@
 //! Actions of a project, chosen by name.
 
+use positronic_core::definition::UnknownAction;
 use positronic_core::dsl::Action;
 use positronic_core::model::scripted::Reply;
-use positronic_core::plan::UnknownAction;
 use positronic_core::prelude::*;
 use positronic_core::record::{EndReason, ToolResult};
 use positronic_core::runner::{Runner, Settled, StartError};

@@ -17,7 +17,7 @@ use crate::support::{Journal, Play, batch, done, path, prompt, results, success,
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_a_system_began_has_no_input() {
-    let quiet = brain("Quiet").r#loop("Work", |cx| cx.system("Do your round."));
+    let quiet = brain("Quiet").r#loop("Work", |cx| cx.system("Do your iteration."));
 
     let story = Play::new([done()]).run(&quiet, ()).await;
 

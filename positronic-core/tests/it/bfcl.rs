@@ -1,8 +1,8 @@
 //! Real schemas, arguments and orders: dialogues and batches of the Berkeley Function Calling Leaderboard.
 //!
-//! A dialogue is one run of one loop. The scripted model plays the calls of a turn one a round, in order; then it calls
+//! A dialogue is one run of one loop. The scripted model plays the calls of a turn one an iteration, in order; then it calls
 //! `say`, which waits for a reply to itself, and the user's next turn arrives as that reply, as a chat would do it. After
-//! the last turn it ends with a text. A batch is one round with all its calls. The tools take their schemas as they
+//! the last turn it ends with a text. A batch is one iteration with all its calls. The tools take their schemas as they
 //! stand in the file and answer from a table: the number of the call under its name.
 
 use std::collections::HashMap;

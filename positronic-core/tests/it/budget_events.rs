@@ -120,7 +120,7 @@ async fn what_is_decided_is_what_comes_next() {
     let granted = appended(&asked, decide(&asked, &grant(1), asked.at, &Anything).unwrap());
     let refused = appended(&asked, decide(&asked, &refuse, asked.at, &Anything).unwrap());
 
-    assert_eq!(effects(&granted, granted.at), ["Some(\"Work\")"], "the next round is prepared");
+    assert_eq!(effects(&granted, granted.at), ["Some(\"Work\")"], "the next iteration is prepared");
     assert_eq!(effects(&refused, refused.at), ["LOOP_LIMIT"]);
     let late = asked.at.after(Duration::from_secs(60));
     for signal in [&grant(1), &refuse] {

@@ -1,4 +1,4 @@
-//! Limits whose end is a person's decision, and budgets of whole brains: rounds, tokens, money and time, at any depth.
+//! Limits whose end is a person's decision, and budgets of whole brains: iterations, tokens, money and time, at any depth.
 
 mod around;
 mod conversation;
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 
 use crate::support::{Board, Journal, Play, ShopLoop, batch, done, events_named, path, prompt, tools, waits};
 
-/// How many rounds the one who works needs; each uses ten tokens, costs ten millionths and takes a second.
+/// How many iterations the one who works needs; each uses ten tokens, costs ten millionths and takes a second.
 const NEEDS: u32 = 6;
 
-const KINDS: [LimitKind; 4] = [LimitKind::Rounds, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
+const KINDS: [LimitKind; 4] = [LimitKind::Iterations, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
 
-/// What three rounds use.
+/// What three iterations use.
 fn limit_of(kind: LimitKind) -> u64 {
     match kind {
-        LimitKind::Rounds => 3,
+        LimitKind::Iterations => 3,
         LimitKind::Tokens => 30,
         LimitKind::Money => 30_000,
         LimitKind::Time => 3_000_000,
@@ -37,7 +37,7 @@ fn limit_of(kind: LimitKind) -> u64 {
 
 fn enough(kind: LimitKind) -> Amounts {
     match kind {
-        LimitKind::Rounds => Amounts::rounds(10),
+        LimitKind::Iterations => Amounts::iterations(10),
         LimitKind::Tokens => Amounts::tokens(100),
         LimitKind::Money => Amounts::money(Money::of_nanos(100_000)),
         LimitKind::Time => Amounts::time(Duration::from_secs(10)),
@@ -78,7 +78,7 @@ const WEEK: Duration = Duration::from_hours(7 * 24);
 fn limited(config: ShopLoop, kind: LimitKind, then: Then) -> ShopLoop {
     let limit = limit_of(kind);
     let config = match kind {
-        LimitKind::Rounds => config.max_iterations(u32::try_from(limit).unwrap()),
+        LimitKind::Iterations => config.max_iterations(u32::try_from(limit).unwrap()),
         LimitKind::Tokens => config.max_tokens(limit),
         LimitKind::Money => config.max_money("0.00003"),
         LimitKind::Time => config.max_time(Duration::from_micros(limit)),
@@ -97,7 +97,7 @@ fn budgeted(brain: Brain<(), Board>, kind: LimitKind, then: Then) -> Brain<(), B
     brain.budget(|budget| {
         let limit = limit_of(kind);
         let budget = match kind {
-            LimitKind::Rounds => budget.max_rounds(limit),
+            LimitKind::Iterations => budget.max_iterations(limit),
             LimitKind::Tokens => budget.max_tokens(limit),
             LimitKind::Money => budget.max_money(Money::of_nanos(limit)),
             LimitKind::Time => budget.max_time(Duration::from_micros(limit)),
@@ -139,7 +139,7 @@ fn prices() -> Value {
     json!({"scripted/*": {"input": 1, "output": 1}})
 }
 
-/// A model whose loop `works` at a path works for [`NEEDS`] rounds.
+/// A model whose loop `works` at a path works for [`NEEDS`] iterations.
 fn model(depth: Depth) -> ScriptedModel {
     let works = match depth {
         Depth::Own => "Work",
@@ -148,12 +148,16 @@ fn model(depth: Depth) -> ScriptedModel {
     };
     ScriptedModel::from_fn(move |request| {
         let looped = request.path.parent().unwrap();
-        let round: u32 = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();
+        let iteration: u32 = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();
         if looped.as_str() != works {
-            // It neither costs nor takes anything but its round.
-            return if round == 0 { Reply::call("inner", json!({})).usage(tokens(1)) } else { done().usage(tokens(1)) };
+            // It neither costs nor takes anything but its iteration.
+            return if iteration == 0 {
+                Reply::call("inner", json!({})).usage(tokens(1))
+            } else {
+                done().usage(tokens(1))
+            };
         }
-        let reply = if round < NEEDS { batch([("safe", "job")]) } else { done() };
+        let reply = if iteration < NEEDS { batch([("safe", "job")]) } else { done() };
         reply.usage(tokens(10)).after(Duration::from_secs(1))
     })
 }
@@ -192,14 +196,15 @@ fn all() -> impl Iterator<Item = (LimitKind, Depth, Whose)> {
             .into_iter()
             .flat_map(move |depth| [Whose::Loops, Whose::Brains].map(move |whose| (kind, depth, whose)))
     });
-    // A loop counts its own rounds alone.
-    cases.filter(|(kind, depth, whose)| (*kind, *whose) != (LimitKind::Rounds, Whose::Loops) || *depth == Depth::Own)
+    // A loop counts its own iterations alone.
+    cases
+        .filter(|(kind, depth, whose)| (*kind, *whose) != (LimitKind::Iterations, Whose::Loops) || *depth == Depth::Own)
 }
 
 fn check_end(story: &Story, on_limit: OnLimit, kind: LimitKind, whose: Whose, case: &str) {
     let outcome = prompt(story, "Work").outcome;
     match (kind, whose) {
-        (LimitKind::Rounds, Whose::Loops) => assert_eq!(outcome, Some(LoopOutcome::MaxIterations), "{case}"),
+        (LimitKind::Iterations, Whose::Loops) => assert_eq!(outcome, Some(LoopOutcome::MaxIterations), "{case}"),
         _ => assert_eq!(outcome, Some(LoopOutcome::Limit { limit: kind }), "{case}"),
     }
     match (on_limit, story.settled()) {

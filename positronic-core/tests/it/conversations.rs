@@ -181,7 +181,7 @@ fn short(message: &Message) -> String {
     }
 }
 
-/// A brain whose loop asks a person in its first round; it is answered by `calling`.
+/// A brain whose loop asks a person in its first iteration; it is answered by `calling`.
 fn gated() -> Brain<(), ()> {
     brain("Gated").r#loop("Chat", |cx| {
         cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
@@ -289,11 +289,11 @@ async fn a_message_has_the_senders_id_and_stands_behind_a_loops_own_input() {
     let own = brain("Own").r#loop("Chat", |cx| cx.system("Help.").input("fixed"));
 
     let opening = Opening { text: "hello".to_owned(), id: Some("m-1".to_owned()) };
-    let plan = positronic_core::dsl::Runnable::plan(&helper());
-    chat.send_plan(plan, Value::Null, opening).await.unwrap().settled().await;
+    let definition = positronic_core::dsl::Runnable::definition(&helper());
+    chat.send_plan(definition, Value::Null, opening).await.unwrap().settled().await;
     let opening = Opening { text: "and this".to_owned(), id: Some("m-2".to_owned()) };
-    let plan = positronic_core::dsl::Runnable::plan(&own);
-    chat.send_plan(plan, Value::Null, opening).await.unwrap().settled().await;
+    let definition = positronic_core::dsl::Runnable::definition(&own);
+    chat.send_plan(definition, Value::Null, opening).await.unwrap().settled().await;
 
     let log = runner.client().events(&RunId::new("c-0"), Seq(0)).await.unwrap();
     let id = log.iter().find_map(|event| match &event.kind {

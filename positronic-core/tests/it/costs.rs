@@ -1,4 +1,4 @@
-//! What a run used and cost: by answer, round, loop, nested brain and run; what is unknown is never nothing.
+//! What a run used and cost: by answer, iteration, loop, nested brain and run; what is unknown is never nothing.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -74,8 +74,9 @@ async fn every_place_of_the_tree_has_its_sum() {
     assert_eq!(of(costs.total()), spent(6, 111_111, 0));
     assert_eq!(costs.total().total(), Cost::Known(Money::of_nanos(111_111)));
     assert_eq!(costs.total().usage, usage(111_111, 0, 0, 0));
-    let rounds: Vec<_> = costs.rounds().into_iter().map(|(path, sum)| format!("{path} {}", sum.known)).collect();
-    assert_eq!(rounds[..2], ["Ask/0 0.000000001", "Chat/0 0.00000001"]);
+    let iterations: Vec<_> =
+        costs.iterations().into_iter().map(|(path, sum)| format!("{path} {}", sum.known)).collect();
+    assert_eq!(iterations[..2], ["Ask/0 0.000000001", "Chat/0 0.00000001"]);
     assert_eq!(costs.currency, "USD");
 }
 

@@ -23,7 +23,7 @@ fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
         .build()
 }
 
-/// Answers by the round, so that a request that is sent again gets the answer it got before.
+/// Answers by the iteration, so that a request that is sent again gets the answer it got before.
 fn model() -> ScriptedModel {
     ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
         "Work/0" => batch([("safe", "a"), ("read", "b")]),

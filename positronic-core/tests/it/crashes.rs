@@ -54,7 +54,11 @@ fn processes(brain: &Brain<(), Board>, journal: &Journal, model: fn() -> Scripte
             let worker = runner(store.clone(), model()).brain(brain.clone());
             let run = match process {
                 1 => worker
-                    .start_plan(positronic_core::dsl::Runnable::plan(brain), json!(null), Default::default())
+                    .start_definition(
+                        positronic_core::dsl::Runnable::definition(brain),
+                        json!(null),
+                        Default::default(),
+                    )
                     .await
                     .unwrap(),
                 _ => worker.recover().await.unwrap().pop().unwrap().1.unwrap(),

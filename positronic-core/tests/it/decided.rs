@@ -1,4 +1,4 @@
-//! Rounds that code decides in the place of a model.
+//! Iterations that code decides in the place of a model.
 
 use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::ScriptedModel;
@@ -70,7 +70,7 @@ async fn what_code_decides_is_judged_as_what_a_model_says() {
     let play = Play::new([]);
     let story = play.run(&kitchen(&journal, |config| config.max_iterations(2)), ()).await;
     assert_eq!(error_of(&results(&story, "Brew")[0]), "there is no tool `brew`; the tools are ");
-    assert_eq!(*story.state(), Value::from(2), "a limit of rounds holds for code, too");
+    assert_eq!(*story.state(), Value::from(2), "a limit of iterations holds for code, too");
 }
 
 #[tokio::test(start_paused = true)]

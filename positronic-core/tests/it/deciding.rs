@@ -50,7 +50,7 @@ fn reader(ledger: &Ledger) -> Brain<(), u32> {
         cx.system("Read.")
             .input("Read the book.")
             .decisions()
-            .plugin(Compaction::new().rounds(4).keep(2))
+            .plugin(Compaction::new().iterations(4).keep(2))
             .tool("read", move |t| {
                 t.idempotent().execute(move |page: Job, cx| {
                     deeds.act_once(cx.idempotency_key(), &page.id);
@@ -83,7 +83,7 @@ async fn older_decisions_are_summed_up_and_a_decision_stays_with_its_result() {
 async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
     let ledger = Ledger::default();
     let tale = Tale {
-        plan: reader(&ledger).plan(),
+        definition: reader(&ledger).definition(),
         options: Value::Null,
         ledger,
         says: Arc::new(|request| match (request.path.as_str(), &request.settings.output) {

@@ -198,7 +198,7 @@ async fn what_does_not_fit_is_asked_again_with_what_is_wrong_and_forgotten_after
         "user: That answer is no decision and did nothing: the input of `safe` does not fit: at `/id`: 7 is not of type \
          \"string\". Answer again, with one JSON object of the form that was asked for and nothing else."
     );
-    assert_eq!(said(&requests[4]).len(), 3, "the next round begins as if it had been right at once");
+    assert_eq!(said(&requests[4]).len(), 3, "the next iteration begins as if it had been right at once");
     let used = prompt(&story, "Work").usage;
     assert_eq!((used.input, used.output), (150, 5), "what was refused is paid for");
     let costs = Costs::of(story.log().iter().map(|event| &**event), &PriceTable::bundled());

@@ -353,7 +353,7 @@ async fn a_state_that_does_not_survive_json_is_an_error_where_it_is_made() {
         (Reading { value: f64::INFINITY }, "at `/value`: JSON has no number for inf"),
     ] {
         for brain in readings(&reading) {
-            let first = if brain.plan().title == "Updated" { Reply::call("read", json!({})) } else { done() };
+            let first = if brain.definition().title == "Updated" { Reply::call("read", json!({})) } else { done() };
             let replies = [first, done()];
             let model =
                 ScriptedModel::from_fn(move |request| replies[usize::from(request.path.as_str() != "Read/0")].clone());

@@ -25,7 +25,7 @@ fn examples() -> Vec<Value> {
     });
     let asking = json!({"max_iterations": 50, "max_money": "2.5", "ask": {"valid_for": 7}});
     let budget = json!({
-        "max_rounds": 1, "max_tokens": 2, "max_money": "0.5", "max_time": 4, "on_limit": "exit", "ask": {}
+        "max_iterations": 1, "max_tokens": 2, "max_money": "0.5", "max_time": 4, "on_limit": "exit", "ask": {}
     });
     vec![
         json!({"type": "RUN_CLAIMED", "owner": "w1"}),
@@ -173,7 +173,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_START", "limits": {"max_iterations": 50, "max_failures": 3, "wrap_up": true}}),
         json!({"type": "LOOP_LIMIT", "kind": "failures", "limit": 3, "used": 3}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10}),
-        json!({"type": "LOOP_LIMIT", "kind": "rounds", "limit": 9, "used": 9, "of": "Chat/0.0"}),
+        json!({"type": "LOOP_LIMIT", "kind": "iterations", "limit": 9, "used": 9, "of": "Chat/0.0"}),
         json!({"type": "LOOP_LIMIT", "kind": "money", "limit": 9, "used": 0, "unpriced": "p/m"}),
         json!({"type": "LOOP_LIMIT", "kind": "tokens", "limit": 9, "used": 10, "of": "", "shared": true}),
         json!({"type": "LOOP_STOPPED", "cause": {"type": "refused"}, "message": "no"}),
@@ -187,7 +187,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "BUDGET_DECIDED", "decision": "rejected", "signal": "s8"}),
         json!({
             "type": "BUDGET_DECIDED", "decision": "approved",
-            "more": {"rounds": 1, "tokens": 2, "money": "3", "time": 4}, "reason": "go", "signal": "s9", "actor": actor
+            "more": {"iterations": 1, "tokens": 2, "money": "3", "time": 4}, "reason": "go", "signal": "s9", "actor": actor
         }),
         json!({"type": "BUDGET_EXPIRED"}),
         json!({"type": "LOOP_PLUGIN_CHANGED", "plugin": "todo", "patch": patch["patch"]}),

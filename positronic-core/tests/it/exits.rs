@@ -92,7 +92,7 @@ async fn an_exit_tool_that_is_rejected_leaves_the_calls_before_it_alone() {
     assert_eq!(waits(&run).await, ["Work/0.0"], "the other question stands");
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
 
-    // The refused call of the next round is denied as it comes, while the one before it runs.
+    // The refused call of the next iteration is denied as it comes, while the one before it runs.
     assert_eq!(waits(&run).await, ["Work/2.0"]);
     run.approve(&path("Work/2.0"), "ann").await.unwrap();
     let story = play.story(&run).await;

@@ -8,17 +8,17 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("machine", &[]),
     ("tools", &["machine"]),
-    ("plan", &["tools"]),
-    ("dsl", &["plan", "tools", "machine"]),
-    ("plugins", &["dsl", "plan", "tools"]),
+    ("definition", &["tools"]),
+    ("dsl", &["definition", "tools", "machine"]),
+    ("plugins", &["dsl", "definition", "tools"]),
     ("toolbox", &["dsl"]),
     ("mcp", &["dsl", "tools"]),
     ("model", &[]),
     ("store", &[]),
     ("sink", &[]),
     ("projection", &["machine"]),
-    ("runner", &["dsl", "plan", "machine", "model", "tools", "store", "sink", "projection"]),
-    ("testing", &["dsl", "machine", "model", "plan", "projection", "runner", "store"]),
+    ("runner", &["dsl", "definition", "machine", "model", "tools", "store", "sink", "projection"]),
+    ("testing", &["dsl", "machine", "model", "definition", "projection", "runner", "store"]),
 ];
 
 /// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, the wrappers that wait

@@ -1,4 +1,4 @@
-//! Limits: rounds, tokens over the tree, active time; and how a loop ends.
+//! Limits: iterations, tokens over the tree, active time; and how a loop ends.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn limit_of(story: &Story) -> (String, LimitKind, u64, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_number_of_rounds_ends_a_loop_and_the_brain_goes_on() {
+async fn the_number_of_iterations_ends_a_loop_and_the_brain_goes_on() {
     let journal = Journal::default();
     let counted = brain("Counted")
         .services::<Journal>()
@@ -52,7 +52,7 @@ async fn the_number_of_rounds_ends_a_loop_and_the_brain_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_number_of_rounds_can_fail_the_brain() {
+async fn the_number_of_iterations_can_fail_the_brain() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")])]);
     let strict = |config| tools(config).max_iterations(1).on_max_iterations(OnLimit::Error);
@@ -61,11 +61,11 @@ async fn the_number_of_rounds_can_fail_the_brain() {
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(failure.code, EndReason::Limit);
-    assert_eq!(failure.message, "the loop `Work` used up its 1 rounds without coming to an end");
+    assert_eq!(failure.message, "the loop `Work` used up its 1 iterations without coming to an end");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_has_fifty_rounds_where_nothing_is_said() {
+async fn a_loop_has_fifty_iterations_where_nothing_is_said() {
     let journal = Journal::default();
     let model = ScriptedModel::from_fn(|_| batch([("safe", "again")]));
 
@@ -120,7 +120,7 @@ async fn a_limit_of_tokens_can_fail_the_brain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_tool_in_the_round_of_the_last_token_still_ends_the_loop_well() {
+async fn an_exit_tool_in_the_iteration_of_the_last_token_still_ends_the_loop_well() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a"), ("finish", "x")]).usage(tokens(500, 500))]);
 
@@ -131,7 +131,7 @@ async fn an_exit_tool_in_the_round_of_the_last_token_still_ends_the_loop_well() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_in_the_round_of_the_last_token_is_an_answer() {
+async fn a_text_in_the_iteration_of_the_last_token_is_an_answer() {
     let journal = Journal::default();
     let play = Play::new([done().usage(tokens(500, 500))]);
 
@@ -202,7 +202,7 @@ async fn a_request_inside_that_is_put_off_does_not_outlive_the_limit_around() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_is_reached_while_brains_begin_ends_those_that_have_yet_to() {
-    // The second brain's begin takes longer than the loop around may, so the first one's round is the last that begins.
+    // The second brain's begin takes longer than the loop around may, so the first one's iteration is the last that begins.
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let begins = append.events.iter().any(|event| event.path == path("Work/0.1"));
         let begins = begins && append.events.iter().any(|event| event.kind.name() == "LOOP_BRAIN_START");

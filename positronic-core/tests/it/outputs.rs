@@ -108,10 +108,10 @@ fn output(kind: OutputKind) -> Output {
     Output { at: Timestamp(1), duration: None, id: None, kind }
 }
 
-fn text(round: u32, calls: u32) -> Output {
-    let text = Part::Text { text: format!("round {round}") };
+fn text(iteration: u32, calls: u32) -> Output {
+    let text = Part::Text { text: format!("iteration {iteration}") };
     let parts: Vec<_> = std::iter::once(text).chain((0..calls).map(|index| Part::Call { index })).collect();
-    output(OutputKind::Text { round, parts: parts.into() })
+    output(OutputKind::Text { iteration, parts: parts.into() })
 }
 
 fn call(index: u32, state: CallState, edited: Option<Value>, result: Option<ToolResult>) -> Output {

@@ -1,4 +1,4 @@
-//! Plugins: what they add to a round, what they keep, and that both outlive a crash.
+//! Plugins: what they add to an iteration, what they keep, and that both outlive a crash.
 
 mod blueprints;
 mod compaction;
@@ -147,7 +147,7 @@ fn tale() -> Tale {
         })
     });
     Tale {
-        plan: positronic_core::dsl::Runnable::plan(&plugged),
+        definition: positronic_core::dsl::Runnable::definition(&plugged),
         options: Value::Null,
         ledger,
         says: std::sync::Arc::new(|request| match (request.path.as_str(), request.tools.tools().is_empty()) {

@@ -22,7 +22,7 @@ struct Script {
     policy: BatchPolicy,
     lockstep: bool,
     parallel: u32,
-    rounds: Vec<Vec<Ask>>,
+    iterations: Vec<Vec<Ask>>,
     inner: Vec<Ask>,
     deeds: Vec<(u8, u8)>,
 }
@@ -39,14 +39,14 @@ fn call(ask: &Ask, id: &str) -> (&'static str, Value) {
 const TOOLS: &[&str] = &["safe", "safe", "read", "alone", "gated", "gated", "ask", "looked", "safe!", "safe?", "nope"];
 
 fn scripts() -> impl Strategy<Value = Script> {
-    let (rounds, inner) = batches(TOOLS, 6);
+    let (iterations, inner) = batches(TOOLS, 6);
     let deeds = proptest::collection::vec((any::<u8>(), any::<u8>()), 12);
-    (policies(), any::<bool>(), 1..5_u32, rounds, inner, deeds).prop_map(
-        |(policy, lockstep, parallel, rounds, inner, deeds)| Script {
+    (policies(), any::<bool>(), 1..5_u32, iterations, inner, deeds).prop_map(
+        |(policy, lockstep, parallel, iterations, inner, deeds)| Script {
             policy,
             lockstep,
             parallel,
-            rounds,
+            iterations,
             inner,
             deeds,
         },
@@ -89,8 +89,8 @@ fn model(script: &Script, sent: Arc<Mutex<Vec<ModelRequest>>>) -> ScriptedModel 
     ScriptedModel::from_fn(move |request| {
         sent.lock().unwrap().push(request.clone());
         let place = request.path.as_str();
-        let batch = match place.strip_prefix("Work/").and_then(|round| round.parse::<usize>().ok()) {
-            Some(round) => script.rounds.get(round),
+        let batch = match place.strip_prefix("Work/").and_then(|iteration| iteration.parse::<usize>().ok()) {
+            Some(iteration) => script.iterations.get(iteration),
             None => Some(&script.inner).filter(|_| place.ends_with("/Deep/0")),
         };
         match batch {

@@ -102,7 +102,7 @@ async fn a_report_tells_every_step_with_its_reason_and_what_came_of_it() {
 
     let report = report(&story);
 
-    assert_eq!(report.rounds().count(), 6);
+    assert_eq!(report.iterations().count(), 6);
     assert_eq!(report.costs.total().known.to_string(), "1.12");
     insta::assert_json_snapshot!(json!({ "parts": report.parts, "files": report.files }));
 }
@@ -115,9 +115,12 @@ async fn a_run_that_fails_for_want_of_a_decision_is_reported_with_all_that_was_a
 
     let report = report(&play.run(&brain, ()).await);
 
-    let [round] = report.parts[0].rounds.as_slice() else { panic!("{report:?}") };
-    assert_eq!(round.refused.iter().map(|one| one.answer.as_str()).collect::<Vec<_>>(), ["no", "No", "NO", "nothing"]);
-    assert!(!round.answered && round.calls.is_empty());
+    let [iteration] = report.parts[0].iterations.as_slice() else { panic!("{report:?}") };
+    assert_eq!(
+        iteration.refused.iter().map(|one| one.answer.as_str()).collect::<Vec<_>>(),
+        ["no", "No", "NO", "nothing"]
+    );
+    assert!(!iteration.answered && iteration.calls.is_empty());
     assert!(matches!(&report.ending, Some(Ending::Failed(failure)) if failure.code == EndReason::Decision));
     assert_eq!(report.parts[0].notes.len(), 1, "{:?}", report.parts[0].notes);
 }
@@ -164,30 +167,30 @@ async fn limits_and_failures_of_a_model_are_noted_where_they_happened() {
     let story = play.test.run(workshop(&journal, |config| crate::support::tools(config).max_iterations(1)), ()).await;
 
     let report = report(&story);
-    assert_eq!(report.parts[0].notes, ["its limit of 1 rounds was reached"]);
-    assert_eq!(report.parts[0].rounds[0].notes, ["try 1 of the model failed: busy"]);
-    assert_eq!(report.parts[0].rounds[0].duration, Some(2_000_000));
+    assert_eq!(report.parts[0].notes, ["its limit of 1 iterations was reached"]);
+    assert_eq!(report.parts[0].iterations[0].notes, ["try 1 of the model failed: busy"]);
+    assert_eq!(report.parts[0].iterations[0].duration, Some(2_000_000));
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-struct Rounds(u32);
+struct Iterations(u32);
 
-impl PluginState for Rounds {
-    const NAME: &'static str = "rounds";
+impl PluginState for Iterations {
+    const NAME: &'static str = "iterations";
 }
 
-/// Asks a model before the second round.
+/// Asks a model before the second iteration.
 #[derive(Debug, Clone, Copy)]
 struct Curious;
 
 impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Curious {
-    type State = Rounds;
+    type State = Iterations;
 
-    fn initial(&self) -> Rounds {
-        Rounds(0)
+    fn initial(&self) -> Iterations {
+        Iterations(0)
     }
 
-    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Rounds>) -> Result<()> {
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Iterations>) -> Result<()> {
         if cx.state.0 == 1 {
             cx.model().ask("Anything else?").await?;
         }
@@ -197,7 +200,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Curious {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plugins_that_ask_at_once_are_noted_each_in_its_own_round() {
+async fn plugins_that_ask_at_once_are_noted_each_in_its_own_iteration() {
     let looks = || {
         brain("Clerk").r#loop("Look", |cx| {
             cx.system("Look.")
@@ -222,7 +225,7 @@ async fn plugins_that_ask_at_once_are_noted_each_in_its_own_round() {
     let report = report(&story);
     for looked in ["Work/0.0/Look", "Work/0.1/Look"] {
         let part = report.parts.iter().find(|part| part.path.as_str() == looked).unwrap();
-        assert_eq!(part.rounds[1].said, "It is there.");
-        assert_eq!(part.rounds[1].notes, ["a plugin asked the model, which answered: Nothing else."]);
+        assert_eq!(part.iterations[1].said, "It is there.");
+        assert_eq!(part.iterations[1].notes, ["a plugin asked the model, which answered: Nothing else."]);
     }
 }

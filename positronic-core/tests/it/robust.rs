@@ -119,7 +119,7 @@ async fn failures_in_a_row_can_fail_the_brain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_sums_up_in_one_last_round_with_its_exit_tools_alone() {
+async fn a_loop_sums_up_in_one_last_iteration_with_its_exit_tools_alone() {
     let journal = Journal::default();
     let wraps = |config| exiting(config).max_iterations(2).wrap_up();
     let play = Play::new([batch([("safe", "a")]), batch([("safe", "b")]), batch([("finish.work", "end")])]);
@@ -154,7 +154,7 @@ async fn a_loop_without_exit_tools_sums_up_in_words_and_ends_by_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_no_round_after_the_last_one_whatever_the_model_says() {
+async fn there_is_no_iteration_after_the_last_one_whatever_the_model_says() {
     let journal = Journal::default();
     for last in [
         Reply::text("I would go on."),
@@ -175,7 +175,7 @@ async fn there_is_no_round_after_the_last_one_whatever_the_model_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_tokens_or_of_failures_leaves_a_round_to_sum_up_too() {
+async fn a_limit_of_tokens_or_of_failures_leaves_a_iteration_to_sum_up_too() {
     let journal = Journal::default();
     let used = Usage { input: 100, ..Usage::default() };
     let tokens = |config| exiting(config).max_tokens(100).wrap_up();
@@ -189,7 +189,7 @@ async fn a_limit_of_tokens_or_of_failures_leaves_a_round_to_sum_up_too() {
     let story = play.run(&workshop(&journal, failures), ()).await;
     assert_eq!(outcome(&story), LoopOutcome::Exited { tool: "finish.work".to_owned() });
 
-    // An answer in words, where an exit tool has to be called, has begun a round that is not asked again.
+    // An answer in words, where an exit tool has to be called, has begun an iteration that is not asked again.
     let play = Play::new([Reply::text("Hm.").usage(used), batch([("finish.work", "end")])]);
     let story = play.run(&workshop(&journal, tokens), ()).await;
     assert_eq!(events_named(&story, "LOOP_ITERATION"), ["Work/0", "Work/1"]);
@@ -214,7 +214,7 @@ async fn a_loop_of_decisions_sums_up_with_its_exit_actions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_during_the_last_round_is_refused_and_begins_no_other() {
+async fn a_message_during_the_last_iteration_is_refused_and_begins_no_other() {
     let journal = Journal::default();
     let gated = |config: ShopLoop| {
         config
@@ -237,7 +237,7 @@ async fn a_message_during_the_last_round_is_refused_and_begins_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_around_binds_also_the_round_that_sums_up() {
+async fn a_budget_around_binds_also_the_iteration_that_sums_up() {
     let used = Usage { input: 10, ..Usage::default() };
     let play = Play::new([Reply::call("look", json!({})).usage(used)]);
     let brain = brain("Thrifty")
@@ -253,7 +253,7 @@ async fn a_budget_around_binds_also_the_round_that_sums_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_may_ask_in_the_round_that_sums_up() {
+async fn a_plugin_may_ask_in_the_iteration_that_sums_up() {
     let used = Usage { input: 10, ..Usage::default() };
     let look = || Reply::call("look", json!({})).usage(used);
     let summary = Reply::text("All was looked at.").usage(used);
@@ -263,7 +263,7 @@ async fn a_plugin_may_ask_in_the_round_that_sums_up() {
             .input("Look around.")
             .max_tokens(40)
             .wrap_up()
-            .plugin(Compaction::new().rounds(4).keep(2))
+            .plugin(Compaction::new().iterations(4).keep(2))
             .tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
     });
 

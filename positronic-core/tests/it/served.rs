@@ -115,7 +115,7 @@ impl Desk {
         Runner::builder().model(model).store(store).clock(self.clock.clone()).build()
     }
 
-    /// A process that asks a server before it goes on with the open round of a run.
+    /// A process that asks a server before it goes on with the open iteration of a run.
     fn asks(&self, server: &Server) -> Runner {
         self.process().brain(workshop(&Journal::default(), with(server)))
     }
@@ -262,7 +262,7 @@ async fn whoever_holds_a_run_that_is_cancelled_while_its_plugin_is_never_answere
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_next_round_is_never_prepared_is_let_go_of_at_once() {
+async fn a_run_whose_next_iteration_is_never_prepared_is_let_go_of_at_once() {
     let desk = Desk { store: MemoryStore::new(), clock: TestClock::default() };
     let server = Server::silent_for(&["run".to_owned()]);
     let process = desk.process();
@@ -280,7 +280,7 @@ async fn a_run_whose_next_round_is_never_prepared_is_let_go_of_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_to_a_plugin_is_recorded_before_its_round_is_given_up() {
+async fn the_answer_to_a_plugin_is_recorded_before_its_iteration_is_given_up() {
     let store = MemoryStore::new();
     let model = ScriptedModel::new([Reply::text("Ann.").after(Duration::from_millis(500))]);
     let process = Runner::builder().model(model).store(store.clone()).clock(TestClock::default()).build();

@@ -213,9 +213,9 @@ fn two_tools_of_one_name_are_a_mistake_of_the_author() {
 async fn a_config_closure_that_panics_fails_the_brain_with_its_words() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")])]);
-    let rounds = std::sync::atomic::AtomicU32::new(0);
+    let iterations = std::sync::atomic::AtomicU32::new(0);
     let moody = move |config: ShopLoop| {
-        assert!(rounds.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0, "not again");
+        assert!(iterations.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0, "not again");
         tools(config)
     };
 
@@ -227,16 +227,16 @@ async fn a_config_closure_that_panics_fails_the_brain_with_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_loop_whose_prompt_and_tools_change_forgets_nothing_that_its_round_names() {
+async fn a_long_loop_whose_prompt_and_tools_change_forgets_nothing_that_its_iteration_names() {
     let journal = Journal::default();
     let play = Play::of(ScriptedModel::from_fn(|_| batch([("safe", "a")])), true);
     let changing = brain("Changing")
         .services::<Journal>()
         .state(Board::default())
         .r#loop("Work", |cx| {
-            let round = cx.state.done.len();
-            let config = cx.system(format!("Round {round}")).max_iterations(300).tools([worker("safe", |t| t)]);
-            if round % 2 == 0 { config } else { config.tools([worker("odd", |t| t)]) }
+            let iteration = cx.state.done.len();
+            let config = cx.system(format!("Iteration {iteration}")).max_iterations(300).tools([worker("safe", |t| t)]);
+            if iteration % 2 == 0 { config } else { config.tools([worker("odd", |t| t)]) }
         })
         .bind(journal);
 

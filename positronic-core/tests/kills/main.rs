@@ -175,8 +175,8 @@ async fn the_process() {
         Ok(run) => run,
         Err(positronic_core::runner::ResumeError::Store(_)) => {
             let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
-            let plan = positronic_core::dsl::Runnable::plan(&desk(folder.clone(), repeats));
-            runner.start_plan(plan, Value::Null, start).await.unwrap()
+            let definition = positronic_core::dsl::Runnable::definition(&desk(folder.clone(), repeats));
+            runner.start_definition(definition, Value::Null, start).await.unwrap()
         }
         Err(positronic_core::runner::ResumeError::Over { .. }) => return println!("over"),
         Err(error) => panic!("{error}"),
@@ -268,11 +268,11 @@ async fn promise_14_a_process_that_is_killed_at_random_moments_loses_nothing() {
     let whole = undisturbed().await;
     assert!(whole.events > 256, "{} events make no snapshot", whole.events);
     let (mut kills, mut chance, mut interrupted) = (0, 7, 0);
-    for round in 0.. {
+    for iteration in 0.. {
         if kills >= KILLS {
             break;
         }
-        let repeats = round % 2 == 0;
+        let repeats = iteration % 2 == 0;
         let (more, end) = through_kills(repeats, &mut chance).await;
         kills += more;
         let (did, should): (BTreeSet<_>, BTreeSet<_>) = (end.effects.iter().collect(), whole.effects.iter().collect());

@@ -85,7 +85,7 @@ async fn a_name_of_the_loops_own_tools_or_of_another_server_is_refused() {
     let story = Play::new([]).run(own, ()).await;
     let why = failure_of(&story);
     let says =
-        "the tool `echo` of the MCP server `desk` would be `desk__echo`, and the round has a tool named so already";
+        "the tool `echo` of the MCP server `desk` would be `desk__echo`, and the iteration has a tool named so already";
     assert!(why.contains(says), "{why}");
 }
 
@@ -139,7 +139,7 @@ async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_changes_is_new_in_the_next_round_and_a_bad_one_changes_nothing() {
+async fn a_list_that_changes_is_new_in_the_next_iteration_and_a_bad_one_changes_nothing() {
     let fake = quiet([tool("lesson")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     let (mcp, teacher) = (Mcp::of([&server]), fake.clone());
@@ -168,7 +168,8 @@ async fn a_list_that_changes_is_new_in_the_next_round_and_a_bad_one_changes_noth
     let story = play.run(class, ()).await;
 
     let requests = play.requests();
-    let names = |round: usize| requests[round].tools.tools().iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>();
+    let names =
+        |iteration: usize| requests[iteration].tools.tools().iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>();
     assert_eq!(names(0), ["learn", "desk__lesson"]);
     assert_eq!(names(1), ["learn", "desk__lesson", "desk__sing"]);
     assert_eq!(names(3), ["learn", "desk__lesson", "desk__sing"], "an unusable list leaves the one before");
@@ -182,7 +183,7 @@ struct Learn {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_once_and_shared_by_rounds_and_runs() {
+async fn a_list_is_asked_for_once_and_shared_by_iterations_and_runs() {
     let fake = quiet([tool("a"), tool("b"), tool("c")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     for _ in 0..2 {

@@ -52,13 +52,13 @@ async fn go_on(log: &[Arc<Event>], brain: Brain<(), Value>, replies: Vec<Reply>)
     run.unwrap()
 }
 
-fn rounds(log: &Log) -> Vec<usize> {
+fn iterations(log: &Log) -> Vec<usize> {
     let begins = |event: &Arc<Event>| matches!(event.kind, EventKind::LoopIteration(_));
     log.iter().enumerate().filter(|(_, event)| begins(event)).map(|(at, _)| at).collect()
 }
 
-/// The log of a run that has called a tool, and whose process ended before the next round began.
-async fn between_rounds(fake: &Fake) -> Log {
+/// The log of a run that has called a tool, and whose process ended before the next iteration began.
+async fn between_iterations(fake: &Fake) -> Log {
     let replies = vec![Reply::call("desk__echo", json!({})), Reply::text("Never read.")];
     let brain = desk(&[&fake.server(unasked())]);
     let log = {
@@ -67,14 +67,14 @@ async fn between_rounds(fake: &Fake) -> Log {
         assert!(matches!(run.settled().await, Settled::Completed(_)));
         run.events(Seq(0)).await.unwrap()
     };
-    let second = rounds(&log)[1];
+    let second = iterations(&log)[1];
     log[..second].to_vec()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_round() {
+async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_iteration() {
     let fake = office();
-    let log = between_rounds(&fake).await;
+    let log = between_iterations(&fake).await;
     fake.refuse(A_WHILE);
 
     let run = go_on(&log, desk(&[&fake.server(unasked())]), vec![Reply::call("desk__echo", json!({})), done()]).await;
@@ -87,7 +87,7 @@ async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_round
 #[tokio::test(start_paused = true)]
 async fn patience_ends_and_the_author_says_when() {
     let fake = office();
-    let log = between_rounds(&fake).await;
+    let log = between_iterations(&fake).await;
     fake.refuse(usize::MAX);
     for (options, least, most) in [
         (unasked(), 300, 330),
@@ -107,7 +107,7 @@ async fn patience_ends_and_the_author_says_when() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_for_a_server_is_cancelled_at_once() {
     let fake = office();
-    let log = between_rounds(&fake).await;
+    let log = between_iterations(&fake).await;
     fake.refuse(1000);
     let run = go_on(&log, desk(&[&fake.server(unasked())]), vec![]).await;
     soon("some tries", || fake.refuses() < 997).await;
@@ -224,7 +224,7 @@ async fn wherever_a_process_ends_a_person_is_asked_as_before() {
     let all = || Reply::calls(names.iter().map(|name| (name.as_str(), json!({}))));
     let brain = || desk(&[&fake.server(options.clone())]);
     let log = log_of(&brain(), vec![all()], |run| run.pending().len() == 3).await;
-    let begun = rounds(&log)[0];
+    let begun = iterations(&log)[0];
     let answered = log.iter().position(|event| matches!(event.kind, EventKind::LoopModelResult { .. })).unwrap();
 
     for end in begun + 1..=log.len() {

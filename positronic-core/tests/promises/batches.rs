@@ -9,7 +9,7 @@ use positronic_core::runner::Settled;
 use positronic_core::store::PendingFilter;
 use serde_json::json;
 
-use crate::bench::{Bench, behind, by, in_two_rounds, named, result_of, run_id};
+use crate::bench::{Bench, behind, by, in_two_iterations, named, result_of, run_id};
 use crate::stores::{Fresh, on_both_stores};
 use crate::support::{
     Board, Job, Journal, Shop, ShopBuilder, ShopLoop, batch, done, path, settled, slow_batch, tools, waits, work,
@@ -41,7 +41,7 @@ async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_
         ("gated", json!({"id": "e"})),
         ("read", json!({"id": "f"})),
     ]);
-    let process = bench.process("work", in_two_rounds(first));
+    let process = bench.process("work", in_two_iterations(first));
     let run = bench.start(&process, &workshop(&journal, asking)).await;
     assert_eq!(waits(&run).await, ["Work/0.2", "Work/0.7"]);
     run.approve(&path("Work/0.7"), "ann").await.unwrap();
@@ -82,7 +82,7 @@ async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_
 async fn promise_06_every_call_around_one_that_ends_its_loop_has_a_result() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let asked = batch([("safe", "a"), ("gated", "b"), ("finish", "c"), ("safe", "d"), ("gated", "e")]);
-    let process = bench.process("work", in_two_rounds(asked));
+    let process = bench.process("work", in_two_iterations(asked));
     let shop = workshop(&journal, |config| tools(config).tools([worker("finish", ShopBuilder::exit)]));
     let run = bench.start(&process, &shop).await;
     assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.4"]);
@@ -174,7 +174,7 @@ async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back<S: 
         let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
         let shop = workshop(&journal, tools);
         let process =
-            bench.lingering("work", Duration::ZERO, in_two_rounds(batch([("gated", "a")]))).brain(shop.clone());
+            bench.lingering("work", Duration::ZERO, in_two_iterations(batch([("gated", "a")]))).brain(shop.clone());
         let run = bench.start(&process, &shop).await;
         assert_eq!(waits(&run).await, ["Work/0.0"]);
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -208,7 +208,7 @@ fn role(message: &Message) -> &str {
 
 async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
-    let says = in_two_rounds(batch([("gated", "a"), ("ask", "b"), ("safe", "c")]));
+    let says = in_two_iterations(batch([("gated", "a"), ("ask", "b"), ("safe", "c")]));
     let shop = workshop(&journal, asking);
     let process = bench.process("first", says.clone());
     let run = bench.start(&process, &shop).await;
@@ -236,7 +236,7 @@ async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_11_a_message_to_a_paused_run_whose_model_still_answers_is_read_in_another_round() {
+async fn promise_11_a_message_to_a_paused_run_whose_model_still_answers_is_read_in_another_iteration() {
     // While the model answers, and when it has.
     for moment in [1, 9] {
         let bench = Bench::new();

@@ -239,7 +239,7 @@ pub(crate) fn decisions(log: &[Arc<Event>]) -> Vec<(Path, Option<String>)> {
     decided.collect()
 }
 
-/// Says something in the first round of the loop `Work`, and is done in all others.
-pub(crate) fn in_two_rounds(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + Clone + 'static {
+/// Says something in the first iteration of the loop `Work`, and is done in all others.
+pub(crate) fn in_two_iterations(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + Clone + 'static {
     move |place| if place == "Work/0" { first.clone() } else { crate::support::done() }
 }

@@ -47,8 +47,8 @@ async fn the_story_of_limits_asks_for_more_at_every_place() {
             _ => None,
         })
         .collect();
-    let (whole, deep, work) = (" tokens", "Work/1.1/Deep tokens", "Work rounds");
-    let all = ["Ask held", whole, whole, deep, whole, " rounds", work, whole, " rounds"];
+    let (whole, deep, work) = (" tokens", "Work/1.1/Deep tokens", "Work iterations");
+    let all = ["Ask held", whole, whole, deep, whole, " iterations", work, whole, " iterations"];
     assert_eq!(asked, all, "{asked:?}");
 }
 
@@ -112,7 +112,7 @@ fn same_but_for(whole: &Whole, end: &End, lost: &[String], at: &str) {
     assert_eq!(deeds(&end.deeds), deeds(&whole.end.deeds), "{at}");
     assert_eq!(without(&end.state.to_string(), lost), without(&whole.end.state.to_string(), lost), "{at}");
     let mut left: Vec<_> = end.transcript.lines().filter(|line| !line.starts_with("user: about")).collect();
-    // An exit tool that was interrupted is called again, and so is what stands around it in its round.
+    // An exit tool that was interrupted is called again, and so is what stands around it in its iteration.
     let expected: Vec<_> = whole.end.transcript.lines().filter(|line| !line.starts_with("user: about")).collect();
     let more = left.len().saturating_sub(expected.len());
     if more > 0 {
@@ -181,12 +181,12 @@ fn dialogue(dialogue: &Dialogue, tools: Tools) -> Tale {
     }
     replies.push(Reply::text("Done."));
     Tale {
-        plan: assistant.plan(),
+        definition: assistant.definition(),
         options: Value::Null,
         ledger,
         says: Arc::new(move |request| {
-            let round = request.path.as_str().strip_prefix("Chat/").unwrap();
-            replies[round.parse::<usize>().unwrap()].clone()
+            let iteration = request.path.as_str().strip_prefix("Chat/").unwrap();
+            replies[iteration.parse::<usize>().unwrap()].clone()
         }),
         answers: Arc::new(move |pending: &Pending| {
             let payload = json!(says[pending.call.as_str()]);

@@ -12,7 +12,7 @@ use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
 use crate::bench::{
-    Bench, approve, behind, by, decisions, edit, in_two_rounds, named, refusal, reject, result_of, run_id, signal,
+    Bench, approve, behind, by, decisions, edit, in_two_iterations, named, refusal, reject, result_of, run_id, signal,
 };
 use crate::stores::{Fresh, on_both_stores};
 use crate::support::boundaries::Ledger;
@@ -230,7 +230,7 @@ async fn promise_07_an_identical_call_is_denied_also_where_its_author_would_let_
 
 async fn promise_08_edited_arguments_are_what_runs_also_in_another_process<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
-    let says = in_two_rounds(batch([("gated", "a")]));
+    let says = in_two_iterations(batch([("gated", "a")]));
     let shop = workshop(&journal, tools);
     let process = bench.process("first", |_| batch([("gated", "a")]));
     let run = bench.start(&process, &shop).await;

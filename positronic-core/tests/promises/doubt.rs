@@ -106,8 +106,8 @@ async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was<S: Fresh
     let first = whole.process("first", says);
     settled(&whole.start(&first, &shop).await).await;
     let log = whole.log().await;
-    for round in ["Work/0", "Work/1"] {
-        let cut = whole.cut(behind(&log, round, "LOOP_MODEL_CALL")).await;
+    for iteration in ["Work/0", "Work/1"] {
+        let cut = whole.cut(behind(&log, iteration, "LOOP_MODEL_CALL")).await;
         let message = SignalKind::Message { to: None, text: "Meanwhile.".to_owned(), message_id: None };
         cut.client("people").signal(&run_id(), message, by("ann")).await.unwrap();
 
@@ -116,13 +116,13 @@ async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was<S: Fresh
         assert!(matches!(settled(&run).await, Settled::Completed(_)));
         cut.checked().await;
         let last = cut.last_messages();
-        assert!(format!("{last:?}").contains("Meanwhile."), "a later round reads it: {last:?}");
+        assert!(format!("{last:?}").contains("Meanwhile."), "a later iteration reads it: {last:?}");
         let wire = |sent: &[ModelRequest]| {
-            let sent = sent.iter().find(|request| request.path == path(round)).unwrap().clone();
+            let sent = sent.iter().find(|request| request.path == path(iteration)).unwrap().clone();
             serde_json::to_string(&(sent.system, sent.context, sent.messages.messages(), sent.settings)).unwrap()
         };
         assert_eq!(wire(&cut.sent()), wire(&whole.sent()));
-        assert_eq!(named(&cut.log().await, "LOOP_MODEL_CALL").iter().filter(|path| *path == round).count(), 2);
+        assert_eq!(named(&cut.log().await, "LOOP_MODEL_CALL").iter().filter(|path| *path == iteration).count(), 2);
     }
 }
 
@@ -337,7 +337,7 @@ async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_tools_are_found_by_the_state_that_their_round_began_with() {
+async fn promise_14_tools_are_found_by_the_state_that_their_iteration_began_with() {
     let (whole, journal) = (Bench::new(), Journal::default());
     // Once anything is done, there is no such tool any more.
     let unfolding = brain("Unfolding")

@@ -37,17 +37,17 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fre
         looped(|config| config).budget(|none| budget(none).on_limit(OnLimit::Exit))
     }
     for (name, shop) in [
-        ("rounds", looped(|config| config.max_iterations(5))),
+        ("iterations", looped(|config| config.max_iterations(5))),
         ("tokens", looped(|config| config.max_tokens(50))),
         ("money", looped(|config| config.max_money("0.00005"))),
         ("time", looped(|config| config.max_time(Duration::from_secs(42)))),
         ("failures", looped(|config| config.max_failures(5))),
-        ("rounds of the brain", whole(|budget| budget.max_rounds(5))),
+        ("iterations of the brain", whole(|budget| budget.max_iterations(5))),
         ("tokens of the brain", whole(|budget| budget.max_tokens(50))),
         ("money of the brain", whole(|budget| budget.max_money("0.00005"))),
         ("time of the brain", whole(|budget| budget.max_time(Duration::from_secs(42)))),
     ] {
-        // Ten tokens, each of a millionth, and ten seconds a round; in the fourth round a person is asked.
+        // Ten tokens, each of a millionth, and ten seconds an iteration; in the fourth iteration a person is asked.
         let says = move |place: &str| {
             let tool = match place {
                 "Work/3" => "gated",
@@ -68,7 +68,7 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fre
         let first = Bench::<S>::fresh().priced();
         let process = first.process("first", says);
         let run = first.start(&process, &shop).await;
-        // In the second round, while a tool runs; and while a person is asked.
+        // In the second iteration, while a tool runs; and while a person is asked.
         tokio::time::sleep(Duration::from_secs(15)).await;
         run.pause().await.unwrap();
         assert_eq!(settled(&run).await, Settled::Paused);
@@ -179,6 +179,6 @@ async fn promise_12_a_limit_covers_what_brains_below_used_before_a_restart() {
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     let log = cut.checked().await;
     assert_eq!(limit_of(&log), Some((LimitKind::Tokens, 50)));
-    assert_eq!((first.sent().len(), cut.sent().len()), (4, 1), "four rounds before, one after");
+    assert_eq!((first.sent().len(), cut.sent().len()), (4, 1), "four iterations before, one after");
     assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }));
 }

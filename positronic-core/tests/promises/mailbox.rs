@@ -154,7 +154,8 @@ async fn promise_22_a_fork_takes_no_webhook_from_its_origin<S: Fresh>() {
     assert!(matches!(&two, Delivered::To { run, .. } if *run == fork), "{two:?}");
     // Nobody waits any more, and what lies in the mailbox then is not for a fork that is made of a moment before.
     assert_eq!(deliver(&client, "three", "slack", "a", "for whoever comes").await, Delivered::Kept);
-    let process = process.plan(positronic_core::dsl::Runnable::plan(&workshop(&Journal::default(), asking)));
+    let process =
+        process.definition(positronic_core::dsl::Runnable::definition(&workshop(&Journal::default(), asking)));
     let later = process.fork(&run_id(), last, Fork::default()).await.unwrap();
     assert_eq!(waits(&later).await, ["Work/1.0"]);
     assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().unwrap().id, SignalId::from("three"));

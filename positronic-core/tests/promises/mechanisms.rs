@@ -84,18 +84,18 @@ async fn promise_13_a_run_that_another_one_goes_on_after_is_not_removed<S: Fresh
     assert_eq!(bench.store.remove(&all).await.unwrap(), 3, "together they go");
 }
 
-/// What a configuration yields in a round: of everything something that comes, stays, changes, goes and comes again.
+/// What a configuration yields in an iteration: of everything something that comes, stays, changes, goes and comes again.
 fn varying(cx: &LoopContext<(), u32, ()>, yielded: &Mutex<Vec<Yielded>>) -> Loop<(), u32, ()> {
-    let round = *cx.state;
-    let (system, item) = (format!("Count, {}.", round % 2), format!("item {}", round / 2));
-    let context: Vec<(String, String)> = match round % 4 {
+    let iteration = *cx.state;
+    let (system, item) = (format!("Count, {}.", iteration % 2), format!("item {}", iteration / 2));
+    let context: Vec<(String, String)> = match iteration % 4 {
         0 => vec![("first".to_owned(), item)],
-        1 => vec![("first".to_owned(), item), ("second".to_owned(), round.to_string())],
+        1 => vec![("first".to_owned(), item), ("second".to_owned(), iteration.to_string())],
         2 => vec![("first".to_owned(), item)],
         _ => Vec::new(),
     };
-    let temperature = f64::from(u8::try_from(round % 3).unwrap()) / 2.0;
-    let extra = format!("only_{}", round % 3);
+    let temperature = f64::from(u8::try_from(iteration % 3).unwrap()) / 2.0;
+    let extra = format!("only_{}", iteration % 3);
     yielded.lock().unwrap().push((system.clone(), context.clone(), extra.clone(), temperature));
     let settings = Settings::builder().temperature(temperature).build();
     let config = cx.system(system).input("Go.").settings(settings);
@@ -112,8 +112,8 @@ async fn promise_21_a_request_holds_what_its_configuration_yielded() {
     let counting = brain("Counting").state(0_u32).r#loop("Work", move |cx| varying(&cx, &noted));
     let bench = Bench::new();
     let process = bench.process("work", |place| {
-        let round: u32 = place.strip_prefix("Work/").unwrap().parse().unwrap();
-        if round < 12 { Reply::call(format!("only_{}", round % 3), serde_json::json!({})) } else { done() }
+        let iteration: u32 = place.strip_prefix("Work/").unwrap().parse().unwrap();
+        if iteration < 12 { Reply::call(format!("only_{}", iteration % 3), serde_json::json!({})) } else { done() }
     });
 
     let run = bench.start(&process, &counting).await;

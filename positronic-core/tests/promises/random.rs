@@ -94,7 +94,7 @@ impl World {
                 .lockstep(self.script.lockstep)
                 .linger(if self.script.linger { Duration::ZERO } else { Duration::MAX })
                 .build()
-                .plan(positronic_core::dsl::Runnable::plan(&story(&self.script, &self.ledger)));
+                .definition(positronic_core::dsl::Runnable::definition(&story(&self.script, &self.ledger)));
             tokio::select! {
                 biased;
                 () = died.notified() => false,
@@ -112,8 +112,8 @@ impl World {
         let run = if log.is_empty() {
             let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
             runner
-                .start_plan(
-                    positronic_core::dsl::Runnable::plan(&story(&self.script, &self.ledger)),
+                .start_definition(
+                    positronic_core::dsl::Runnable::definition(&story(&self.script, &self.ledger)),
                     Value::Null,
                     start,
                 )
@@ -204,7 +204,7 @@ impl World {
             PendingKind::Amounts { kind, .. } => match (how % 5, kind) {
                 (0, _) => SignalKind::Reject { call, reason: None },
                 (1, _) => SignalKind::Grant { to: call, more: Amounts::tokens(1) },
-                (_, LimitKind::Rounds) => SignalKind::Grant { to: call, more: Amounts::rounds(2) },
+                (_, LimitKind::Iterations) => SignalKind::Grant { to: call, more: Amounts::iterations(2) },
                 _ => SignalKind::Grant { to: call, more: Amounts::tokens(25) },
             },
             PendingKind::Answer { waits } => {
@@ -346,11 +346,11 @@ fn promise_14_a_run_that_is_always_talked_to_ends_once_it_is_let_be() {
         policy: BatchPolicy::Gated,
         lockstep: false,
         linger: false,
-        rounds: vec![vec![Ask { tool: "safe", takes: 0, fails: false }]],
+        iterations: vec![vec![Ask { tool: "safe", takes: 0, fails: false }]],
         inner: Vec::new(),
         lives: Vec::new(),
         deeds,
-        limits: Limited { outer: Some(8), inner: Some(19), rounds: None, whole: Some(29) },
+        limits: Limited { outer: Some(8), inner: Some(19), iterations: None, whole: Some(29) },
     };
     let (store, ledger, sent) = (MemoryStore::new(), Ledger::default(), Arc::default());
     let world = World { script, store, ledger, sent, people: Mutex::default(), asked: AtomicU64::new(0) };

@@ -43,10 +43,10 @@ async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte
         .step("Begin", async |cx| Ok(Delicate { text: "\u{0}é\u{1F600}\"\\".to_owned(), ..cx.state }))
         .r#loop("Work", |cx| {
             // Never the same, and sometimes the same as long before.
-            let round = cx.state.sums.len();
-            cx.system(format!("{:?} {}", cx.state.sums.last(), round % 3))
+            let iteration = cx.state.sums.len();
+            cx.system(format!("{:?} {}", cx.state.sums.last(), iteration % 3))
                 .context("named", format!("{}", cx.state.named.len()))
-                .context(format!("item {}", round % 2), cx.state.text.clone())
+                .context(format!("item {}", iteration % 2), cx.state.text.clone())
                 .max_iterations(400)
                 .tool("add", |t| {
                     t.execute(async |job: Job, cx: ToolContext<(), Delicate>| {
@@ -58,12 +58,12 @@ async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte
                         }))
                     })
                 })
-                .tool(&format!("only_{}", round % 4), |t| t.execute(async |_: NoArgs, _| Ok(())))
+                .tool(&format!("only_{}", iteration % 4), |t| t.execute(async |_: NoArgs, _| Ok(())))
         });
     let bench = Bench::<S>::fresh();
     let says = |place: &str| {
-        let round = place.strip_prefix("Work/").unwrap().parse::<u32>().unwrap();
-        if round < 300 { batch([("add", place)]).and_reasoning("hm") } else { done() }
+        let iteration = place.strip_prefix("Work/").unwrap().parse::<u32>().unwrap();
+        if iteration < 300 { batch([("add", place)]).and_reasoning("hm") } else { done() }
     };
     let process = bench.process("first", says);
     let run = bench.start(&process, &delicate).await;

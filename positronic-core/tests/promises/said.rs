@@ -9,7 +9,7 @@ use positronic_core::record::{Actor, Amounts, Decision, EventKind, SignalKind, U
 use positronic_core::runner::{RunHandle, Settled};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, approve, by, edit, in_two_rounds, refusal, reject, run_id, signal};
+use crate::bench::{Bench, approve, by, edit, in_two_iterations, refusal, reject, run_id, signal};
 use crate::stores::{Fresh, on_both_stores};
 use crate::support::{
     Board, Job, Journal, Shop, ShopLoop, batch, path, result, settled, tools, waits, work, worker, workshop,
@@ -37,7 +37,7 @@ fn careful(config: ShopLoop) -> ShopLoop {
 async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let jobs = [("safe", "a"), ("gated", "b"), ("fixed", "c"), ("quick", "d"), ("asks", "e")];
-    let process = bench.process("work", in_two_rounds(batch(jobs)));
+    let process = bench.process("work", in_two_iterations(batch(jobs)));
     let run = bench.start(&process, &workshop(&journal, careful)).await;
     assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.2", "Work/0.3", "Work/0.4"]);
     run.pause().await.unwrap();
@@ -106,7 +106,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
 #[tokio::test(start_paused = true)]
 async fn promise_01_a_decision_is_checked_against_the_log_and_not_against_what_its_sender_knows() {
     let (bench, journal) = (Bench::new(), Journal::default());
-    let process = bench.process("work", in_two_rounds(batch([("gated", "a")])));
+    let process = bench.process("work", in_two_iterations(batch([("gated", "a")])));
     let run = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;
     let client = bench.client("people");
@@ -126,7 +126,7 @@ async fn promise_01_a_decision_is_checked_against_the_log_and_not_against_what_i
     bench.checked().await;
 }
 
-/// A loop that has used 100 tokens of 50 after its first round, and asks for more.
+/// A loop that has used 100 tokens of 50 after its first iteration, and asks for more.
 fn at_its_limit(place: &str) -> Reply {
     let reply = if place == "Work/0" { batch([("asks", "a")]) } else { batch([("safe", "b")]) };
     reply.usage(Usage { input: 100, ..Usage::default() })
@@ -151,7 +151,7 @@ async fn promise_01_more_is_granted_where_it_is_asked_for_in_time_and_where_it_h
     };
 
     assert!(matches!(said(grant("Work", Amounts::tokens(50))).await, Refusal::TooLittle { .. }));
-    assert!(matches!(said(grant("Work", Amounts::rounds(9))).await, Refusal::TooLittle { .. }));
+    assert!(matches!(said(grant("Work", Amounts::iterations(9))).await, Refusal::TooLittle { .. }));
     assert!(matches!(said(grant("Other", Amounts::tokens(99))).await, Refusal::NotAsked { .. }));
     assert!(matches!(said(approve("Work")).await, Refusal::Unasked { .. }));
     tokio::time::advance(Duration::from_secs(61)).await;
@@ -161,7 +161,7 @@ async fn promise_01_more_is_granted_where_it_is_asked_for_in_time_and_where_it_h
 
 async fn promise_20_a_decision_says_who_when_why_how_and_for_which_arguments<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
-    let process = bench.process("work", in_two_rounds(batch([("gated", "a"), ("gated", "b"), ("gated", "c")])));
+    let process = bench.process("work", in_two_iterations(batch([("gated", "a"), ("gated", "b"), ("gated", "c")])));
     let run: RunHandle<Board> = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;
     let before = run.state().at;

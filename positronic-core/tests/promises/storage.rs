@@ -14,8 +14,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Answer, Append, EventMatch, EventStore, InboundWebhook, Lease, PendingFilter, PendingItem, PostOutcome, RunFilter,
-    Snapshot, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, EventMatch, EventStore, InboundWebhook, Lease, PendingFilter, PendingItem, PostOutcome,
+    RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
 use crate::bench::{Bench, by, run_id};
@@ -48,82 +48,92 @@ impl<S> Counting<S> {
 }
 
 impl<S: EventStore> EventStore for Counting<S> {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         self.0.append(run, append)
     }
 
-    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+    fn read<'a>(
+        &'a self,
+        run: &'a RunId,
+        from: Seq,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let counted = self.0.read(run, from, most).inspect(|read| {
             self.1.fetch_add(read.as_ref().map_or(0, Vec::len), Ordering::SeqCst);
         });
         Box::pin(counted)
     }
 
-    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
         self.0.run(run)
     }
 
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         self.0.runs(filter)
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         self.0.pending(filter)
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
         self.0.search(text, most)
     }
 
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         self.0.snapshot(run)
     }
 
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         self.0.remove(runs)
     }
 
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         self.0.post(mail)
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         self.0.mail(webhook, identifier, now)
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<positronic_core::store::MailboxEntry>> {
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<positronic_core::store::MailboxEntry>, StoreError>> {
         self.0.mailbox()
     }
 
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
         self.0.discard(mail)
     }
 
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
         self.0.timers(filter)
     }
 
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.0.remove_timer(id)
     }
 
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         self.0.put_blob(bytes, at)
     }
 
-    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         self.0.blob(sha256)
     }
 
-    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.0.sweep_blobs(before)
     }
 
-    fn acquire_lease(&self) -> Answer<'_, Lease> {
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
         self.0.acquire_lease()
     }
 
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.0.is_lease_live(owner)
     }
 
@@ -132,14 +142,14 @@ impl<S: EventStore> EventStore for Counting<S> {
     }
 }
 
-/// A loop of some rounds of a kilobyte each, that then waits for a person.
-async fn long(bench: &Bench<impl EventStore + Clone>, rounds: u32) {
-    let last = format!("Work/{rounds}");
+/// A loop of some iterations of a kilobyte each, that then waits for a person.
+async fn long(bench: &Bench<impl EventStore + Clone>, iterations: u32) {
+    let last = format!("Work/{iterations}");
     let process = bench.process("work", move |place| {
         if place == last { batch([("gated", "end")]) } else { batch([("read", "a")]).and_text("x".repeat(1000)) }
     });
     let run = bench.start(&process, &long_shop()).await;
-    assert_eq!(waits(&run).await, [format!("Work/{rounds}.0")]);
+    assert_eq!(waits(&run).await, [format!("Work/{iterations}.0")]);
 }
 
 fn long_shop() -> Brain<(), Board> {
@@ -148,18 +158,18 @@ fn long_shop() -> Brain<(), Board> {
 
 async fn promise_13_a_log_grows_with_its_transcript_and_no_faster<S: Fresh>() {
     let mut sizes = Vec::new();
-    for rounds in [10, 110, 210] {
+    for iterations in [10, 110, 210] {
         let bench = Bench::<S>::fresh();
-        long(&bench, rounds).await;
+        long(&bench, iterations).await;
         let bytes: usize = bench.log().await.iter().map(|event| event.to_json().unwrap().len()).sum();
         sizes.push((bytes, bench.transcript().await.len()));
     }
     let grown = |a: (usize, usize), b: (usize, usize)| (b.0 - a.0, b.1 - a.1);
     let (first, second) = (grown(sizes[0], sizes[1]), grown(sizes[1], sizes[2]));
-    // Only the numbers of events and rounds grow longer.
+    // Only the numbers of events and iterations grow longer.
     assert!(
         second.0.abs_diff(first.0) * 50 < first.0,
-        "a round costs the same wherever it stands: {first:?} {second:?}"
+        "an iteration costs the same wherever it stands: {first:?} {second:?}"
     );
     assert!(second.0 < 3 * second.1, "{} bytes for a transcript of {}", second.0, second.1);
 }
@@ -410,10 +420,10 @@ async fn promise_13_a_run_that_comes_and_goes_has_snapshots<S: Fresh>() {
     let run = bench.start(&bench.lingering("first", Duration::ZERO, says), shop()).await;
     assert_eq!(waits(&run).await, ["Work/0.0"]);
     drop(run);
-    for round in 0..40 {
-        let client = bench.client(&format!("people {round}"));
-        client.approve(&run_id(), &path(&format!("Work/{round}.0")), by("ann")).await.unwrap();
-        let process = bench.lingering(&format!("process {round}"), Duration::ZERO, says).brain(shop());
+    for iteration in 0..40 {
+        let client = bench.client(&format!("people {iteration}"));
+        client.approve(&run_id(), &path(&format!("Work/{iteration}.0")), by("ann")).await.unwrap();
+        let process = bench.lingering(&format!("process {iteration}"), Duration::ZERO, says).brain(shop());
         settled(&process.resume(&run_id()).await.unwrap()).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

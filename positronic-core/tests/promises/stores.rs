@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak, mpsc};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Answer, Append, Durability, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, MemoryStore,
+    Append, BoxFuture, Durability, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, MemoryStore,
     PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter,
     Watcher,
 };
@@ -79,7 +79,7 @@ impl OnDisk {
 }
 
 /// Waits for an answer beside a task that tokio knows to be busy.
-fn still<'a, T: Send + 'a>(answer: Answer<'a, T>) -> Answer<'a, T> {
+fn still<'a, T: Send + 'a>(answer: BoxFuture<'a, Result<T, StoreError>>) -> BoxFuture<'a, Result<T, StoreError>> {
     Box::pin(async move {
         let (answered, until) = mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || until.recv());
@@ -90,91 +90,101 @@ fn still<'a, T: Send + 'a>(answer: Answer<'a, T>) -> Answer<'a, T> {
 }
 
 impl EventStore for OnDisk {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         still(self.store.append(run, append))
     }
 
-    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+    fn read<'a>(
+        &'a self,
+        run: &'a RunId,
+        from: Seq,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         still(self.store.read(run, from, most))
     }
 
-    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
         still(self.store.run(run))
     }
 
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         still(self.store.runs(filter))
     }
 
-    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
         still(self.store.unreadable(filter))
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         still(self.store.pending(filter))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
         still(self.store.search(text, most))
     }
 
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         still(self.store.accepted(run, signal))
     }
 
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         still(self.store.snapshot(run))
     }
 
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         still(self.store.remove(runs))
     }
 
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         still(self.store.post(mail))
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         still(self.store.mail(webhook, identifier, now))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
         still(self.store.mailbox())
     }
 
-    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
         still(self.store.mailbox_entry(mail))
     }
 
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
         still(self.store.discard(mail))
     }
 
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
         still(self.store.timers(filter))
     }
 
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         still(self.store.remove_timer(id))
     }
 
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         still(self.store.put_blob(bytes, at))
     }
 
-    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         still(self.store.blob(sha256))
     }
 
-    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         still(self.store.sweep_blobs(before))
     }
 
-    fn acquire_lease(&self) -> Answer<'_, Lease> {
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
         still(self.store.acquire_lease())
     }
 
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         still(self.store.is_lease_live(owner))
     }
 

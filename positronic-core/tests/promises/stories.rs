@@ -67,7 +67,7 @@ fn tale<B: Runnable>(
     answers: impl Fn(&Pending) -> Vec<SignalKind> + Send + Sync + 'static,
 ) -> Tale {
     Tale {
-        plan: brain.plan(),
+        definition: brain.definition(),
         options: Value::Null,
         ledger: ledger.clone(),
         says: Arc::new(move |request: &ModelRequest| says(request.path.as_str())),
@@ -93,8 +93,8 @@ pub(crate) fn all(tools: Tools) -> Vec<(&'static str, Tale)> {
     ]
 }
 
-/// Limits of rounds and tokens, of loops and of the whole brain, at each of which a person is asked for more: before a loop
-/// begins, between rounds, inside a brain that is called, and while a step asks.
+/// Limits of iterations and tokens, of loops and of the whole brain, at each of which a person is asked for more: before a loop
+/// begins, between iterations, inside a brain that is called, and while a step asks.
 fn limits(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let inner = move || {
@@ -120,7 +120,7 @@ fn limits(tools: Tools) -> Tale {
                 .ask_for_more()
         })
         .bind(ledger.clone())
-        .budget(|budget| budget.max_tokens(15).max_rounds(4).ask_for_more());
+        .budget(|budget| budget.max_tokens(15).max_iterations(4).ask_for_more());
     tale(
         limited,
         &ledger,
@@ -141,7 +141,7 @@ fn limits(tools: Tools) -> Tale {
         |pending| {
             let PendingKind::Amounts { kind, .. } = &pending.kind else { panic!("{pending:?}") };
             let more = match kind {
-                LimitKind::Rounds => Amounts::rounds(2),
+                LimitKind::Iterations => Amounts::iterations(2),
                 _ => Amounts::tokens(25),
             };
             vec![SignalKind::Grant { to: pending.call.clone(), more }]
@@ -186,7 +186,7 @@ fn steps() -> Tale {
 }
 
 /// A loop that answers in decisions: some are refused, one batch has a failing action, one needs an approval, and the last
-/// round sums up.
+/// iteration sums up.
 fn decisions(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let work = brain("Decisions")
@@ -199,7 +199,7 @@ fn decisions(tools: Tools) -> Tale {
                     tools.deed("gated.job", |t| t.requires_approval("it is dangerous")),
                     tools.deed("finish", DeedBuilder::exit),
                 ]);
-            // An exit tool that was interrupted in the last round is not called again.
+            // An exit tool that was interrupted in the last iteration is not called again.
             if tools == Tools::Idempotent { config.max_iterations(2).wrap_up() } else { config }
         })
         .bind(ledger.clone());

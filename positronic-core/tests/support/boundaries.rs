@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use positronic_core::definition::BrainDefinition;
 use positronic_core::machine::RunState;
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::plan::Plan;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
     Event, EventKind, ModelRequest, ModelResponse, OutputFormat, Part, Path, Pending, PendingKind, ProposedCall, RunId,
@@ -98,7 +98,7 @@ type Answers = Arc<dyn Fn(&Pending) -> Vec<SignalKind> + Send + Sync>;
 /// A brain with everything that answers it.
 #[derive(Clone)]
 pub(crate) struct Tale {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) definition: Arc<BrainDefinition>,
     pub(crate) options: Value,
     pub(crate) ledger: Ledger,
     /// Answers a request, by what it is alone.
@@ -152,7 +152,7 @@ impl Tale {
             .lockstep(true)
             .linger(Duration::MAX)
             .build()
-            .plan(Arc::clone(&self.plan))
+            .definition(Arc::clone(&self.definition))
     }
 
     /// Plays the tale to its end, and notes every moment at which its process could have died.
@@ -173,7 +173,7 @@ impl Tale {
         });
         let runner = self.runner(store, "first", TestClock::BEGIN, &sent);
         let start = Start { id: Some(SignalId::new("run")), ..Start::default() };
-        let run = runner.start_plan(Arc::clone(&self.plan), self.options.clone(), start).await.unwrap();
+        let run = runner.start_definition(Arc::clone(&self.definition), self.options.clone(), start).await.unwrap();
         self.drive(&run).await;
         let end = self.end(&run).await;
         let log = run.events(Seq(0)).await.unwrap();
@@ -285,7 +285,7 @@ pub(crate) fn interrupted(log: &[Arc<Event>]) -> Vec<Path> {
 /// Makes a model that says what a log says; beyond it, it says the last thing again.
 pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
     let mut replies: BTreeMap<String, ModelResponse> = BTreeMap::new();
-    // A plugin's question has the path of the round that it prepares.
+    // A plugin's question has the path of the iteration that it prepares.
     let mut questions: BTreeMap<String, ModelResponse> = BTreeMap::new();
     let mut asking = false;
     for event in log {
@@ -298,8 +298,8 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
             }
             EventKind::LoopToolCall(call) => {
                 let (looped, place) = event.path.as_str().rsplit_once('/').unwrap();
-                let round = place.split_once('.').unwrap().0;
-                replies.get_mut(&format!("{looped}/{round}")).unwrap().calls.push(ProposedCall {
+                let iteration = place.split_once('.').unwrap().0;
+                replies.get_mut(&format!("{looped}/{iteration}")).unwrap().calls.push(ProposedCall {
                     provider_id: call.provider_id.clone(),
                     name: call.tool.clone(),
                     arguments: call.arguments.to_string(),
@@ -310,10 +310,11 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
         }
     }
     Arc::new(move |request| {
-        let (looped, round) = request.path.as_str().rsplit_once('/').unwrap();
-        let mut rounds = (0..=round.parse::<u32>().unwrap()).rev().map(|round| format!("{looped}/{round}"));
+        let (looped, iteration) = request.path.as_str().rsplit_once('/').unwrap();
+        let mut iterations =
+            (0..=iteration.parse::<u32>().unwrap()).rev().map(|iteration| format!("{looped}/{iteration}"));
         let is_question = request.tools.tools().is_empty();
-        let known = rounds.find_map(|path| {
+        let known = iterations.find_map(|path| {
             let question = questions.get(&path).filter(|_| is_question);
             question.or_else(|| replies.get(&path))
         });

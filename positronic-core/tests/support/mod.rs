@@ -167,11 +167,11 @@ fn check_report(log: &[Arc<Event>]) {
         let part = || log[..until.max(1)].iter().map(|event| &**event);
         let report = RunReport::of(part(), &prices).unwrap();
         assert_eq!(report.costs, Costs::of(part(), &prices));
-        let rounds = report.parts.iter().flat_map(|part| &part.rounds);
-        let answers: u64 = rounds.clone().map(|round| round.spent.calls).sum();
-        assert_eq!(answers, report.costs.total().calls, "every answer is counted in its round");
+        let iterations = report.parts.iter().flat_map(|part| &part.iterations);
+        let answers: u64 = iterations.clone().map(|iteration| iteration.spent.calls).sum();
+        assert_eq!(answers, report.costs.total().calls, "every answer is counted in its iteration");
         let count = |fits: fn(&EventKind) -> bool| part().filter(|event| fits(&event.kind)).count();
-        let refused: usize = rounds.map(|round| round.refused.len()).sum();
+        let refused: usize = iterations.map(|iteration| iteration.refused.len()).sum();
         assert_eq!(refused, count(|kind| matches!(kind, EventKind::LoopAnswerRefused { .. })));
         assert_eq!(report.calls().count(), count(|kind| matches!(kind, EventKind::LoopToolCall(_))));
         let results = report.calls().filter(|call| call.result.is_some()).count();

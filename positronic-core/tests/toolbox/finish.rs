@@ -56,12 +56,12 @@ async fn artifacts_that_are_not_there_and_an_empty_summary_do_not_end_the_loop()
 async fn a_loop_ends_once_wherever_its_worker_dies_while_it_finishes() {
     let keep = |end: &mut Option<Finished>, finished| *end = Some(finished);
     let tale = Tale {
-        plan: desk(move || vec![toolbox::finish_with(None, keep)]).plan(),
+        definition: desk(move || vec![toolbox::finish_with(None, keep)]).definition(),
         options: Value::Null,
         ledger: Ledger::default(),
         says: Arc::new(|request| match request.path.as_str() {
             "Work/0" => Reply::call("finish", json!({"summary": "Done."})),
-            other => panic!("there is no round {other}"),
+            other => panic!("there is no iteration {other}"),
         }),
         answers: Arc::new(|_| Vec::new()),
     };

@@ -220,7 +220,7 @@ async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
             _ => done(),
         };
         let tale = Tale {
-            plan: desk.bind(ledger.clone()).plan(),
+            definition: desk.bind(ledger.clone()).definition(),
             options: Value::Null,
             ledger: ledger.clone(),
             says: Arc::new(says),

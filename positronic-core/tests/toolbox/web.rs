@@ -148,7 +148,7 @@ async fn redirects_are_followed_to_listed_hosts_and_nowhere_else() {
         "/one" => Page::redirect("/two"),
         "/two" => Page::redirect("/three#x"),
         "/three" => Page::text("arrived"),
-        "/round" => Page::redirect("/round"),
+        "/iteration" => Page::redirect("/iteration"),
         "/file" => Page::redirect("file:///etc/passwd"),
         "/inside" => Page::redirect("http://169.254.169.254/latest/meta-data/"),
         _ => Page::redirect("http://other.test/"),
@@ -161,8 +161,8 @@ async fn redirects_are_followed_to_listed_hosts_and_nowhere_else() {
     assert!(matches!(fetch("/other").await, Err(FetchError::Host { host, .. }) if host == "other.test"));
     assert!(matches!(fetch("/inside").await, Err(FetchError::Host { host, .. }) if host == "169.254.169.254"));
     assert!(fetch("/file").await.unwrap_err().to_string().contains("only `http` and `https`"));
-    let round = fetch("/round").await.unwrap_err().to_string();
-    assert!(round.contains("is sent on more than 5 times"), "{round}");
+    let iteration = fetch("/iteration").await.unwrap_err().to_string();
+    assert!(iteration.contains("is sent on more than 5 times"), "{iteration}");
     assert_eq!(server.asked().len(), 3 + 1 + 1 + 1 + 6);
 }
 

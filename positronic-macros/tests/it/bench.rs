@@ -5,8 +5,10 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
+use positronic_core::definition::{
+    BrainDefinition, Link, LoopDefinition, Scope, StageBody, StateValue, ToolBody, ToolDefinition, ToolReply,
+};
 use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
-use positronic_core::plan::{Document, Link, LoopPlan, Plan, Scope, StageBody, ToolBody, ToolPlan, ToolReply};
 use positronic_core::record::{
     Fired, Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer,
     Timestamp, ToolId,
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 
 /// A tool in a loop, with what its brain has.
 pub(crate) struct Bench {
-    pub(crate) tool: Arc<ToolPlan>,
+    pub(crate) tool: Arc<ToolDefinition>,
     scope: Scope,
 }
 
@@ -29,8 +31,9 @@ impl Bench {
     pub(crate) fn with<S: State + Clone, V: Services + Clone>(state: S, services: V, tool: Tool<(), S, V>) -> Self {
         let scope = scope(serde_json::to_value(&state).unwrap(), services.clone());
         let brain = brain("Bench").services::<V>().state(state);
-        let plan = round(brain.r#loop("Loop", move |cx| cx.system("").tools([tool.clone()])), services, &scope);
-        Self { tool: Arc::clone(&plan.tools[0]), scope }
+        let definition =
+            iteration(brain.r#loop("Loop", move |cx| cx.system("").tools([tool.clone()])), services, &scope);
+        Self { tool: Arc::clone(&definition.tools[0]), scope }
     }
 
     /// Calls the tool with arguments that fit its schema.
@@ -58,18 +61,18 @@ impl Bench {
     }
 }
 
-/// Prepares the first round of a brain's only loop.
-pub(crate) fn round<S: State, V: Services>(brain: Brain<(), S, V>, services: V, scope: &Scope) -> LoopPlan {
-    let plan = brain.bind(services).plan();
-    let StageBody::Loop(configure) = &plan.stages.last().unwrap().body else { panic!("no loop") };
+/// Prepares the first iteration of a brain's only loop.
+pub(crate) fn iteration<S: State, V: Services>(brain: Brain<(), S, V>, services: V, scope: &Scope) -> LoopDefinition {
+    let definition = brain.bind(services).definition();
+    let StageBody::Loop(configure) = &definition.stages.last().unwrap().body else { panic!("no loop") };
     configure(scope.clone()).unwrap()
 }
 
 /// Makes what a runner would hand to author's code.
 pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
     Scope {
-        state: Document::new(Arc::new(state)),
-        options: Document::new(Arc::new(Value::Null)),
+        state: StateValue::new(Arc::new(state)),
+        options: StateValue::new(Arc::new(Value::Null)),
         plugins: PluginStates::default(),
         services: Arc::new(services),
         run: RunId::new("run"),
@@ -79,9 +82,9 @@ pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
     }
 }
 
-/// Lists the tools of a round.
-pub(crate) fn names(plan: &LoopPlan) -> Vec<&str> {
-    plan.tools.keys().map(ToolId::as_str).collect()
+/// Lists the tools of an iteration.
+pub(crate) fn names(definition: &LoopDefinition) -> Vec<&str> {
+    definition.tools.keys().map(ToolId::as_str).collect()
 }
 
 /// A link to no run at all.
@@ -135,7 +138,7 @@ impl Link for NoRun {
         None
     }
 
-    fn brain(&self, _: &str) -> Option<Arc<Plan>> {
+    fn brain(&self, _: &str) -> Option<Arc<BrainDefinition>> {
         None
     }
 
@@ -143,7 +146,7 @@ impl Link for NoRun {
         Vec::new()
     }
 
-    fn action(&self, _: &str) -> Option<Arc<ToolPlan>> {
+    fn action(&self, _: &str) -> Option<Arc<ToolDefinition>> {
         None
     }
 }

@@ -73,7 +73,7 @@ fn two_tools_of_one_name_are_told_where_they_are_added() {
         Ok(())
     }
     let build = || brain! { "x" .loop("a", |cx| cx.system("").tools([stop(), stop()])) }; // this is it
-    let place = panics_at(|| crate::bench::round(build(), (), &crate::bench::scope(().into(), ())));
+    let place = panics_at(|| crate::bench::iteration(build(), (), &crate::bench::scope(().into(), ())));
     assert!(place.starts_with("tools([stop(), stop()])"), "{place}");
 }
 
@@ -92,15 +92,15 @@ fn loops_of_the_language_stay() {
     let counter: Brain<(), u32> = brain! {
         "Counter"
         .step("Count", async |_| {
-            let mut rounds = 0..loop { break 5 };
+            let mut iterations = 0..loop { break 5 };
             loop {
-                if rounds.next().is_none() {
-                    break Ok(rounds.end);
+                if iterations.next().is_none() {
+                    break Ok(iterations.end);
                 }
             }
         })
         .loop("Say", |cx| cx.system(loop { break format!("{}", cx.state) }))
     };
     let scope = crate::bench::scope(5.into(), ());
-    assert_eq!(&*crate::bench::round(counter, (), &scope).system, "5");
+    assert_eq!(&*crate::bench::iteration(counter, (), &scope).system, "5");
 }

@@ -1,14 +1,14 @@
 //! What `#[tool]` makes of functions.
 
+use positronic_core::definition::StateValue;
 use positronic_core::dsl::{Reply, State};
-use positronic_core::plan::Document;
 use positronic_core::prelude::*;
 use positronic_macros::tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::bench::{Bench, names, round, scope};
+use crate::bench::{Bench, iteration, names, scope};
 
 /// Searches the help documentation.
 ///
@@ -98,8 +98,8 @@ fn tools_with_and_without_a_context_stand_in_one_loop() {
         .step("Open", async |_| Ok(Ticket::default()))
         .loop("Chat", |cx| cx.system("").tools([search_docs(), refund(), stop(), renumber()]))
     };
-    let plan = round(support, Acme::default(), &scope(json!({"number": 0}), Acme::default()));
-    assert_eq!(names(&plan), ["search_docs", "payment.refund", "stop", "renumber"]);
+    let definition = iteration(support, Acme::default(), &scope(json!({"number": 0}), Acme::default()));
+    assert_eq!(names(&definition), ["search_docs", "payment.refund", "stop", "renumber"]);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_context_stands_anywhere_and_changes_the_state() {
     let renumber = Bench::with(Ticket { number: 7 }, Acme::default(), renumber());
     let reply = renumber.reply(json!({"number": 8})).unwrap();
     let updated: Vec<_> =
-        reply.updates.into_iter().map(|update| update(&Document::new(json!({"number": 7}).into()))).collect();
+        reply.updates.into_iter().map(|update| update(&StateValue::new(json!({"number": 7}).into()))).collect();
     assert_eq!((reply.output, updated[0].as_ref().unwrap()), (json!(8), &json!({"number": 8})));
 }
 

@@ -16,12 +16,12 @@ struct Note {
     text: String,
 }
 
-/// A brain that notes a line a round.
-pub fn worker(rounds: u32) -> Brain {
+/// A brain that notes a line an iteration.
+pub fn worker(iterations: u32) -> Brain {
     brain("Worker").r#loop("Work", move |cx| {
-        cx.system("You take notes, one a round, until there is nothing left to note.")
+        cx.system("You take notes, one an iteration, until there is nothing left to note.")
             .input("Begin.")
-            .max_iterations(rounds + 1)
+            .max_iterations(iterations + 1)
             .tool("note", |t| {
                 t.description("Notes a line")
                     .idempotent()
@@ -35,11 +35,11 @@ pub fn worker(rounds: u32) -> Brain {
 }
 
 /// A model that pauses before every answer.
-pub fn model(rounds: u32, pause: Duration) -> ScriptedModel {
+pub fn model(iterations: u32, pause: Duration) -> ScriptedModel {
     ScriptedModel::from_fn(move |request: &ModelRequest| {
-        let round = request.messages.len() / 2;
-        let reply = if round < rounds as usize {
-            Reply::call("note", json!({ "text": format!("line {round} of a log that goes on and on") }))
+        let iteration = request.messages.len() / 2;
+        let reply = if iteration < iterations as usize {
+            Reply::call("note", json!({ "text": format!("line {iteration} of a log that goes on and on") }))
         } else {
             Reply::call("done", json!({}))
         };

@@ -182,9 +182,9 @@ fn a_long_recording_stays_linear() {
     let cassette = Cassette::record(Arc::new(ScriptedModel::from_fn(|_| Reply::text("ok"))));
     let mut messages = Transcript::default();
     let mut sizes = Vec::new();
-    for round in 0..200 {
+    for iteration in 0..200 {
         messages.push(user("again"));
-        ask(&cassette, &request(&format!("Chat/{round}"), &messages)).unwrap();
+        ask(&cassette, &request(&format!("Chat/{iteration}"), &messages)).unwrap();
         sizes.push(cassette.to_text().len());
     }
 

@@ -133,7 +133,7 @@ mod tests {
 
     fn request(messages: impl IntoIterator<Item = Message>, model: Option<&str>) -> ModelRequest {
         ModelRequest {
-            path: Path::root().stage("Chat").round(0),
+            path: Path::root().stage("Chat").iteration(0),
             attempt: 0,
             system: "".into(),
             context: [].into(),

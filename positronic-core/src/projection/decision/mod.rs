@@ -1,7 +1,7 @@
 //! Decision mode: a projection and a decoder around an ordinary loop.
 //!
 //! ```text
-//! round as prepared (tools, messages) ──request──▶ request without tools: actions in words, form of the answer, messages as text
+//! iteration as prepared (tools, messages) ──request──▶ request without tools: actions in words, form of the answer, messages as text
 //!                                                        │ model
 //! reasoning, calls ◀──────────────────answer──────── its text, or a sentence that says what is wrong
 //! ```

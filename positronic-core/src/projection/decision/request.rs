@@ -1,4 +1,4 @@
-//! From a round's request with tools to one that asks for a decision: pure, message by message, so that a request begins
+//! From an iteration's request with tools to one that asks for a decision: pure, message by message, so that a request begins
 //! with the bytes of the one before it.
 
 use std::fmt::Write as _;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::super::cost::{CallCost, Costs};
-use super::{Ending, RefusedAnswer, ReportCall, ReportPart, ReportRound, RunReport};
+use super::{Ending, RefusedAnswer, ReportCall, ReportIteration, ReportPart, RunReport};
 use crate::projection::Spent;
 use crate::record::{
     Actor, Decision, Event, EventKind, FileOutput, LimitKind, LoopOutcome, Part, Path, PriceTable, ResumeCause,
@@ -46,24 +46,24 @@ struct Fold<'p> {
     report: RunReport,
     prices: &'p PriceTable,
     parts: IndexMap<Path, Building>,
-    /// The rounds for which a plugin's question is open, whose answer is no part of the conversation.
+    /// The iterations for which a plugin's question is open, whose answer is no part of the conversation.
     asking: HashSet<Path>,
 }
 
-/// A part with its rounds and their calls by their paths.
+/// A part with its iterations and their calls by their paths.
 struct Building {
     part: ReportPart,
-    rounds: IndexMap<Path, (ReportRound, IndexMap<Path, ReportCall>)>,
+    iterations: IndexMap<Path, (ReportIteration, IndexMap<Path, ReportCall>)>,
 }
 
 impl Fold<'_> {
     fn done(self) -> RunReport {
-        let parts = self.parts.into_values().map(|Building { mut part, rounds }| {
-            let round = |(mut round, calls): (ReportRound, IndexMap<Path, ReportCall>)| {
-                round.calls = calls.into_values().collect();
-                round
+        let parts = self.parts.into_values().map(|Building { mut part, iterations }| {
+            let iteration = |(mut iteration, calls): (ReportIteration, IndexMap<Path, ReportCall>)| {
+                iteration.calls = calls.into_values().collect();
+                iteration
             };
-            part.rounds = rounds.into_values().map(round).collect();
+            part.iterations = iterations.into_values().map(iteration).collect();
             part
         });
         RunReport { parts: parts.collect(), ..self.report }
@@ -78,20 +78,20 @@ impl Fold<'_> {
                 title: None,
                 input: None,
                 notes: Vec::new(),
-                rounds: Vec::new(),
+                iterations: Vec::new(),
                 outcome: None,
                 over: false,
                 duration: None,
             },
-            rounds: IndexMap::new(),
+            iterations: IndexMap::new(),
         })
     }
 
-    fn round(&mut self, path: &Path) -> &mut (ReportRound, IndexMap<Path, ReportCall>) {
+    fn iteration(&mut self, path: &Path) -> &mut (ReportIteration, IndexMap<Path, ReportCall>) {
         let looped = path.parent().unwrap_or_default();
         let part = self.part(&looped, StageKind::Loop);
-        part.rounds.entry(path.clone()).or_insert_with(|| {
-            let round = ReportRound {
+        part.iterations.entry(path.clone()).or_insert_with(|| {
+            let iteration = ReportIteration {
                 path: path.clone(),
                 question: None,
                 refused: Vec::new(),
@@ -103,16 +103,16 @@ impl Fold<'_> {
                 duration: None,
                 spent: Spent::default(),
             };
-            (round, IndexMap::new())
+            (iteration, IndexMap::new())
         })
     }
 
     fn call(&mut self, path: &Path) -> Option<&mut ReportCall> {
-        let (looped, Some(Segment::Call(round, _))) = (path.parent()?, path.last()) else { return None };
-        self.parts.get_mut(&looped)?.rounds.get_mut(&looped.round(round))?.1.get_mut(path)
+        let (looped, Some(Segment::Call(iteration, _))) = (path.parent()?, path.last()) else { return None };
+        self.parts.get_mut(&looped)?.iterations.get_mut(&looped.iteration(iteration))?.1.get_mut(path)
     }
 
-    /// Notes something where it happened: at a call, a round, a part, or the run.
+    /// Notes something where it happened: at a call, an iteration, a part, or the run.
     fn note(&mut self, path: &Path, sentence: impl Into<String>) {
         let sentence = sentence.into();
         match path.last() {
@@ -121,7 +121,7 @@ impl Fold<'_> {
                     call.notes.push(sentence);
                 }
             }
-            Some(Segment::Round(_)) => self.round(path).0.notes.push(sentence),
+            Some(Segment::Iteration(_)) => self.iteration(path).0.notes.push(sentence),
             Some(Segment::Stage(_)) => {
                 if let Some(building) = self.parts.get_mut(path) {
                     building.part.notes.push(sentence);
@@ -160,7 +160,7 @@ impl Fold<'_> {
             self.report.costs.limits_in = event.currency().map(str::to_owned);
         }
         if let Some(cost) = CallCost::of(event, self.prices) {
-            self.round(path).0.spent += &cost;
+            self.iteration(path).0.spent += &cost;
             self.report.costs.calls.push(cost);
         }
         match &event.kind {
@@ -208,7 +208,7 @@ impl Fold<'_> {
             }
             EventKind::LoopIteration(_) => {
                 self.asking.remove(path);
-                self.round(path);
+                self.iteration(path);
             }
             EventKind::LoopModelCall { question, .. } => {
                 let is_step = self
@@ -218,18 +218,18 @@ impl Fold<'_> {
                 if question.is_some() && !is_step {
                     self.asking.insert(path.clone());
                 }
-                let round = &mut self.round(path).0;
+                let iteration = &mut self.iteration(path).0;
                 if let Some(question) = question.as_ref().filter(|_| is_step) {
-                    round.question = Some(question.text.clone());
+                    iteration.question = Some(question.text.clone());
                 }
             }
             EventKind::LoopModelResult { parts, duration, .. } => {
                 if self.asking.remove(path) {
                     self.note(path, format!("a plugin asked the model, which answered: {}", said(parts)));
                 } else {
-                    let round = &mut self.round(path).0;
-                    (round.reason, round.said) = (thought(parts), said(parts));
-                    (round.answered, round.duration) = (true, Some(*duration));
+                    let iteration = &mut self.iteration(path).0;
+                    (iteration.reason, iteration.said) = (thought(parts), said(parts));
+                    (iteration.answered, iteration.duration) = (true, Some(*duration));
                 }
             }
             EventKind::LoopModelRetry { attempt, error, .. } => {
@@ -237,10 +237,10 @@ impl Fold<'_> {
             }
             EventKind::LoopAnswerRefused { message, parts, .. } => {
                 let refused = RefusedAnswer { message: message.clone(), answer: said(parts) };
-                self.round(path).0.refused.push(refused);
+                self.iteration(path).0.refused.push(refused);
             }
             EventKind::LoopToolCall(made) => {
-                let Some(Segment::Call(round, _)) = path.last() else { return };
+                let Some(Segment::Call(iteration, _)) = path.last() else { return };
                 let call = ReportCall {
                     path: path.clone(),
                     tool: made.tool.clone(),
@@ -251,7 +251,7 @@ impl Fold<'_> {
                     duration: None,
                 };
                 let looped = path.parent().unwrap_or_default();
-                self.round(&looped.round(round)).1.insert(path.clone(), call);
+                self.iteration(&looped.iteration(iteration)).1.insert(path.clone(), call);
             }
             EventKind::LoopToolRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
             EventKind::LoopToolResult { result, duration, .. } => {
@@ -299,7 +299,7 @@ impl Fold<'_> {
                 self.note(path, format!("{who} said: {text}"));
             }
             EventKind::LoopMaxIterations { limit } => {
-                self.note(path, format!("its limit of {limit} rounds was reached"))
+                self.note(path, format!("its limit of {limit} iterations was reached"))
             }
             EventKind::LoopLimit { kind, limit, used, unpriced, .. } => self.note(
                 path,

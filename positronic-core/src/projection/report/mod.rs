@@ -7,7 +7,7 @@
 //! |---|---|
 //! | the head: title, options, times, ending | `BRAIN_START`, `BRAIN_COMPLETE`, `BRAIN_ERROR`, `BRAIN_CANCELLED` at the root; the first and the last event |
 //! | a part for each step, loop and nested brain, and how it ended | `STEP_START`, `STEP_COMPLETE`, `LOOP_START`, `LOOP_COMPLETE`, `BRAIN_*` |
-//! | a round: a decision, its reason, what was said | `LOOP_ITERATION`, `LOOP_MODEL_CALL`, `LOOP_MODEL_RESULT`, `LOOP_MODEL_RETRY` |
+//! | an iteration: a decision, its reason, what was said | `LOOP_ITERATION`, `LOOP_MODEL_CALL`, `LOOP_MODEL_RESULT`, `LOOP_MODEL_RETRY` |
 //! | an answer that was refused | `LOOP_ANSWER_REFUSED` |
 //! | a call with its input and its result | `LOOP_TOOL_CALL`, `LOOP_APPROVAL_DECIDED` (edited arguments), `LOOP_TOOL_RESULT` |
 //! | notes on a call: retries, approvals, waits, what it showed, brains that it ran | `LOOP_TOOL_RETRY`, `LOOP_APPROVAL_*`, `LOOP_WAIT`, `LOOP_RESUME`, `LOOP_OUTPUT`, `LOOP_TRIGGER`, `LOOP_BRAIN_*` |
@@ -93,9 +93,9 @@ pub struct ReportPart {
     /// What happened to it as a whole, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Its rounds; of a step, the questions that it asked a model.
+    /// Its iterations; of a step, the questions that it asked a model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rounds: Vec<ReportRound>,
+    pub iterations: Vec<ReportIteration>,
     /// How a loop ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LoopOutcome>,
@@ -106,9 +106,9 @@ pub struct ReportPart {
     pub duration: Option<u64>,
 }
 
-/// One round of a loop: a decision, and what came of it.
+/// One iteration of a loop: a decision, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ReportRound {
+pub struct ReportIteration {
     /// Where in the tree it is.
     pub path: Path,
     /// What was asked, where a step asks a model.
@@ -147,7 +147,7 @@ pub struct RefusedAnswer {
     pub answer: String,
 }
 
-/// A call of a round.
+/// A call of an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReportCall {
     /// Where in the tree it is.
@@ -186,7 +186,7 @@ impl RunReport {
     /// let story = Test::new(ScriptedModel::new([Reply::text("Good morning.")])).run(&greeter, ()).await;
     ///
     /// let report = RunReport::of(story.log().iter().map(|event| &**event), &PriceTable::bundled()).unwrap();
-    /// assert_eq!(report.parts[0].rounds[0].said, "Good morning.");
+    /// assert_eq!(report.parts[0].iterations[0].said, "Good morning.");
     /// # }
     /// ```
     #[must_use]
@@ -194,13 +194,13 @@ impl RunReport {
         fold::folded(events, prices)
     }
 
-    /// Walks all rounds of all loops.
-    pub fn rounds(&self) -> impl Iterator<Item = &ReportRound> {
-        self.parts.iter().filter(|part| part.kind == StageKind::Loop).flat_map(|part| &part.rounds)
+    /// Walks all iterations of all loops.
+    pub fn iterations(&self) -> impl Iterator<Item = &ReportIteration> {
+        self.parts.iter().filter(|part| part.kind == StageKind::Loop).flat_map(|part| &part.iterations)
     }
 
     /// Walks all calls.
     pub fn calls(&self) -> impl Iterator<Item = &ReportCall> {
-        self.rounds().flat_map(|round| &round.calls)
+        self.iterations().flat_map(|iteration| &iteration.calls)
     }
 }

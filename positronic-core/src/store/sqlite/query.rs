@@ -235,12 +235,12 @@ mod tests {
         schema::migrate(&mut db, &Place { path: "runs.db".into(), patience: std::time::Duration::ZERO }).unwrap();
         let select = select_runs(&RunFilter::builder().due(Timestamp(9)).build());
 
-        let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", select.sql)).unwrap();
-        let plan = plan.query_map(params_from_iter(select.values), |row| row.get::<_, String>(3)).unwrap();
-        let plan: Vec<_> = plan.map(Result::unwrap).collect();
+        let mut definition = db.prepare(&format!("EXPLAIN QUERY PLAN {}", select.sql)).unwrap();
+        let definition = definition.query_map(params_from_iter(select.values), |row| row.get::<_, String>(3)).unwrap();
+        let definition: Vec<_> = definition.map(Result::unwrap).collect();
 
         for step in ["runs_by_wake (wake<?)", "INTEGER PRIMARY KEY (rowid=?)"] {
-            assert!(plan.iter().any(|line| line.ends_with(step)), "{step}: {plan:#?}");
+            assert!(definition.iter().any(|line| line.ends_with(step)), "{step}: {definition:#?}");
         }
     }
 

@@ -15,7 +15,7 @@ use super::writer::Writer;
 use super::{blobs, connection, mailbox, pending, query, remove, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Answer, Append, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
+    Append, BoxFuture, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
     PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, blob,
 };
 
@@ -190,7 +190,7 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl EventStore for SqliteStore {
-    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> Answer<'a, ()> {
+    fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let encoded = Encoded::new(run, append)?;
             let (writer, work) = (self.writer()?, move |unit: &mut Unit<'_>| append::write(unit, &encoded));
@@ -201,22 +201,27 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize) -> Answer<'a, Vec<Arc<Event>>> {
+    fn read<'a>(
+        &'a self,
+        run: &'a RunId,
+        from: Seq,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
         let run = run.clone();
         Box::pin(self.ask(move |db| query::read(db, &run, from, most)))
     }
 
-    fn run<'a>(&'a self, run: &'a RunId) -> Answer<'a, RunSummary> {
+    fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
         let run = run.clone();
         Box::pin(self.ask(move |db| query::run(db, &run)))
     }
 
-    fn runs<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<RunSummary>> {
+    fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| query::runs(db, &filter)))
     }
 
-    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> Answer<'a, Vec<(RunId, StoreError)>> {
+    fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
         let filter = filter.clone();
         Box::pin(async move {
             let found = self.ask(move |db| query::unreadable(db, &filter)).await?;
@@ -225,12 +230,12 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> Answer<'a, Vec<PendingItem>> {
+    fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| pending::list(db, &filter)))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> Answer<'a, Vec<EventMatch>> {
+    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
         let text = text.to_owned();
         Box::pin(async move {
             match &self.shared.searches {
@@ -240,17 +245,17 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> Answer<'a, Option<Seq>> {
+    fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
         let (run, signal) = (run.clone(), signal.clone());
         Box::pin(self.ask(move |db| query::accepted(db, &run, &signal)))
     }
 
-    fn snapshot<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<Snapshot>> {
+    fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         let run = run.clone();
         Box::pin(self.ask(move |db| query::snapshot(db, &run)))
     }
 
-    fn remove<'a>(&'a self, runs: &'a [RunId]) -> Answer<'a, usize> {
+    fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         Box::pin(async move {
             let mut removed = 0;
             // One after the other, so that whoever appends meanwhile is not kept waiting for all of them.
@@ -263,7 +268,7 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> Answer<'a, PostOutcome> {
+    fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         let mail = mail.clone();
         Box::pin(async move {
             let content = encode(&mail)?;
@@ -271,36 +276,41 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn mail<'a>(&'a self, webhook: &'a str, identifier: &'a str, now: Timestamp) -> Answer<'a, Option<InboundWebhook>> {
+    fn mail<'a>(
+        &'a self,
+        webhook: &'a str,
+        identifier: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         Box::pin(self.ask(move |db| mailbox::oldest(db, &webhook, &identifier, now)))
     }
 
-    fn mailbox(&self) -> Answer<'_, Vec<MailboxEntry>> {
+    fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
         Box::pin(self.ask(mailbox::all))
     }
 
-    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, Option<MailboxEntry>> {
+    fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
         let mail = mail.clone();
         Box::pin(self.ask(move |db| mailbox::one(db, &mail)))
     }
 
-    fn discard<'a>(&'a self, mail: &'a SignalId) -> Answer<'a, ()> {
+    fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
         let mail = mail.clone();
         Box::pin(self.write(move |unit| mailbox::discard(unit.db(), &mail)))
     }
 
-    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> Answer<'a, Vec<Timer>> {
+    fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
         let filter = filter.clone();
         Box::pin(self.ask(move |db| timers::list(db, &filter)))
     }
 
-    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> Answer<'a, bool> {
+    fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         let id = id.clone();
         Box::pin(self.write(move |unit| timers::remove(unit.db(), &id)))
     }
 
-    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> Answer<'_, String> {
+    fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         Box::pin(async move {
             self.writes()?;
             // Not on the executor's thread: hashing 32 MiB takes a tenth of a second.
@@ -311,7 +321,7 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn blob<'a>(&'a self, sha256: &'a str) -> Answer<'a, Option<Vec<u8>>> {
+    fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         let sha256 = sha256.to_owned();
         Box::pin(self.ask(move |db| {
             let bytes = blobs::get(db, &sha256)?;
@@ -319,7 +329,7 @@ impl EventStore for SqliteStore {
         }))
     }
 
-    fn sweep_blobs(&self, before: Timestamp) -> Answer<'_, usize> {
+    fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(async move {
             if !self.ask(move |db| blobs::is_left(db, before)).await? {
                 return Ok(0);
@@ -330,7 +340,7 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn acquire_lease(&self) -> Answer<'_, Lease> {
+    fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let workers = self.shared.workers.clone();
         Box::pin(async move {
             self.writes()?;
@@ -338,7 +348,7 @@ impl EventStore for SqliteStore {
         })
     }
 
-    fn is_lease_live<'a>(&'a self, owner: &'a str) -> Answer<'a, bool> {
+    fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         let (workers, owner) = (self.shared.workers.clone(), owner.to_owned());
         Box::pin(self.ask(move |_| Ok(workers.is_lease_live(&owner)?)))
     }

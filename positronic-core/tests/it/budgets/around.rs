@@ -103,7 +103,7 @@ async fn what_a_run_is_started_with_goes_before_its_authors_budget() {
     let journal = Journal::default();
     let author = budgeted(
         tree(&journal, LimitKind::Tokens, Depth::Own, Whose::Brains, Then::Exit),
-        LimitKind::Rounds,
+        LimitKind::Iterations,
         Then::Exit,
     );
     let budget = positronic_core::record::Budget::default().max_tokens(10).on_limit(OnLimit::Error);

@@ -26,8 +26,8 @@ fn model() -> ScriptedModel {
             Message::Assistant { .. } | Message::Tool { .. } => None,
         });
         let looks = if said == Some(LOOK) { 2 } else { 0 };
-        let round: u32 = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();
-        let reply = if round < looks { Reply::call("look", json!({})) } else { done() };
+        let iteration: u32 = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();
+        let reply = if iteration < looks { Reply::call("look", json!({})) } else { done() };
         reply.usage(tokens(10))
     })
 }
@@ -82,9 +82,9 @@ async fn prompts_use_one_budget_and_none_begins_once_it_is_used_up() {
     assert_eq!(says(&more, "four").await.state().start.shared_budget.as_ref().unwrap().used, spent(4));
 }
 
-/// What so many rounds have used, without prices.
-fn spent(rounds: u64) -> Amounts {
-    Amounts { rounds, tokens: 10 * rounds, ..Amounts::default() }
+/// What so many iterations have used, without prices.
+fn spent(iterations: u64) -> Amounts {
+    Amounts { iterations, tokens: 10 * iterations, ..Amounts::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +93,7 @@ async fn a_budget_goes_on_in_every_process_and_counts_what_was_before_it() {
     let before = process(&store, None).conversation("c");
     says(&before, "one").await.result().await.unwrap();
     says(&before, "two").await.result().await.unwrap();
-    says(&before.clone().budget(budget().max_rounds(4)), "three").await.result().await.unwrap();
+    says(&before.clone().budget(budget().max_iterations(4)), "three").await.result().await.unwrap();
 
     // Another process knows nothing of it but what the log says.
     let other = process(&store, None).conversation("c");
@@ -102,15 +102,15 @@ async fn a_budget_goes_on_in_every_process_and_counts_what_was_before_it() {
 
     let refused = refused(&other).await;
     assert!(
-        matches!(refused, ConversationError::Spent { kind: LimitKind::Rounds, limit: 4, used: 4, .. }),
+        matches!(refused, ConversationError::Spent { kind: LimitKind::Iterations, limit: 4, used: 4, .. }),
         "{refused}"
     );
     let log = store_log(&store, &run).await;
     let replayed = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
     assert_eq!(serde_json::to_value(&replayed).unwrap(), serde_json::to_value(run.state()).unwrap());
     let started = log[0].kind.to_value()["start"]["shared_budget"].clone();
-    let used = json!({"rounds": 3, "tokens": 30});
-    assert_eq!(started, json!({"budget": {"max_rounds": 4}, "used": used, "unpriced": "scripted/scripted"}));
+    let used = json!({"iterations": 3, "tokens": 30});
+    assert_eq!(started, json!({"budget": {"max_iterations": 4}, "used": used, "unpriced": "scripted/scripted"}));
     let elsewhere = process(&store, None).conversation("d");
     says(&elsewhere, "one").await.result().await.unwrap();
 }
@@ -146,7 +146,7 @@ async fn a_person_is_asked_for_more_and_what_is_left_of_it_is_there_for_later_pr
 async fn the_tighter_of_a_prompts_own_limit_and_the_conversations_counts() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
-    let careful = || helper().budget(|budget| budget.max_tokens(15).max_rounds(9));
+    let careful = || helper().budget(|budget| budget.max_tokens(15).max_iterations(9));
     let chat = runner.conversation("c").budget(budget().max_tokens(35));
     let failed = async |chat: &Conversation| {
         let run = chat.send(&careful(), (), LOOK).await.unwrap();

@@ -27,7 +27,7 @@ async fn what_is_granted_is_checked_before_it_is_recorded() {
     let (_, run) = asking(&Journal::default()).await;
     let grant = |more| SignalKind::Grant { to: path("Work"), more };
 
-    for nothing in [Amounts::default(), Amounts::rounds(5)] {
+    for nothing in [Amounts::default(), Amounts::iterations(5)] {
         let refusal = refused(&run, grant(nothing)).await;
         assert!(refusal.to_string().contains("it takes at least 1 token more"), "{refusal}");
     }
@@ -80,7 +80,7 @@ async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
     assert_eq!(again, seq, "the same signal is the same answer");
     let SignalError::Refused(late) = late.unwrap_err() else { panic!() };
     assert_eq!(late.to_string(), "`Work` was decided already: it was granted 20 tokens more by ann");
-    // Twenty more are two rounds more; then it is asked again, about what there is by now.
+    // Twenty more are two iterations more; then it is asked again, about what there is by now.
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));
     run.grant(&path("Work"), Amounts::tokens(1000), "bob").await.unwrap();
@@ -129,8 +129,8 @@ async fn a_run_that_asks_can_be_cancelled_paused_and_spoken_to() {
     assert!(run.pending().is_empty());
     let transcript = story.transcript();
     let (before, after) = transcript.split_once("Hurry up.").unwrap();
-    let rounds = |text: &str| text.matches("safe(").count();
-    assert_eq!((rounds(before), rounds(after)), (3, 2), "{transcript}");
+    let iterations = |text: &str| text.matches("safe(").count();
+    assert_eq!((iterations(before), iterations(after)), (3, 2), "{transcript}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,7 +95,7 @@ async fn a_step_inside_a_loop_that_is_used_up_ends_with_the_loop_or_goes_on_with
     }
 }
 
-/// A plugin that asks a model in every round.
+/// A plugin that asks a model in every iteration.
 struct Asker;
 
 #[derive(Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -133,7 +133,7 @@ async fn a_question_of_a_plugin_is_held_until_there_is_more_and_is_not_asked_twi
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 10, 10));
     run.grant(&path("Work"), Amounts::tokens(5), "ann").await.unwrap();
-    assert_eq!(waits(&run).await, ["Work"], "both are answered, and the round itself may not ask");
+    assert_eq!(waits(&run).await, ["Work"], "both are answered, and the iteration itself may not ask");
     run.grant(&path("Work"), Amounts::tokens(100), "ann").await.unwrap();
 
     let story = play.story(&run).await;

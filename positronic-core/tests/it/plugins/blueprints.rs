@@ -111,7 +111,7 @@ async fn a_configuration_can_say_what_to_search_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_that_fails_is_made_again_in_the_next_round() {
+async fn a_search_that_fails_is_made_again_in_the_next_iteration() {
     let library = Library { fails: 2, ..Library::new() };
     let play = Play::new([look(), look(), look(), done()]);
 
@@ -150,7 +150,7 @@ async fn a_folder_of_markdown_is_a_source() {
 #[tokio::test(start_paused = true)]
 async fn what_was_found_survives_every_death() {
     let tale = Tale {
-        plan: desk(Blueprints::new(Library::new()).top(1)).plan(),
+        definition: desk(Blueprints::new(Library::new()).top(1)).definition(),
         options: Value::Null,
         ledger: Ledger::default(),
         says: Arc::new(|request| if request.path.as_str() == "Chat/2" { done() } else { look() }),

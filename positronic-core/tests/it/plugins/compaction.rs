@@ -65,11 +65,11 @@ fn said(request: &ModelRequest) -> String {
 }
 
 const fn small() -> fn() -> Compaction {
-    || Compaction::new().rounds(4).keep(2)
+    || Compaction::new().iterations(4).keep(2)
 }
 
 #[tokio::test(start_paused = true)]
-async fn older_rounds_stand_as_one_message_and_the_next_summary_takes_the_first_in() {
+async fn older_iterations_stand_as_one_message_and_the_next_summary_takes_the_first_in() {
     let play = Play::new([
         read(1),
         Reply::calls([("read", json!({"page": 2})), ("read", json!({"page": 3}))]),
@@ -139,7 +139,7 @@ impl Model for Own {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_rounds() {
+async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_iterations() {
     let answers =
         [read(1), read(2), read(3), read(4), Reply::text("Two pages are read."), whole(true), read(5), done()];
     let model = Arc::new(Own(ScriptedModel::new(answers)));
@@ -177,7 +177,7 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_rounds_in_the_models_own_way() {
+async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_iterations_in_the_models_own_way() {
     let summed = Reply::text("Two pages are read.");
     let answers = [read(1), read(2), read(3), read(4), summed, done(), done()];
     let model = Arc::new(Own(ScriptedModel::new(answers)));
@@ -201,7 +201,7 @@ async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_rounds
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_says_in_between_stays_with_the_round_that_answers_it() {
+async fn what_a_person_says_in_between_stays_with_the_iteration_that_answers_it() {
     let play = Play::new([
         read(1),
         read(2),
@@ -254,7 +254,7 @@ async fn the_messages_are_whole_again_when_it_is_switched_off_and_compact_when_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_fails_leaves_the_round_whole_and_is_tried_again() {
+async fn a_summary_that_fails_leaves_the_iteration_whole_and_is_tried_again() {
     let refused = || Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no"));
     let play = Play::new([
         read(1),
@@ -314,12 +314,12 @@ async fn where_nothing_is_reported_the_text_is_measured_and_little_is_not_worth_
 
 #[tokio::test(start_paused = true)]
 async fn more_to_keep_than_to_begin_with_is_refused() {
-    let story = Play::new([]).run(&reader(Compaction::new().rounds(5)), ()).await;
+    let story = Play::new([]).run(&reader(Compaction::new().iterations(5)), ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(
         failure.message,
-        "the loop `Read` cannot be configured: the plugin `compaction` failed: it is to summarise at 5 rounds and to keep 5 \
+        "the loop `Read` cannot be configured: the plugin `compaction` failed: it is to summarise at 5 iterations and to keep 5 \
          of them; let it keep fewer"
     );
 }
@@ -328,7 +328,7 @@ async fn more_to_keep_than_to_begin_with_is_refused() {
 async fn a_restart_sends_the_same_requests_and_asks_for_no_second_summary() {
     let asked = |request: &ModelRequest| request.tools.tools().is_empty();
     let tale = Tale {
-        plan: reader(small()()).plan(),
+        definition: reader(small()()).definition(),
         options: Value::Null,
         ledger: Ledger::default(),
         says: Arc::new(move |request| match request.path.as_str() {

@@ -199,7 +199,7 @@ async fn an_error_around_a_call_is_its_result() {
     assert_eq!(results(&broken("call panics").await, "Work"), [ToolResult::error("it panicked: it is too much")]);
 }
 
-/// Takes the tools out of a round that a person has not unlocked, and answers dangerous calls itself.
+/// Takes the tools out of an iteration that a person has not unlocked, and answers dangerous calls itself.
 #[derive(Debug, Clone)]
 struct Guard<S: 'static> {
     extra: Tool<(), S, ()>,

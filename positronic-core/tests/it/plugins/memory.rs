@@ -305,7 +305,7 @@ async fn what_was_stored_is_there_once_wherever_the_process_dies() {
     facts.remember(&user("ann"), "Hello is what she says.").await.unwrap();
     let memory = Memory::new(facts.clone()).owner(user("ann"));
     let tale = Tale {
-        plan: companion(memory, "Hello!").plan(),
+        definition: companion(memory, "Hello!").definition(),
         options: Value::Null,
         ledger: Ledger::default(),
         says: Arc::new(|request| match request.path.as_str() {

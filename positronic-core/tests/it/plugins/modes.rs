@@ -207,7 +207,7 @@ async fn with_an_exit_mode_a_text_does_not_end_the_loop_and_only_the_exit_holds_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_nowhere_fails_the_loop_in_its_first_round() {
+async fn a_name_that_is_nowhere_fails_the_loop_in_its_first_iteration() {
     let misspelt =
         || Modes::new("a").mode("a", |m| m.tools(["ask"]).leads_to(["b"])).mode("b", |m| m.tools(["refunds"]));
     assert_eq!(
@@ -270,7 +270,7 @@ async fn each_loop_begins_in_its_own_mode() {
 #[tokio::test(start_paused = true)]
 async fn the_mode_survives_every_death() {
     let tale = Tale {
-        plan: support(modes).plan(),
+        definition: support(modes).definition(),
         options: Value::Null,
         ledger: Ledger::default(),
         says: Arc::new(|request| match request.path.as_str() {

@@ -14,7 +14,7 @@ use crate::support::{Play, done, tool_texts};
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Summary {
-    rounds: u32,
+    iterations: u32,
     last: String,
 }
 
@@ -22,7 +22,7 @@ impl PluginState for Summary {
     const NAME: &'static str = "summary";
 }
 
-/// Asks a model about every second round.
+/// Asks a model about every second iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asking;
 
@@ -30,18 +30,18 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Asking {
     type State = Summary;
 
     fn initial(&self) -> Summary {
-        Summary { rounds: 0, last: String::new() }
+        Summary { iterations: 0, last: String::new() }
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Summary>) -> Result<()> {
-        if cx.state.rounds % 2 == 1 {
+        if cx.state.iterations % 2 == 1 {
             let (one, other) = futures::join!(
                 cx.model().system("Sum up.").ask(format!("{} messages", cx.messages().len())),
                 cx.model().ask("Anything else?"),
             );
             cx.state.last = format!("{} / {}", one?, other?);
         }
-        cx.state.rounds += 1;
+        cx.state.iterations += 1;
         let last = cx.state.last.clone();
         cx.context("summary", last);
         Ok(())
@@ -56,7 +56,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Impatient {
     type State = Summary;
 
     fn initial(&self) -> Summary {
-        Summary { rounds: 0, last: String::new() }
+        Summary { iterations: 0, last: String::new() }
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Summary>) -> Result<()> {
@@ -93,7 +93,7 @@ async fn the_answer_to_a_question_that_a_plugin_gave_up_is_not_taken_for_another
     }
 }
 
-/// Asks a model when it is no longer its turn: the round has begun, and the model is answering.
+/// Asks a model when it is no longer its turn: the iteration has begun, and the model is answering.
 #[derive(Debug, Clone)]
 struct Late(std::sync::Arc<std::sync::Mutex<Option<tokio::task::JoinHandle<Result<String>>>>>);
 
@@ -101,7 +101,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Late {
     type State = Summary;
 
     fn initial(&self) -> Summary {
-        Summary { rounds: 0, last: String::new() }
+        Summary { iterations: 0, last: String::new() }
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Summary>) -> Result<()> {
@@ -115,7 +115,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Late {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_that_asks_after_its_round_has_begun_gets_an_error_and_the_run_goes_on() {
+async fn a_plugin_that_asks_after_its_iteration_has_begun_gets_an_error_and_the_run_goes_on() {
     let late = Late(std::sync::Arc::default());
     let plugin = late.clone();
     let brain = brain("Late").r#loop("Work", move |cx| cx.system("Work.").input("Go").plugin(plugin.clone()));
@@ -125,7 +125,7 @@ async fn a_plugin_that_asks_after_its_round_has_begun_gets_an_error_and_the_run_
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
     let late = late.0.lock().unwrap().take().unwrap();
     let asked = late.await.unwrap();
-    assert!(asked.unwrap_err().to_string().contains("while it prepares a round"));
+    assert!(asked.unwrap_err().to_string().contains("while it prepares an iteration"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,14 +140,14 @@ async fn a_plugins_question_is_recorded_and_no_part_of_the_conversation() {
 
     let requests = play.requests();
     assert_eq!(contexts(&requests[3]), ["summary: short / no"]);
-    assert_eq!(contexts(&requests[4]), ["summary: short / no"], "it asks in every second round alone");
+    assert_eq!(contexts(&requests[4]), ["summary: short / no"], "it asks in every second iteration alone");
     assert_eq!(tool_texts(&requests[4]), ["pong", "pong"]);
     assert!(!story.transcript().contains("short"), "{}", story.transcript());
     assert_eq!(story.state(), &Value::Null);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_comes_while_a_round_is_prepared_is_read_in_it() {
+async fn a_message_that_comes_while_a_iteration_is_prepared_is_read_in_it() {
     let slow = brain("Slow").r#loop("Work", |cx| cx.system("Work.").input("Go.").plugin(Slow));
     let play = Play::new([done()]);
     let run = play.start(&slow, ()).await;

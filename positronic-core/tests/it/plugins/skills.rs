@@ -81,7 +81,7 @@ async fn the_tools_of_a_skill_are_there_while_it_is_active() {
     insta::assert_snapshot!(contexts(&play.requests()[1]).join("\n"), @r"
     skills: You have skills. The tools of a skill are there from your next answer on after `skill_activate`, until `skill_deactivate`. Activate what your task needs.
     - `email`: Write and read mail. Tools: `mail_send`, `search`
-    - `calendar` (active): Plan appointments. Tools: `search`, `book`
+    - `calendar` (active): BrainDefinition appointments. Tools: `search`, `book`
     ");
     insta::assert_snapshot!(story.transcript(), @r#"
     # Help
@@ -171,7 +171,7 @@ fn two_skills_cannot_have_different_tools_of_one_name() {
 #[tokio::test(start_paused = true)]
 async fn the_active_skills_survive_every_death() {
     let tale = Tale {
-        plan: assistant(skills().active(["calendar"])).plan(),
+        definition: assistant(skills().active(["calendar"])).definition(),
         options: Value::Null,
         ledger: Ledger::default(),
         says: Arc::new(|request| match request.path.as_str() {

@@ -412,7 +412,7 @@ async fn what_cannot_be_is_told_to_the_model() {
     }
     let more = told(json!({"what": "w", "in": "1 minute"})).await;
     assert_eq!(more, "Error: there are 20 triggers, and no more can be set: delete one");
-    assert_eq!(gardener(Triggers::new()).plan().title, "Gardener");
+    assert_eq!(gardener(Triggers::new()).definition().title, "Gardener");
 }
 
 #[tokio::test(start_paused = true)]

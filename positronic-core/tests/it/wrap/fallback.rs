@@ -24,9 +24,9 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A loop of three rounds, with a call that takes a while between them.
-fn three_rounds(pause: Duration) -> Brain<(), ()> {
-    brain("Rounds").r#loop("Ask", move |cx| {
+/// A loop of three iterations, with a call that takes a while between them.
+fn three_iterations(pause: Duration) -> Brain<(), ()> {
+    brain("Iterations").r#loop("Ask", move |cx| {
         cx.system("Answer.").input("Why?").tool("rest", |t| {
             t.description("Rests").execute(move |_: NoArgs, _| async move {
                 tokio::time::sleep(pause).await;
@@ -135,7 +135,7 @@ async fn a_model_that_failed_rests_and_is_asked_first_again_after_it() {
         .then(Speaker::new("b/two", [rest(), rest()]))
         .rest(secs(50));
 
-    let story = Test::new(model).run(three_rounds(secs(30)), ()).await;
+    let story = Test::new(model).run(three_iterations(secs(30)), ()).await;
 
     assert_eq!(ways(&story), ["a/one Server → b/two", "a/one rests 20000000 → b/two", "a/one"]);
 }
@@ -144,12 +144,12 @@ async fn a_model_that_failed_rests_and_is_asked_first_again_after_it() {
 async fn it_rests_as_long_as_its_provider_asked_and_not_after_what_says_nothing_of_its_health() {
     let model = Fallback::new(Speaker::new("a/one", [fails_for(ModelErrorKind::RateLimited, secs(3600))]))
         .then(Speaker::new("b/two", [rest(), rest(), says("Done.")]));
-    let story = Test::new(model).run(three_rounds(secs(30)), ()).await;
+    let story = Test::new(model).run(three_iterations(secs(30)), ()).await;
     assert_eq!(ways(&story)[1..], ["a/one rests 3570000000 → b/two", "a/one rests 3540000000 → b/two"]);
 
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::ContextTooLong), rest(), says("Done.")]))
         .then(Speaker::new("b/two", [rest()]));
-    let story = Test::new(model).run(three_rounds(secs(1)), ()).await;
+    let story = Test::new(model).run(three_iterations(secs(1)), ()).await;
     assert_eq!(ways(&story), ["a/one ContextTooLong → b/two", "a/one", "a/one"]);
 }
 
@@ -201,7 +201,7 @@ async fn what_one_model_gave_for_itself_is_not_sent_to_another() {
     let second = Speaker::new("b/two", [thinks("of b")]);
     let (asked_first, asked_second) = (first.asked(), second.asked());
 
-    let story = Test::new(Fallback::new(first).then(second)).run(three_rounds(secs(1)), ()).await;
+    let story = Test::new(Fallback::new(first).then(second)).run(three_iterations(secs(1)), ()).await;
 
     assert_eq!(ways(&story), ["a/one", "a/one Truncated → b/two", "a/one"]);
     let sent = |asked: &[positronic_core::record::ModelRequest]| {
@@ -262,7 +262,7 @@ async fn a_limit_that_would_be_waited_for_too_long_is_a_reason_to_move_on() {
     let limited = RateLimit::new(Speaker::new("a/one", [rest()]), limits);
     let model = Fallback::new(limited).then(Speaker::new("b/two", [rest(), says("Done.")])).rest(Duration::ZERO);
 
-    let story = Test::new(model).run(three_rounds(secs(1)), ()).await;
+    let story = Test::new(model).run(three_iterations(secs(1)), ()).await;
 
     let ways = ways(&story);
     assert_eq!(ways[0], "a/one");

@@ -19,7 +19,7 @@ pub(super) struct Script {
     pub(super) policy: BatchPolicy,
     pub(super) lockstep: bool,
     pub(super) linger: bool,
-    pub(super) rounds: Vec<Vec<Ask>>,
+    pub(super) iterations: Vec<Vec<Ask>>,
     pub(super) inner: Vec<Ask>,
     /// How many appends a life has, and whether the last one is written.
     pub(super) lives: Vec<(u64, bool)>,
@@ -34,8 +34,8 @@ pub(super) struct Limited {
     pub(super) outer: Option<u64>,
     /// The tokens of the inner loop.
     pub(super) inner: Option<u64>,
-    /// The rounds of the whole brain.
-    pub(super) rounds: Option<u64>,
+    /// The iterations of the whole brain.
+    pub(super) iterations: Option<u64>,
     /// The tokens of the whole brain.
     pub(super) whole: Option<u64>,
 }
@@ -43,19 +43,19 @@ pub(super) struct Limited {
 const TOOLS: &[&str] = &["safe", "same", "read", "alone", "gated", "gated", "looked", "ask", "nope"];
 
 pub(super) fn scripts() -> impl Strategy<Value = Script> {
-    let (rounds, inner) = batches(TOOLS, 5);
+    let (iterations, inner) = batches(TOOLS, 5);
     let lives = proptest::collection::vec((2..20_u64, any::<bool>()), 0..6);
     let deeds = proptest::collection::vec(any::<(u8, u8, u8)>(), 24);
     let limit = || proptest::option::weighted(0.3, 5..60_u64);
     let limits = (limit(), limit(), proptest::option::weighted(0.2, 1..6_u64), limit())
-        .prop_map(|(outer, inner, rounds, whole)| Limited { outer, inner, rounds, whole });
-    (policies(), any::<bool>(), any::<bool>(), rounds, inner, lives, deeds, limits).prop_map(
-        |(policy, lockstep, linger, rounds, inner, lives, deeds, limits)| Script {
+        .prop_map(|(outer, inner, iterations, whole)| Limited { outer, inner, iterations, whole });
+    (policies(), any::<bool>(), any::<bool>(), iterations, inner, lives, deeds, limits).prop_map(
+        |(policy, lockstep, linger, iterations, inner, lives, deeds, limits)| Script {
             limits,
             policy,
             lockstep,
             linger,
-            rounds,
+            iterations,
             inner,
             lives,
             deeds,
@@ -123,15 +123,15 @@ pub(super) fn story(script: &Script, ledger: &Ledger) -> Brain<(), Board> {
         })
         .bind(ledger.clone())
         .budget(|mut budget| {
-            (budget.max_rounds, budget.max_tokens) = (limits.rounds, limits.whole);
+            (budget.max_iterations, budget.max_tokens) = (limits.iterations, limits.whole);
             budget.ask_for_more().on_limit(OnLimit::Exit)
         })
 }
 
 pub(super) fn says(script: &Script, request: &ModelRequest) -> Reply {
     let place = request.path.as_str();
-    let batch = match place.strip_prefix("Work/").and_then(|round| round.parse::<usize>().ok()) {
-        Some(round) => script.rounds.get(round),
+    let batch = match place.strip_prefix("Work/").and_then(|iteration| iteration.parse::<usize>().ok()) {
+        Some(iteration) => script.iterations.get(iteration),
         None => Some(&script.inner).filter(|_| place.ends_with("/Deep/0")),
     };
     let used = Usage { input: 7, output: 3, ..Usage::default() };

@@ -22,15 +22,15 @@ struct Note {
     text: String,
 }
 
-/// Runs a brain with 1 KB of text a round, half of it the model's and half of it a tool's.
-async fn run_of(rounds: u32, store: &SqliteStore) -> RunId {
+/// Runs a brain with 1 KB of text an iteration, half of it the model's and half of it a tool's.
+async fn run_of(iterations: u32, store: &SqliteStore) -> RunId {
     let brain = brain("Worker").r#loop("Work", move |cx| {
-        cx.system("You take notes.").input("Begin.").max_iterations(rounds + 1).tool("note", |t| {
+        cx.system("You take notes.").input("Begin.").max_iterations(iterations + 1).tool("note", |t| {
             t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(32)))
         })
     });
     let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() / 2 {
-        round if round < rounds as usize => {
+        iteration if iteration < iterations as usize => {
             Reply::call("note", json!({ "text": "0123456789abcdef" })).and_text("0123456789abcdef".repeat(32))
         }
         _ => Reply::text("Done."),
@@ -55,17 +55,17 @@ fn size(path: &Path) -> u64 {
 #[tokio::test]
 async fn a_log_takes_at_most_three_bytes_for_one() {
     let mut ratios = Vec::new();
-    for rounds in [50, 300, 3000] {
+    for iterations in [50, 300, 3000] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
         let store = quick(&path);
         let empty = size(&path);
         assert_eq!(empty, 54 << 10);
-        let run = run_of(rounds, &store).await;
+        let run = run_of(iterations, &store).await;
         let events = store.read(&run, Seq(0), usize::MAX).await.unwrap();
         let said = transcript(&Prompts::of(events.iter().map(|event| &**event))).len() as f64;
         let file = size(&path);
-        assert!(file as f64 / said <= 3.0, "{file} bytes for {said} at {rounds} rounds");
+        assert!(file as f64 / said <= 3.0, "{file} bytes for {said} at {iterations} iterations");
         ratios.push((file - empty) as f64 / said);
     }
     let [least, most] = [f64::min, f64::max].map(|of| ratios.iter().copied().reduce(of).unwrap());

@@ -83,7 +83,7 @@ fn a_responses_request() {
 }
 
 #[test]
-fn a_round_repeats_the_bytes_of_the_one_before_up_to_its_end() {
+fn an_iteration_repeats_the_bytes_of_the_one_before_up_to_its_end() {
     let chat = OpenAiChat::new(config()).unwrap();
     let responses = OpenAiResponses::new(config()).unwrap();
     let mut first = request([user("one")], Settings::default());

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Document, LoopPlan, Scope, ToolReply};
+use super::{LoopDefinition, Scope, StateValue, ToolReply};
 use crate::error::Result;
 use crate::record::{CallFlags, ModelResponse, PluginDocument};
 
 /// A plugin of a loop. Each hook answers with what the plugin keeps from then on; `scope.plugins` holds what it and the
 /// others keep up to then.
 pub trait AnyPlugin: Send + Sync {
-    /// Adds to a round before it begins.
-    fn prepare<'a>(&'a self, scope: Scope, plan: &'a mut LoopPlan) -> BoxFuture<'a, Result<PluginDocument>>;
+    /// Adds to an iteration before it begins.
+    fn prepare<'a>(&'a self, scope: Scope, definition: &'a mut LoopDefinition)
+    -> BoxFuture<'a, Result<PluginDocument>>;
 
     /// Looks at a whole request, and may change what is not messages, or refuse it with an error.
-    fn request<'a>(&'a self, scope: Scope, plan: &'a mut LoopPlan) -> BoxFuture<'a, Result<PluginDocument>>;
+    fn request<'a>(&'a self, scope: Scope, definition: &'a mut LoopDefinition)
+    -> BoxFuture<'a, Result<PluginDocument>>;
 
     /// Looks at an answer.
     fn response<'a>(&'a self, scope: Scope, response: &'a ModelResponse) -> BoxFuture<'a, Result<PluginDocument>>;
@@ -44,7 +46,7 @@ pub type Next<'a> = Box<dyn FnOnce() -> BoxFuture<'a, Result<ToolReply>> + Send 
 
 /// The plugin in whose state a tool lives: it sees this state in place of the brain's, and its updates change it.
 #[derive(Clone, Copy)]
-pub struct Home {
+pub struct StateOwner {
     /// The plugin.
     pub plugin: &'static str,
     /// The version of its state type.
@@ -53,15 +55,15 @@ pub struct Home {
     pub read: fn(&PluginDocument) -> Result<Value>,
 }
 
-impl Home {
+impl StateOwner {
     /// Returns the plugin's state as a document of this version.
     ///
     /// # Errors
     ///
     /// An [`Error`](crate::Error) when the plugin keeps nothing, or what it keeps is refused by its type.
-    pub fn document(&self, kept: Option<&PluginDocument>) -> Result<Document> {
+    pub fn document(&self, kept: Option<&PluginDocument>) -> Result<StateValue> {
         match kept {
-            Some(kept) => Ok(Document::new(Arc::new((self.read)(kept)?))),
+            Some(kept) => Ok(StateValue::new(Arc::new((self.read)(kept)?))),
             None => Err(crate::Error::new(format!("the plugin `{}` has not been prepared", self.plugin))),
         }
     }
@@ -73,7 +75,7 @@ impl Home {
     }
 }
 
-impl fmt::Debug for Home {
+impl fmt::Debug for StateOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.plugin)
     }

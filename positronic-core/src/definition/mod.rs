@@ -27,15 +27,15 @@ use crate::record::{
 use crate::tools::Schema;
 
 pub use actions::{ActionSet, UnknownAction};
-pub use document::Document;
+pub use document::StateValue;
 pub(crate) use document::{encode, encode_constant_state, encode_state, recordable};
 pub(crate) use limit::{LimitGuard, with_document_limit};
-pub use plugin::{AnyPlugin, Home, Invocation, Next};
+pub use plugin::{AnyPlugin, Invocation, Next, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 
 /// A brain without its types.
 #[derive(Clone)]
-pub struct Plan {
+pub struct BrainDefinition {
     /// The brain's title.
     pub title: String,
     /// What it does, for people and models.
@@ -49,7 +49,7 @@ pub struct Plan {
     /// The state it begins with.
     pub initial: Arc<Value>,
     /// Its stages, in order.
-    pub stages: Vec<StagePlan>,
+    pub stages: Vec<StageDefinition>,
     /// The actions of the project that its loops may choose, by name.
     pub actions: Vec<String>,
     /// Makes what callers get from the final state.
@@ -74,17 +74,17 @@ pub type Provide = Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>;
 pub type OptionsFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
 
 /// Makes a nested brain's options from the state around it and a call's arguments.
-pub type InputFn = Arc<dyn Fn(&Document, &Value) -> Result<Value> + Send + Sync>;
+pub type InputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;
 
 /// Calls a tool's function with its arguments.
 pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<ToolReply>> + Send + Sync>;
 
 /// A function from one document to another.
-pub type StateFn = Arc<dyn Fn(&Document) -> Result<Value> + Send + Sync>;
+pub type StateFn = Arc<dyn Fn(&StateValue) -> Result<Value> + Send + Sync>;
 
-/// One stage of a plan.
+/// One stage of a definition.
 #[derive(Clone)]
-pub struct StagePlan {
+pub struct StageDefinition {
     /// The stage's name.
     pub name: String,
     /// What it does.
@@ -97,16 +97,16 @@ pub enum StageBody {
     /// Makes the next state.
     Step(Arc<dyn Fn(Scope) -> BoxFuture<'static, Result<Value>> + Send + Sync>),
     /// Lets a model call tools.
-    Loop(Arc<dyn Fn(Scope) -> Result<LoopPlan> + Send + Sync>),
+    Loop(Arc<dyn Fn(Scope) -> Result<LoopDefinition> + Send + Sync>),
     /// Runs another brain.
-    Brain(NestedPlan),
+    Brain(NestedDefinition),
 }
 
 /// A brain inside a brain, with the maps in and out.
 #[derive(Clone)]
-pub struct NestedPlan {
+pub struct NestedDefinition {
     /// The brain.
-    pub plan: Arc<Plan>,
+    pub definition: Arc<BrainDefinition>,
     /// Makes its options from the state around it and, for a tool, the arguments.
     pub input: InputFn,
     /// Makes the next state around it from that state and its result; none leaves the state as it is.
@@ -114,37 +114,37 @@ pub struct NestedPlan {
 }
 
 /// Makes the next state from a state and a value that came in.
-pub type OutputFn = Arc<dyn Fn(&Document, &Value) -> Result<Value> + Send + Sync>;
+pub type OutputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;
 
-/// What a loop's closure yields for one round.
-pub struct LoopPlan {
+/// What a loop's closure yields for one iteration.
+pub struct LoopDefinition {
     /// The system prompt.
     pub system: Arc<str>,
-    /// The opening user message; counts in the first round only.
+    /// The opening user message; counts in the first iteration only.
     pub input: Option<String>,
     /// The sender's own id of that message.
     pub message_id: Option<String>,
-    /// Whether people are not shown the loop's record; counts in the first round only.
+    /// Whether people are not shown the loop's record; counts in the first iteration only.
     pub hidden: bool,
     /// Further context, in order.
     pub context: Vec<ContextItem>,
     /// The tools, in order.
-    pub tools: IndexMap<ToolId, Arc<ToolPlan>>,
-    /// The names of further exit tools; [`LoopPlan::mark_exits`] marks them once the plugins have added their tools.
+    pub tools: IndexMap<ToolId, Arc<ToolDefinition>>,
+    /// The names of further exit tools; [`LoopDefinition::mark_exits`] marks them once the plugins have added their tools.
     pub exit_on: Vec<String>,
-    /// Whether a text answer never ends the loop, not even where a round offers no exit tool.
+    /// Whether a text answer never ends the loop, not even where an iteration offers no exit tool.
     pub require_exit: bool,
     /// The limits.
     pub limits: Limits,
     /// How the model is to answer.
     pub settings: Settings,
-    /// The tools of the round as the log has them, where it has begun and is found again; none where it is prepared.
+    /// The tools of the iteration as the log has them, where it has begun and is found again; none where it is prepared.
     pub begun: Option<Arc<ToolSet>>,
     /// The plugins, by name, in the order of registration.
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
-    /// What stands for the older messages from this round on; none changes nothing.
+    /// What stands for the older messages from this iteration on; none changes nothing.
     pub compaction: Option<Compaction>,
-    /// The answer of this round, given in the place of a model.
+    /// The answer of this iteration, given in the place of a model.
     pub answer: Option<ModelResponse>,
     /// Makes the next state when the loop ends.
     pub on_exit: Option<ExitFn>,
@@ -160,11 +160,11 @@ pub struct Compaction {
 }
 
 /// Makes the next state from a state and the outcome of a loop.
-pub type ExitFn = Arc<dyn Fn(&Document, &LoopOutcome) -> Result<Value> + Send + Sync>;
+pub type ExitFn = Arc<dyn Fn(&StateValue, &LoopOutcome) -> Result<Value> + Send + Sync>;
 
 /// A tool without its types.
 #[derive(Clone)]
-pub struct ToolPlan {
+pub struct ToolDefinition {
     /// The tool as models and people see it.
     pub decl: ToolDecl,
     /// The schema of its arguments.
@@ -177,7 +177,7 @@ pub struct ToolPlan {
     /// How often a call is started again after a transient failure, and after the process ended during it.
     pub retries: u32,
     /// The plugin whose state it sees and changes; none for a tool of the brain.
-    pub home: Option<Home>,
+    pub owner: Option<StateOwner>,
     /// Says whether a call needs an approval.
     pub gate: Option<GateFn>,
     /// Says of a call of an exit tool whether it ends the loop; none says that each does.
@@ -193,7 +193,7 @@ pub type GateFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Opt
 pub type ExitsFn = Arc<dyn Fn(&Arc<Value>) -> Result<bool> + Send + Sync>;
 
 /// Makes the waits of a call from its arguments.
-pub type WaitsFn = Arc<dyn Fn(&Arc<Value>, &Scope) -> Result<Vec<PlannedWait>> + Send + Sync>;
+pub type WaitsFn = Arc<dyn Fn(&Arc<Value>, &Scope) -> Result<Vec<WaitDefinition>> + Send + Sync>;
 
 /// What a tool does.
 #[derive(Clone)]
@@ -206,7 +206,7 @@ pub enum ToolBody {
         waits: Option<WaitsFn>,
     },
     /// Runs a brain.
-    Brain(NestedPlan),
+    Brain(NestedDefinition),
 }
 
 /// What a tool's function returned.
@@ -218,16 +218,16 @@ pub struct ToolReply {
     /// The changes of the state, in order.
     pub updates: Vec<Update>,
     /// The changes of the states of plugins that took part in the call, in order.
-    pub plugin_updates: Vec<(Home, Update)>,
+    pub plugin_updates: Vec<(StateOwner, Update)>,
     /// What the call waits for before it has its result.
-    pub waits: Vec<PlannedWait>,
+    pub waits: Vec<WaitDefinition>,
     /// The triggers that it sets and takes back, in order.
     pub triggers: Vec<TriggerChange>,
 }
 
 /// Something a call waits for, before it is known when its time is up.
 #[derive(Clone)]
-pub struct PlannedWait {
+pub struct WaitDefinition {
     /// What it waits for; `expires` is not set yet.
     pub spec: crate::record::WaitSpec,
     /// How long it waits.
@@ -236,7 +236,7 @@ pub struct PlannedWait {
     pub resume: Option<OutputFn>,
 }
 
-impl PlannedWait {
+impl WaitDefinition {
     /// Finds the wait that was answered among those that a tool's code names now: the one at the same place, else one for
     /// the same webhook and identifier, else one for the same webhook.
     #[must_use]
@@ -250,9 +250,9 @@ impl PlannedWait {
 }
 
 /// Makes the next state from a state.
-pub type Update = Box<dyn FnOnce(&Document) -> Result<Value> + Send>;
+pub type Update = Box<dyn FnOnce(&StateValue) -> Result<Value> + Send>;
 
-impl Plan {
+impl BrainDefinition {
     /// Returns the stages as a run's first event says them.
     #[must_use]
     pub fn shape(&self) -> Shape {
@@ -263,7 +263,7 @@ impl Plan {
                     let (kind, brain) = match &stage.body {
                         StageBody::Step(_) => (StageKind::Step, None),
                         StageBody::Loop(_) => (StageKind::Loop, None),
-                        StageBody::Brain(nested) => (StageKind::Brain, Some(nested.plan.fingerprint())),
+                        StageBody::Brain(nested) => (StageKind::Brain, Some(nested.definition.fingerprint())),
                     };
                     StageShape { name: stage.name.clone(), kind, brain }
                 })
@@ -295,12 +295,12 @@ impl Plan {
 
     /// Finds a stage by name.
     #[must_use]
-    pub fn stage(&self, name: &str) -> Option<&StagePlan> {
+    pub fn stage(&self, name: &str) -> Option<&StageDefinition> {
         self.stages.iter().find(|stage| stage.name == name)
     }
 }
 
-impl LoopPlan {
+impl LoopDefinition {
     /// Marks the tools that `exit_on` names as exit tools. A name that ends in `*` stands for all tools that begin with it.
     ///
     /// # Errors
@@ -330,13 +330,13 @@ impl LoopPlan {
     }
 }
 
-impl fmt::Debug for Plan {
+impl fmt::Debug for BrainDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plan").field("title", &self.title).field("stages", &self.stages).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for StagePlan {
+impl fmt::Debug for StageDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", self.body.kind(), self.name)
     }
@@ -360,24 +360,24 @@ impl fmt::Debug for StageBody {
     }
 }
 
-impl fmt::Debug for NestedPlan {
+impl fmt::Debug for NestedDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.plan.fmt(f)
+        self.definition.fmt(f)
     }
 }
 
-impl fmt::Debug for LoopPlan {
+impl fmt::Debug for LoopDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoopPlan")
+        f.debug_struct("LoopDefinition")
             .field("system", &self.system)
             .field("tools", &self.tools.keys())
             .finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for ToolPlan {
+impl fmt::Debug for ToolDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolPlan").field("decl", &self.decl).finish_non_exhaustive()
+        f.debug_struct("ToolDefinition").field("decl", &self.decl).finish_non_exhaustive()
     }
 }
 
@@ -390,9 +390,9 @@ impl fmt::Debug for ToolBody {
     }
 }
 
-impl fmt::Debug for PlannedWait {
+impl fmt::Debug for WaitDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PlannedWait")
+        f.debug_struct("WaitDefinition")
             .field("spec", &self.spec)
             .field("valid_for", &self.valid_for)
             .finish_non_exhaustive()

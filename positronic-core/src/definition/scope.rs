@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Document, Plan, ToolPlan};
+use super::{BrainDefinition, StateValue, ToolDefinition};
 use crate::error::Result;
 use crate::record::{
     Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
@@ -20,9 +20,9 @@ pub type AnyServices = Arc<dyn Any + Send + Sync>;
 #[derive(Clone)]
 pub struct Scope {
     /// The state as of now.
-    pub state: Document,
+    pub state: StateValue,
     /// The options of the brain.
-    pub options: Document,
+    pub options: StateValue,
     /// What the brain's plugins keep.
     pub plugins: PluginStates,
     /// The services of the brain.
@@ -31,7 +31,7 @@ pub struct Scope {
     pub run: RunId,
     /// WaitingOn the run belongs to.
     pub user: Option<Arc<str>>,
-    /// The stage, round or call.
+    /// The stage, iteration or call.
     pub path: Path,
     /// The way back into the run.
     pub link: Arc<dyn Link>,
@@ -79,17 +79,17 @@ pub trait Link: Send + Sync {
     /// Returns the record of a loop so far.
     fn record(&self, path: &Path) -> Option<Prompt>;
 
-    /// Returns the messages of a loop: what its last round sent, and what its record has gained since.
+    /// Returns the messages of a loop: what its last iteration sent, and what its record has gained since.
     fn messages(&self, path: &Path) -> Vec<Message>;
 
     /// Finds a brain of the project by its title.
-    fn brain(&self, title: &str) -> Option<Arc<Plan>>;
+    fn brain(&self, title: &str) -> Option<Arc<BrainDefinition>>;
 
     /// Lists the titles of the project's brains.
     fn brains(&self) -> Vec<String>;
 
     /// Finds an action of the project by its name.
-    fn action(&self, name: &str) -> Option<Arc<ToolPlan>>;
+    fn action(&self, name: &str) -> Option<Arc<ToolDefinition>>;
 }
 
 impl fmt::Debug for Scope {

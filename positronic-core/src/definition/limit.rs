@@ -1,6 +1,6 @@
 //! Size limit of the documents that an author's code makes, as the runner that calls the code sets it.
 //!
-//! The closures of a [`Plan`](super::Plan) encode what an author returns, often without a [`Scope`](super::Scope) at hand. So
+//! The closures of a [`BrainDefinition`](super::BrainDefinition) encode what an author returns, often without a [`Scope`](super::Scope) at hand. So
 //! the runner enters its limit around every call of such code, and the encoder reads it there.
 
 use std::cell::Cell;

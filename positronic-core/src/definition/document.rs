@@ -14,14 +14,14 @@ use crate::record::{check_document, encode_document};
 
 /// A JSON document with the value that was decoded from it. Cloning is cheap; the value is decoded once.
 #[derive(Clone)]
-pub struct Document(Arc<Inner>);
+pub struct StateValue(Arc<Inner>);
 
 struct Inner {
     json: Arc<Value>,
     typed: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Document {
+impl StateValue {
     /// Makes a document from canonical JSON.
     #[must_use]
     pub fn new(json: Arc<Value>) -> Self {
@@ -109,7 +109,7 @@ fn decodes<T: Serialize + DeserializeOwned>(document: Value) -> Result<Value> {
     }
 }
 
-impl fmt::Debug for Document {
+impl fmt::Debug for StateValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.json.fmt(f)
     }

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::flight::caught_now;
 use super::worker::Worker;
+use crate::definition::{StateOwner, StateValue, Update, recordable};
 use crate::error::Result;
-use crate::plan::{Document, Home, Update, recordable};
 use crate::record::{Change, EventKind, NewEvent, Path, PluginStates};
 
 /// The states that the result of a call can change.
 pub(super) struct States {
     /// The state in which the tool lives.
-    pub(super) document: Document,
-    home: Option<Home>,
+    pub(super) document: StateValue,
+    owner: Option<StateOwner>,
     plugins: PluginStates,
 }
 
@@ -34,31 +34,31 @@ impl Worker {
         let state = shared.state();
         let brain = state.owner(path)?;
         let tool = state.call(path).and_then(|call| self.frames.tool(path, &call.tool));
-        let (home, plugins) = (tool.and_then(|tool| tool.home), brain.plugins.clone());
-        let document = match &home {
-            Some(home) => home.document(plugins.get(home.plugin)),
+        let (owner, plugins) = (tool.and_then(|tool| tool.owner), brain.plugins.clone());
+        let document = match &owner {
+            Some(owner) => owner.document(plugins.get(owner.plugin)),
             None => Ok(self.frames.document(brain)),
         };
-        Some(document.map(|document| States { document, home, plugins }))
+        Some(document.map(|document| States { document, owner, plugins }))
     }
 }
 
 impl States {
     /// Takes the next state of where the tool lives, and then the updates of plugins that took part in the call.
-    pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(Home, Update)>) -> Result<Changes> {
+    pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(StateOwner, Update)>) -> Result<Changes> {
         next.as_ref().map_or(Ok(()), |next| recordable("the next state", next))?;
         let mut after = self.plugins.clone();
         let mut changes = Changes::default();
-        match (self.home, next) {
-            (Some(home), Some(next)) => after.set(home.plugin, home.keep(Arc::new(next))),
+        match (self.owner, next) {
+            (Some(owner), Some(next)) => after.set(owner.plugin, owner.keep(Arc::new(next))),
             (None, Some(next)) => changes.change = Change::between(self.document.json(), &next),
             (_, None) => {}
         }
-        for (home, update) in updates {
-            let document = home.document(after.get(home.plugin))?;
+        for (owner, update) in updates {
+            let document = owner.document(after.get(owner.plugin))?;
             let next = caught_now(|| update(&document))?;
             recordable("what the plugin keeps", &next)?;
-            after.set(home.plugin, home.keep(Arc::new(next)));
+            after.set(owner.plugin, owner.keep(Arc::new(next)));
         }
         changes.new_events = plugin_steps(path, &self.plugins, &after);
         Ok(changes)

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{AnyServices, Document, NestedPlan, Plan, Provide, Scope, StageBody, ToolBody, ToolPlan, WaitsFn};
+use super::{
+    AnyServices, BrainDefinition, NestedDefinition, Provide, Scope, StageBody, StateValue, ToolBody, ToolDefinition,
+    WaitsFn,
+};
 use crate::record::ToolId;
 
 /// The actions that a project has, by name.
 #[derive(Clone, Default)]
-pub struct ActionSet(IndexMap<ToolId, Arc<ToolPlan>>);
+pub struct ActionSet(IndexMap<ToolId, Arc<ToolDefinition>>);
 
 /// Says that a brain names an action that its project does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,14 +37,14 @@ fn listed(known: &[String]) -> String {
 
 impl ActionSet {
     /// Adds a tool over JSON.
-    pub(crate) fn add(&mut self, tool: Arc<ToolPlan>) {
+    pub(crate) fn add(&mut self, tool: Arc<ToolDefinition>) {
         let tool = anywhere(Arc::unwrap_or_clone(tool));
         self.0.insert(tool.decl.id.clone(), Arc::new(tool));
     }
 
     /// Finds an action by its name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Arc<ToolPlan>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.0.get(name)
     }
 
@@ -56,19 +59,19 @@ impl ActionSet {
     /// # Errors
     ///
     /// [`UnknownAction`] for the first name that is unknown.
-    pub fn check(&self, plan: &Plan) -> Result<(), UnknownAction> {
-        if let Some(action) = plan.actions.iter().find(|name| self.get(name).is_none()) {
-            return Err(UnknownAction { brain: plan.title.clone(), action: action.clone(), known: self.names() });
+    pub fn check(&self, definition: &BrainDefinition) -> Result<(), UnknownAction> {
+        if let Some(action) = definition.actions.iter().find(|name| self.get(name).is_none()) {
+            return Err(UnknownAction { brain: definition.title.clone(), action: action.clone(), known: self.names() });
         }
-        plan.stages.iter().try_for_each(|stage| match &stage.body {
-            StageBody::Brain(nested) => self.check(&nested.plan),
+        definition.stages.iter().try_for_each(|stage| match &stage.body {
+            StageBody::Brain(nested) => self.check(&nested.definition),
             StageBody::Step(_) | StageBody::Loop(_) => Ok(()),
         })
     }
 }
 
 /// Makes a tool over JSON fit into every brain: it sees the state and the options as JSON, and no services.
-fn anywhere(mut tool: ToolPlan) -> ToolPlan {
+fn anywhere(mut tool: ToolDefinition) -> ToolDefinition {
     if let Some(gate) = tool.gate.take() {
         tool.gate = Some(Arc::new(move |arguments, scope| gate(arguments, bare(scope))));
     }
@@ -78,14 +81,14 @@ fn anywhere(mut tool: ToolPlan) -> ToolPlan {
             waits: waits
                 .map(|waits| -> WaitsFn { Arc::new(move |arguments, scope| waits(arguments, &bare(scope.clone()))) }),
         },
-        ToolBody::Brain(NestedPlan { plan, input, output }) => {
-            let inner = plan.provide.clone();
+        ToolBody::Brain(NestedDefinition { definition, input, output }) => {
+            let inner = definition.provide.clone();
             let provide: Provide = Arc::new(move |_| match &inner {
                 Some(inner) => inner(nothing()),
                 None => nothing(),
             });
-            ToolBody::Brain(NestedPlan {
-                plan: Arc::new(Plan { provide: Some(provide), ..Plan::clone(&plan) }),
+            ToolBody::Brain(NestedDefinition {
+                definition: Arc::new(BrainDefinition { provide: Some(provide), ..BrainDefinition::clone(&definition) }),
                 input,
                 output,
             })
@@ -101,7 +104,7 @@ fn nothing() -> AnyServices {
 /// Takes from a scope what has the types of its brain.
 fn bare(scope: Scope) -> Scope {
     // Documents of their own: what was decoded from the brain's stays decoded as its types.
-    let fresh = |document: &Document| Document::new(Arc::clone(document.json()));
+    let fresh = |document: &StateValue| StateValue::new(Arc::clone(document.json()));
     Scope { state: fresh(&scope.state), options: fresh(&scope.options), services: nothing(), ..scope }
 }
 
