@@ -285,7 +285,7 @@ pub fn agentloop() -> Brain<Task, Work, (), Report> {
             let decides = cx
                 .system(SYSTEM)
                 .input(&cx.state.goal)
-                .decisions()
+                .structured_actions()
                 .decision_retries(3)
                 .max_iterations(50)
                 .max_tokens(500_000)

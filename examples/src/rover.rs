@@ -77,7 +77,7 @@ pub fn rover() -> Brain<(), Rover> {
                 ),
             )
             .input("Collect what lies within reach.")
-            .decisions()
+            .structured_actions()
             .max_iterations(12)
             .act(async |act: Act, cx| match act {
                 Act::LookAround => {

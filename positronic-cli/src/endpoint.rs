@@ -8,9 +8,9 @@ use futures::future::BoxFuture;
 use positronic_core::model::cassette::SHORTEST_SECRET;
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
-use positronic_core::record::{DecisionForm, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
-use crate::cli::{DecisionArg, ModelArgs};
+use crate::cli::{ActionFormatArg, ModelArgs};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -50,20 +50,20 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
     if let Some(url) = &settings.base_url {
         up_to_the_version(url)?;
     }
-    let decisions = match (wanted.decisions, &settings.decisions) {
+    let action_format = match (wanted.action_format, &settings.action_format) {
         (Some(form), _) => form.into(),
-        (None, Some(written)) => DecisionArg::from_str(written, true)
+        (None, Some(written)) => ActionFormatArg::from_str(written, true)
             .map_err(|_| Failure::Misused {
-                message: format!("POSITRONIC_DECISIONS is `{written}`, which is neither schema, grammar nor plain"),
+                message: format!("POSITRONIC_ACTION_FORMAT is `{written}`, which is neither schema, grammar nor plain"),
                 hint: "set it to one of them, or leave it out".to_owned(),
             })?
             .into(),
-        (None, None) => DecisionForm::default(),
+        (None, None) => ActionFormat::default(),
     };
     let key = settings.api_key.clone().unwrap_or_default();
     let flags = &wanted.endpoint;
     let headers = flags.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
-    let config = OpenAiConfig::builder().api_key(key).model(name).decisions(decisions).headers(headers);
+    let config = OpenAiConfig::builder().api_key(key).model(name).action_format(action_format).headers(headers);
     let config = match &settings.base_url {
         Some(url) => config.base_url(url.clone()).build(),
         None => config.build(),

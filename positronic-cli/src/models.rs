@@ -162,7 +162,7 @@ pub(crate) fn choose(
 
 /// Returns the first flag that says how an endpoint is asked.
 fn endpoint_flag(model: &ModelArgs) -> Option<&'static str> {
-    model.decisions.map(|_| "--decisions").or_else(|| model.endpoint.first_given())
+    model.action_format.map(|_| "--action-format").or_else(|| model.endpoint.first_given())
 }
 
 /// Chooses models that are asked: the project's own, or the endpoint.
@@ -316,35 +316,35 @@ impl Model for NoModel {
 mod tests {
     use positronic_core::model::NoDeltas;
     use positronic_core::model::scripted::{Reply, ScriptedModel};
-    use positronic_core::record::{DecisionForm, Transcript};
+    use positronic_core::record::{ActionFormat, Transcript};
 
     use super::*;
-    use crate::cli::{DecisionArg, EndpointArgs};
+    use crate::cli::{ActionFormatArg, EndpointArgs};
 
-    fn form(decisions: Option<DecisionArg>, settings: &Settings) -> Result<DecisionForm, String> {
+    fn form(action_format: Option<ActionFormatArg>, settings: &Settings) -> Result<ActionFormat, String> {
         let agent = positronic_core::dsl::brain("Agent");
         let project = Project::new().brain(agent);
-        let model = ModelArgs { decisions, ..ModelArgs::default() };
+        let model = ModelArgs { action_format, ..ModelArgs::default() };
         let wanted = Wanted { model: &model, record: None };
         let models = choose(&project, &project.brains[0], wanted, &Value::Null, None, settings);
-        models.map(|models| models.normal.decision_form()).map_err(|failure| failure.prose())
+        models.map(|models| models.normal.action_format()).map_err(|failure| failure.prose())
     }
 
     #[test]
     fn an_endpoint_is_asked_for_decisions_as_the_command_line_or_the_environment_says() {
-        let local = |decisions: Option<&str>| Settings {
+        let local = |action_format: Option<&str>| Settings {
             base_url: Some("http://127.0.0.1:4030/v1".to_owned()),
             model: Some("smollm2".to_owned()),
-            decisions: decisions.map(str::to_owned),
+            action_format: action_format.map(str::to_owned),
             ..Settings::default()
         };
 
-        assert_eq!(form(None, &local(None)), Ok(DecisionForm::Schema));
-        assert_eq!(form(None, &local(Some("Plain"))), Ok(DecisionForm::Plain));
-        assert_eq!(form(Some(DecisionArg::Grammar), &local(Some("plain"))), Ok(DecisionForm::Grammar));
+        assert_eq!(form(None, &local(None)), Ok(ActionFormat::Schema));
+        assert_eq!(form(None, &local(Some("Plain"))), Ok(ActionFormat::Plain));
+        assert_eq!(form(Some(ActionFormatArg::Grammar), &local(Some("plain"))), Ok(ActionFormat::Grammar));
         assert_eq!(
             form(None, &local(Some("json"))).unwrap_err(),
-            "error: POSITRONIC_DECISIONS is `json`, which is neither schema, grammar nor plain\n  \
+            "error: POSITRONIC_ACTION_FORMAT is `json`, which is neither schema, grammar nor plain\n  \
              set it to one of them, or leave it out\n"
         );
         let with = |endpoint: EndpointArgs, model: Option<&str>, project: &Project, settings: &Settings| {
@@ -364,9 +364,9 @@ mod tests {
             "--proxy says how an endpoint is asked, and the project's own model scripted/scripted answers"
         );
         assert_eq!(with(proxy(), Some("smollm2"), &own, &local(None)), Ok("openai/smollm2".to_owned()));
-        let nobody = form(Some(DecisionArg::Plain), &Settings::default()).unwrap_err();
+        let nobody = form(Some(ActionFormatArg::Plain), &Settings::default()).unwrap_err();
         assert!(
-            nobody.starts_with("error: --decisions says how an endpoint is asked, and there is none\n"),
+            nobody.starts_with("error: --action-format says how an endpoint is asked, and there is none\n"),
             "{nobody}"
         );
     }

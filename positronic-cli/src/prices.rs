@@ -44,9 +44,9 @@ pub(crate) fn keepable(limited: Option<Limited>, models: &Models) -> Result<(), 
         return Err(misused(format!("{limited}, and nothing says what models cost"), NAME_PRICES));
     };
     let Tape::Plays(cassette) = &models.tape else { return Ok(()) };
-    let facts = cassette.facts();
-    let unknown = facts.iter().filter(|facts| prices.charge(facts).is_none());
-    let (silent, unpriced): (Vec<_>, Vec<_>) = unknown.partition(|facts| facts.usage.total() == 0);
+    let metadata = cassette.metadata();
+    let unknown = metadata.iter().filter(|metadata| prices.charge(metadata).is_none());
+    let (silent, unpriced): (Vec<_>, Vec<_>) = unknown.partition(|metadata| metadata.usage.total() == 0);
     if let Some(first) = unpriced.first() {
         let (as_of, name) = (&prices.as_of, cassette.name());
         let model = if first.model.is_empty() { name } else { format!("{}/{}", first.provider, first.model) };

@@ -38,7 +38,7 @@ pub(crate) async fn recording(
         note: Some(format!("recorded from the run {run}, which {} answered", models(exchanges()))),
         model: Some(first.model.clone()),
         options: options.filter(|options| !options.is_null()),
-        decisions: exchanges().find_map(|exchange| exchange.form).unwrap_or_default(),
+        action_format: exchanges().find_map(|exchange| exchange.form).unwrap_or_default(),
         ..Header::default()
     };
     let mut recording = Recording::new(header).hide(secrets);

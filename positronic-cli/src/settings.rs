@@ -8,7 +8,7 @@
 //! | `POSITRONIC_STORE` | where runs are kept, where `--store` names no file |
 //! | `CARGO`, `CARGO_PKG_NAME` | the package whose binary `cargo run` has started |
 //! | `POSITRONIC_PRICES` | what models cost, where `--prices` names no file |
-//! | `POSITRONIC_DECISIONS` | how the endpoint is asked for decisions, where `--decisions` names no form |
+//! | `POSITRONIC_ACTION_FORMAT` | how the endpoint is asked for action_format, where `--action-format` names no form |
 //! | `USER`, `USERNAME` | who decides at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and show signs beyond ASCII |
@@ -32,8 +32,8 @@ pub(crate) struct Settings {
     pub(crate) cargo_package: Option<String>,
     /// What models cost.
     pub(crate) prices: Option<PathBuf>,
-    /// How the endpoint is asked for decisions.
-    pub(crate) decisions: Option<String>,
+    /// How the endpoint is asked for action_format.
+    pub(crate) action_format: Option<String>,
     /// Who sits at the terminal.
     pub(crate) user: Option<String>,
     /// Whether colours are unwanted.
@@ -76,7 +76,7 @@ impl Settings {
             store: variable("POSITRONIC_STORE").map(PathBuf::from),
             cargo_package: variable("CARGO").and_then(|_| variable("CARGO_PKG_NAME")),
             prices: variable("POSITRONIC_PRICES").map(PathBuf::from),
-            decisions: variable("POSITRONIC_DECISIONS"),
+            action_format: variable("POSITRONIC_ACTION_FORMAT"),
             user: variable("USER").or_else(|| variable("USERNAME")),
             no_color: variable("NO_COLOR").is_some(),
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),

@@ -165,7 +165,7 @@ pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
 /// does.
 ///
 /// `Loop::act` of `positronic_core` takes one function for all of them. The match in it is exhaustive, so an action that is
-/// added does not compile until something is done about it. With `.decisions()` the model chooses in decisions; without
+/// added does not compile until something is done about it. With `.structured_actions()` the model chooses in decisions; without
 /// it, the actions are ordinary tools.
 ///
 /// ```
@@ -195,7 +195,7 @@ pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 /// let walk = brain("Walk").state((0, 0)).r#loop("Walk", |cx| {
-///     cx.system(format!("Go to (2, 0). You are at {:?}.", cx.state)).decisions().act(async |action: Robot, cx| match action {
+///     cx.system(format!("Go to (2, 0). You are at {:?}.", cx.state)).structured_actions().act(async |action: Robot, cx| match action {
 ///         Robot::Move { dx, dy } => Ok(cx.result("moved").update(move |place| *place = (place.0 + dx, place.1 + dy))),
 ///         Robot::LookAround => Ok(cx.result("a door, two steps to the right")),
 ///         Robot::Stop => Ok(cx.result("stopped")),

@@ -332,7 +332,7 @@ fn crashed(store: &SqliteStore, iterations: u32) -> RunId {
             let runner = Runner::builder().model(stuck).store(store).build();
             let run = runner.start(&worker(iterations), ()).await.unwrap();
             let asked = Path::parse(&format!("Work/{iterations}")).unwrap();
-            while run.state().looped(&asked).is_none_or(|frame| frame.iteration < iterations) {
+            while run.state().loop_at(&asked).is_none_or(|frame| frame.iteration < iterations) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             run.id().clone()

@@ -59,22 +59,22 @@ fn assert_solved(played: &Played) {
     insta::assert_snapshot!("transcript", played.story.transcript());
     let ticket = json!({"orders": [17, 41], "resolution": "Told the customer where 17 and 41 are."});
     assert_eq!(*played.story.settled(), Settled::Completed(ticket));
-    let facts = facts(played);
-    let finishes: Vec<_> = facts.iter().map(|facts| facts.finish.clone()).collect();
+    let metadata = metadata(played);
+    let finishes: Vec<_> = metadata.iter().map(|metadata| metadata.finish.clone()).collect();
     assert_eq!(finishes, [Finish::Calls, Finish::Calls, Finish::Stop, Finish::Calls]);
-    let usage: Vec<_> = facts.iter().map(|facts| (facts.usage.input, facts.usage.output)).collect();
+    let usage: Vec<_> = metadata.iter().map(|metadata| (metadata.usage.input, metadata.usage.output)).collect();
     assert_eq!(usage, [(210, 60), (300, 12), (340, 20), (380, 15)]);
-    let ids: Vec<_> = facts.iter().filter_map(|facts| facts.response_id.as_deref()).collect();
+    let ids: Vec<_> = metadata.iter().filter_map(|metadata| metadata.response_id.as_deref()).collect();
     assert_eq!(ids, ["answer-0", "answer-1", "answer-2", "answer-3"]);
-    assert!(facts.iter().all(|facts| facts.first_chunk.is_some()));
+    assert!(metadata.iter().all(|metadata| metadata.first_chunk.is_some()));
 }
 
-fn facts(played: &Played) -> Vec<ResponseMetadata> {
-    let facts = |kind: &EventKind| match kind {
-        EventKind::LoopModelResult { facts, .. } => Some(facts.clone()),
+fn metadata(played: &Played) -> Vec<ResponseMetadata> {
+    let metadata = |kind: &EventKind| match kind {
+        EventKind::LoopModelResult { metadata, .. } => Some(metadata.clone()),
         _ => None,
     };
-    played.story.log().iter().filter_map(|event| facts(&event.kind)).collect()
+    played.story.log().iter().filter_map(|event| metadata(&event.kind)).collect()
 }
 
 /// What streamed, put together, is what was logged; and it came in pieces.

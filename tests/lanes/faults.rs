@@ -112,9 +112,9 @@ async fn a_failing_server_is_asked_again_after_longer_and_longer_pauses() {
 
     assert!(matches!(played.story.settled(), Settled::Completed(_)), "{:?}", played.story.settled());
     let retries = retries(&played.story);
-    let facts: Vec<_> = retries.iter().map(|retry| (retry.error.kind, retry.error.status, retry.meant)).collect();
+    let metadata: Vec<_> = retries.iter().map(|retry| (retry.error.kind, retry.error.status, retry.meant)).collect();
     let server = ModelErrorKind::Server;
-    assert_eq!(facts, [(server, Some(500), 60), (server, Some(503), 120)]);
+    assert_eq!(metadata, [(server, Some(500), 60), (server, Some(503), 120)]);
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_slow_first_token_is_waited_for() {
     assert!(matches!(played.story.settled(), Settled::Completed(_)), "{:?}", played.story.settled());
     assert!(retries(&played.story).is_empty());
     let first_chunk = played.story.log().iter().find_map(|event| match &event.kind {
-        EventKind::LoopModelResult { facts, .. } => facts.first_chunk,
+        EventKind::LoopModelResult { metadata, .. } => metadata.first_chunk,
         _ => None,
     });
     assert!(first_chunk >= Some(600_000), "{first_chunk:?}");

@@ -19,7 +19,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
 use positronic_core::model::wrap::{Concurrency, DevCache, Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    DecisionForm, DeltaKind, EndReason, EventKind, Finish, LoopOutcome, ModelErrorKind, OutputKind, Part, Prompt,
+    ActionFormat, DeltaKind, EndReason, EventKind, Finish, LoopOutcome, ModelErrorKind, OutputKind, Part, Prompt,
     ResponseMetadata, RoutingStep, Settings, ToolResult,
 };
 use positronic_core::runner::{Runner, Settled};
@@ -53,25 +53,25 @@ fn said(record: &Prompt) -> String {
     texts.collect()
 }
 
-/// Shows what an answer cost in time, and returns its facts.
+/// Shows what an answer cost in time, and returns its metadata.
 fn answers(story: &Story) -> Vec<ResponseMetadata> {
     let mut answers = Vec::new();
     for event in story.log() {
-        let EventKind::LoopModelResult { facts, duration, .. } = &event.kind else { continue };
+        let EventKind::LoopModelResult { metadata, duration, .. } = &event.kind else { continue };
         let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
-        let first = facts.first_chunk.unwrap();
+        let first = metadata.first_chunk.unwrap();
         #[expect(clippy::cast_precision_loss, reason = "a few hundred tokens")]
-        let rate = facts.usage.output as f64 / seconds(duration - first).max(0.001);
+        let rate = metadata.usage.output as f64 / seconds(duration - first).max(0.001);
         println!(
             "{}: {} tokens in, {} of them cached, {} out; first chunk after {:.3} s, whole after {:.3} s, {rate:.0} tokens/s",
             event.path,
-            facts.usage.input,
-            facts.usage.cached,
-            facts.usage.output,
+            metadata.usage.input,
+            metadata.usage.cached,
+            metadata.usage.output,
             seconds(first),
             seconds(*duration),
         );
-        answers.push(facts.clone());
+        answers.push(metadata.clone());
     }
     answers
 }
@@ -96,9 +96,9 @@ async fn a_text_loop_streams_to_its_end() {
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
     let answers = answers(&story);
     assert_eq!(answers.len(), 2);
-    for facts in &answers {
-        assert!(matches!(facts.finish, Finish::Stop | Finish::Length), "{:?}", facts.finish);
-        assert!(facts.usage.input > 0 && facts.usage.output > 1, "{:?}", facts.usage);
+    for metadata in &answers {
+        assert!(matches!(metadata.finish, Finish::Stop | Finish::Length), "{:?}", metadata.finish);
+        assert!(metadata.usage.input > 0 && metadata.usage.output > 1, "{:?}", metadata.usage);
     }
     for stage in ["Write", "Shorten"] {
         let pieces: Vec<_> = recorder
@@ -198,7 +198,7 @@ struct Summary {
 }
 
 /// A goal of two steps: to write a line, and to say that it is done.
-fn scribe(form: DecisionForm) -> Brain<(), Vec<String>> {
+fn scribe(form: ActionFormat) -> Brain<(), Vec<String>> {
     brain("Scribe").state(Vec::<String>::new()).r#loop("Work", move |cx| {
         cx.system("You decide on one action at a time. When a line is written, you finish.")
             .input("Write the line \"Hello, sea\" and finish.")
@@ -211,24 +211,24 @@ fn scribe(form: DecisionForm) -> Brain<(), Vec<String>> {
                 t.description("Ends the work").exit().execute(async |Summary { summary }, _| Ok(summary))
             })
             .settings(Settings::builder().temperature(0.0).max_output_tokens(160).build())
-            .decision_form(form)
+            .action_format(form)
             .max_iterations(6)
     })
 }
 
-async fn decide(form: DecisionForm) -> (Story, Went) {
+async fn decide(form: ActionFormat) -> (Story, Went) {
     let began = tokio::time::Instant::now();
     let (story, _) = play(&scribe(form)).await;
     let went = Went::of(&story);
     println!("--- {form:?}: {:.1} s", began.elapsed().as_secs_f64());
-    let facts = every_answer(&story);
-    let sum = |count: fn(&ResponseMetadata) -> u64| facts.iter().map(count).sum::<u64>();
+    let metadata = every_answer(&story);
+    let sum = |count: fn(&ResponseMetadata) -> u64| metadata.iter().map(count).sum::<u64>();
     println!(
         "{} requests, {} tokens in ({} cached), {} out; refused {}; {:?}",
-        facts.len(),
-        sum(|facts| facts.usage.input),
-        sum(|facts| facts.usage.cached),
-        sum(|facts| facts.usage.output),
+        metadata.len(),
+        sum(|metadata| metadata.usage.input),
+        sum(|metadata| metadata.usage.cached),
+        sum(|metadata| metadata.usage.output),
         went.refused.len(),
         went.outcome,
     );
@@ -237,25 +237,25 @@ async fn decide(form: DecisionForm) -> (Story, Went) {
     (story, went)
 }
 
-/// Returns the facts of every answer, and shows what each used; also of those that were refused.
+/// Returns the metadata of every answer, and shows what each used; also of those that were refused.
 fn every_answer(story: &Story) -> Vec<ResponseMetadata> {
     let mut answers = Vec::new();
     for event in story.log() {
-        let (facts, duration, fits) = match &event.kind {
-            EventKind::LoopModelResult { facts, duration, .. } => (facts.clone(), *duration, true),
-            EventKind::LoopAnswerRefused { facts, duration, .. } => ((**facts).clone(), *duration, false),
+        let (metadata, duration, fits) = match &event.kind {
+            EventKind::LoopModelResult { metadata, duration, .. } => (metadata.clone(), *duration, true),
+            EventKind::LoopAnswerRefused { metadata, duration, .. } => ((**metadata).clone(), *duration, false),
             _ => continue,
         };
         println!(
             "{}: {} tokens in, {} of them cached, {} out, {:.2} s{}",
             event.path,
-            facts.usage.input,
-            facts.usage.cached,
-            facts.usage.output,
+            metadata.usage.input,
+            metadata.usage.cached,
+            metadata.usage.output,
             Duration::from_micros(duration).as_secs_f64(),
             if fits { "" } else { ", refused" },
         );
-        answers.push(facts);
+        answers.push(metadata);
     }
     answers
 }
@@ -276,7 +276,7 @@ fn ends_as_it_may(story: &Story, went: &Went) {
 
 #[tokio::test]
 async fn a_grammar_lets_the_model_decide_on_nothing_but_actions() {
-    let (story, went) = decide(DecisionForm::Grammar).await;
+    let (story, went) = decide(ActionFormat::Grammar).await;
 
     ends_as_it_may(&story, &went);
     assert!(!went.decisions.is_empty());
@@ -287,7 +287,7 @@ async fn a_grammar_lets_the_model_decide_on_nothing_but_actions() {
 
 #[tokio::test]
 async fn a_schema_gives_one_object_and_an_input_that_may_belong_to_another_action() {
-    let (story, went) = decide(DecisionForm::Schema).await;
+    let (story, went) = decide(ActionFormat::Schema).await;
 
     ends_as_it_may(&story, &went);
     let open = |message: &String| message.contains("cut off") || message.contains("does not fit");
@@ -296,7 +296,7 @@ async fn a_schema_gives_one_object_and_an_input_that_may_belong_to_another_actio
 
 #[tokio::test]
 async fn in_words_alone_the_model_is_told_what_is_wrong_until_it_fits_or_fails() {
-    let (story, went) = decide(DecisionForm::Plain).await;
+    let (story, went) = decide(ActionFormat::Plain).await;
 
     ends_as_it_may(&story, &went);
 }

@@ -67,7 +67,7 @@ async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
     every_death(modes::CASSETTE, modes::helpdesk, modes::Problem::default()).await;
     every_death(compaction::CASSETTE, compaction::proofreader, ()).await;
     every_death(blueprints::CASSETTE, blueprints::planner, ()).await;
-    // The facts outlive what is played after a death, so these words find none.
+    // The metadata outlive what is played after a death, so these words find none.
     let visit = memory::Visit { says: "Good morning!".to_owned() };
     every_death(memory::CASSETTE, || memory::baker(MemoryFacts::default()), visit).await;
     every_death(delegate::CASSETTE, delegate::trip, delegate::Wish::default()).await;

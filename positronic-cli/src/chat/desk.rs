@@ -105,7 +105,7 @@ impl Desk {
         match runner.resume(run).await {
             Ok(run) => Ok(run),
             Err(ResumeError::Store(error)) => Err(error.into()),
-            Err(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::NoBrain { .. }) => {
+            Err(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::NoBrain { .. }) => {
                 Ok(runner.open(run).await?)
             }
             Err(error) => Err(Failure::Refused { message: error.to_string(), hints: Vec::new() }),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use positronic_core::record::{AskForMore, Budget, DecisionForm, Money, OnLimit};
+use positronic_core::record::{ActionFormat, AskForMore, Budget, Money, OnLimit};
 
 use super::values::{iterations, money, name, output_tokens, said, time, tokens};
 
@@ -59,8 +59,8 @@ Environment:
   OPENAI_MODEL      the model where --model names none
   POSITRONIC_STORE  where runs are kept, where --store names no file
   POSITRONIC_PRICES what models cost, where --prices names no file
-  POSITRONIC_DECISIONS
-                    how an endpoint is asked for decisions, where --decisions names no form
+  POSITRONIC_ACTION_FORMAT
+                    how an endpoint is asked for decisions, where --action-format names no form
   NO_COLOR          no colours
 
 Without a key and an address, the brain's own cassette is played.";
@@ -100,10 +100,10 @@ pub(crate) struct ModelArgs {
     /// Plays a recording instead of asking a model
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,
-    /// How an endpoint is asked for decisions, by brains that want them; the environment's POSITRONIC_DECISIONS, else schema,
+    /// How an endpoint is asked for decisions, by brains that want them; the environment's POSITRONIC_ACTION_FORMAT, else schema,
     /// where nothing is said
     #[arg(long, value_name = "FORM", value_enum, conflicts_with = "cassette")]
-    pub(crate) decisions: Option<DecisionArg>,
+    pub(crate) action_format: Option<ActionFormatArg>,
     /// What models cost, as TOML or JSON, for the run's cost and its limits of money; the environment's POSITRONIC_PRICES
     /// where nothing is said
     #[arg(long, value_name = "FILE")]
@@ -146,7 +146,7 @@ impl EndpointArgs {
 
 /// How an endpoint is asked for decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DecisionArg {
+pub(crate) enum ActionFormatArg {
     /// As a structured output format, which most endpoints take
     Schema,
     /// As one that says which input belongs to which action, for llama.cpp and vLLM
@@ -155,12 +155,12 @@ pub(crate) enum DecisionArg {
     Plain,
 }
 
-impl From<DecisionArg> for DecisionForm {
-    fn from(form: DecisionArg) -> Self {
+impl From<ActionFormatArg> for ActionFormat {
+    fn from(form: ActionFormatArg) -> Self {
         match form {
-            DecisionArg::Schema => Self::Schema,
-            DecisionArg::Grammar => Self::Grammar,
-            DecisionArg::Plain => Self::Plain,
+            ActionFormatArg::Schema => Self::Schema,
+            ActionFormatArg::Grammar => Self::Grammar,
+            ActionFormatArg::Plain => Self::Plain,
         }
     }
 }

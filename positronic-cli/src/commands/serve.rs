@@ -224,7 +224,7 @@ impl<'a> Server<'a> {
 
     /// Says why a run is not gone on with, where that is news, and when it is tried again.
     async fn refused(&self, row: &RunSummary, error: &ResumeError, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
-        if matches!(error, ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves) {
+        if matches!(error, ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves) {
             return Ok(());
         }
         self.left_out(row, &refused(error, ""), error.refusal(), due, ui).await

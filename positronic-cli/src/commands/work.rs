@@ -119,7 +119,7 @@ pub(super) fn refused(error: &ResumeError, watch: &str) -> Failure {
     let hint = match error {
         ResumeError::Store(error) => return error.clone().into(),
         ResumeError::Illegal(_) | ResumeError::Panicked { .. } => return Failure::Run { message: error.to_string() },
-        ResumeError::Held { .. } => format!("`{watch}` shows what it does"),
+        ResumeError::Claimed { .. } => format!("`{watch}` shows what it does"),
         ResumeError::Over { .. } => format!("`{watch}` shows how it ended"),
         ResumeError::Prices { .. } => "name its table with --prices FILE or in POSITRONIC_PRICES".to_owned(),
         _ => String::new(),

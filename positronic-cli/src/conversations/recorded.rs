@@ -115,7 +115,7 @@ impl Recorded {
                 let before = log.iter().take_while(|event| event.seq < asked.seq).map(|event| &**event);
                 let state = RunState::replay(before);
                 let state = state.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
-                return Ok(state.looped(&asked.path).map(|frame| frame.prepared.tools.tools().to_vec()));
+                return Ok(state.loop_at(&asked.path).map(|frame| frame.prepared.tools.tools().to_vec()));
             }
         }
         Ok(None)

@@ -67,10 +67,10 @@ impl View {
                     stage.asking = Some(asking);
                 }
             }
-            EventKind::LoopModelResult { parts, facts, .. } => {
-                self.count(event, facts);
+            EventKind::LoopModelResult { parts, metadata, .. } => {
+                self.count(event, metadata);
                 self.answered(path);
-                self.went(path, facts);
+                self.went(path, metadata);
                 self.answer(path, parts);
             }
             EventKind::LoopModelRetry { attempt, error, due } => {
@@ -78,10 +78,10 @@ impl View {
                 let retry = NodeKind::Retry { attempt: *attempt, message: error.to_string(), due: *due };
                 self.add(self.around(path), path, Status::Done, retry);
             }
-            EventKind::LoopAnswerRefused { message, facts, .. } => {
-                self.count(event, facts);
+            EventKind::LoopAnswerRefused { message, metadata, .. } => {
+                self.count(event, metadata);
                 self.answered(path);
-                self.went(path, facts);
+                self.went(path, metadata);
                 self.note(path, format!("no decision that fits: {message}"), true);
             }
             EventKind::LoopMessage { text, from, .. } => self.message(path, text, *from == Speaker::Engine),
@@ -123,7 +123,7 @@ impl View {
                 self.note_at_work(path, "nobody granted more in time".to_owned(), true);
                 self.begin(self.around(path));
             }
-            EventKind::StepHeld {} => {
+            EventKind::StepBlocked {} => {
                 self.note(path, "it asks a model that a limit does not allow".to_owned(), true);
                 self.suspend(path);
             }
@@ -249,7 +249,7 @@ impl View {
             }
             return;
         }
-        let tried = (delta.attempt, delta.take);
+        let tried = (delta.attempt, delta.generation);
         let parent = self.around(path);
         let known = self.children(parent).iter().rev().copied().find(|child| {
             self.node(*child).is_some_and(|node| {
@@ -442,9 +442,9 @@ impl View {
     }
 
     /// Says how a request went to its answer, where wrappers of models did something with it.
-    fn went(&mut self, path: &Path, facts: &ResponseMetadata) {
-        if let Some(way) = way(facts) {
-            self.note(path, way, failed_over(facts));
+    fn went(&mut self, path: &Path, metadata: &ResponseMetadata) {
+        if let Some(way) = way(metadata) {
+            self.note(path, way, failed_over(metadata));
         }
     }
 

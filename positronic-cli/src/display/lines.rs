@@ -168,34 +168,34 @@ impl Pen<'_> {
         indent: usize,
         (tone, sign): (Tone, Sign),
     ) -> Vec<Line> {
-        let mut facts = Vec::new();
+        let mut metadata = Vec::new();
         // The limit of iterations says how many there were.
         if let Some(iteration) = stage.iteration.filter(|_| stage.outcome != Some(LoopOutcome::MaxIterations)) {
             let iterations = u64::from(iteration) + 1;
-            facts.push(match (node.status.is_open(), stage.max_iterations) {
+            metadata.push(match (node.status.is_open(), stage.max_iterations) {
                 (true, Some(limit)) => format!("iteration {iterations}/{limit}"),
                 (true, None) => format!("iteration {iterations}"),
                 (false, _) => many(iterations, "iteration"),
             });
         }
-        facts.extend(stage.limit.as_ref().map(|limit| format!("ended by its limit of {limit}")));
+        metadata.extend(stage.limit.as_ref().map(|limit| format!("ended by its limit of {limit}")));
         if let Some(usage) = stage.usage.as_ref().filter(|usage| usage.total() > 0) {
-            facts.push(tokens(usage));
+            metadata.push(tokens(usage));
         }
         match &stage.outcome {
-            Some(LoopOutcome::Exited { tool }) => facts.push(format!("ended by {tool}")),
-            Some(LoopOutcome::Cancelled) => facts.push("cancelled".to_owned()),
+            Some(LoopOutcome::Exited { tool }) => metadata.push(format!("ended by {tool}")),
+            Some(LoopOutcome::Cancelled) => metadata.push("cancelled".to_owned()),
             _ => {}
         }
         if let Some(took) = self.took(node, stage.kind == StageKind::Step || !node.status.is_open()) {
-            facts.push(took);
+            metadata.push(took);
         }
         if node.status == Status::Running && self.view.is_waiting(id) {
-            facts.push("waiting".to_owned());
+            metadata.push("waiting".to_owned());
         }
         let text_tone =
             if node.status == Status::Ahead || node.status == Status::Skipped { Tone::Dim } else { Tone::Strong };
-        self.headline(indent, (tone, sign), (text_tone, &stage.name), "", &facts)
+        self.headline(indent, (tone, sign), (text_tone, &stage.name), "", &metadata)
     }
 
     /// Says how long a node took, or takes so far.
@@ -217,35 +217,35 @@ impl Pen<'_> {
             None => None,
         };
         let arguments = arguments(&call.arguments, self.style.unicode);
-        let facts: Vec<String> = took.into_iter().collect();
-        self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &facts)
+        let metadata: Vec<String> = took.into_iter().collect();
+        self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &metadata)
     }
 
-    /// Puts a sign, a name, a detail and facts on one line; the detail gives way first.
+    /// Puts a sign, a name, a detail and metadata on one line; the detail gives way first.
     fn headline(
         &self,
         indent: usize,
         (tone, sign): (Tone, Sign),
         (name_tone, name): (Tone, &str),
         detail: &str,
-        facts: &[String],
+        metadata: &[String],
     ) -> Vec<Line> {
         let unicode = self.style.unicode;
         let sign = sign.text(unicode);
         let name = shorten(&one_line(name, unicode), self.room(indent + 2), unicode);
         let mut line = Line::new(indent).with(tone, sign).with(name_tone, format!(" {name}"));
-        let mut facts_text = facts.join(if unicode { " · " } else { ", " });
-        if !facts_text.is_empty() {
-            facts_text.insert_str(0, "  ");
+        let mut metadata_text = metadata.join(if unicode { " · " } else { ", " });
+        if !metadata_text.is_empty() {
+            metadata_text.insert_str(0, "  ");
         }
         let room = self.room(line.width());
-        let for_detail = room.saturating_sub(width(&facts_text) + 1);
+        let for_detail = room.saturating_sub(width(&metadata_text) + 1);
         if !detail.is_empty() && for_detail >= 4 {
             line = line.with(Tone::Dim, format!(" {}", shorten(detail, for_detail, unicode)));
         }
         let room = self.room(line.width());
         if room >= 6 {
-            line = line.with(Tone::Dim, shorten(&facts_text, room, unicode));
+            line = line.with(Tone::Dim, shorten(&metadata_text, room, unicode));
         }
         vec![line]
     }

@@ -110,7 +110,7 @@ impl<W: Write> Plain<W> {
                 Some(Segment::Iteration(iteration)) => format!("iteration {}", u64::from(iteration) + 1),
                 _ => return None,
             },
-            EventKind::LoopModelResult { parts, facts, duration: took } => self.answer(parts, facts, *took),
+            EventKind::LoopModelResult { parts, metadata, duration: took } => self.answer(parts, metadata, *took),
             EventKind::LoopModelRetry { attempt, error, due } => {
                 self.again(*attempt, &error.to_string(), due.since(event.at))
             }
@@ -168,7 +168,7 @@ impl<W: Write> Plain<W> {
                 format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
             }
             EventKind::BudgetExpired {} => "nobody granted more in time".to_owned(),
-            EventKind::StepHeld {} => "asks a model that a limit does not allow".to_owned(),
+            EventKind::StepBlocked {} => "asks a model that a limit does not allow".to_owned(),
             EventKind::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
             EventKind::LoopCompacted { summary: None, .. } => "the messages are whole again".to_owned(),
             EventKind::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
@@ -192,7 +192,7 @@ impl<W: Write> Plain<W> {
         format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
     }
 
-    fn answer(&self, parts: &[Part], facts: &ResponseMetadata, took: u64) -> String {
+    fn answer(&self, parts: &[Part], metadata: &ResponseMetadata, took: u64) -> String {
         let text: Vec<String> = parts
             .iter()
             .filter_map(|part| match part {
@@ -205,9 +205,9 @@ impl<W: Write> Plain<W> {
             })
             .collect();
         let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
-        let who = if facts.provider == CODE { "code" } else { "the model" };
-        let way = way(facts).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
-        format!("{who} answered in {}{}{way}{text}", micros(took), used(&facts.usage))
+        let who = if metadata.provider == CODE { "code" } else { "the model" };
+        let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
+        format!("{who} answered in {}{}{way}{text}", micros(took), used(&metadata.usage))
     }
 
     fn result(&self, result: &ToolResult, took: Option<u64>) -> String {

@@ -58,7 +58,7 @@ impl Story {
         self.beats.push(Beat::Delta(Delta {
             path: path(at),
             attempt: 0,
-            take: self.take,
+            generation: self.take,
             part: 0,
             kind,
             call,
@@ -122,8 +122,8 @@ impl Story {
         }
         parts.extend((0..calls).map(|index| Part::Call { index }));
         let usage = Usage { input: 812, output: 45, ..Usage::default() };
-        let facts = ResponseMetadata { usage, ..ResponseMetadata::default() };
-        self.event(iteration, EventKind::LoopModelResult { parts: parts.into(), facts, duration: 1_300_000 })
+        let metadata = ResponseMetadata { usage, ..ResponseMetadata::default() };
+        self.event(iteration, EventKind::LoopModelResult { parts: parts.into(), metadata, duration: 1_300_000 })
     }
 
     pub(crate) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {
@@ -301,13 +301,13 @@ pub(crate) fn deciding() -> Story {
         attempt: 0,
         message: "the answer holds no JSON object".to_owned(),
         parts: [Part::Text { text: "I would look it up.".to_owned() }].into(),
-        facts: Box::default(),
+        metadata: Box::default(),
         duration: 900_000,
     };
     let reason = Part::Reasoning { text: "The order's state is not known yet.".to_owned(), data: None };
     let decided = EventKind::LoopModelResult {
         parts: [reason, Part::Call { index: 0 }].into(),
-        facts: ResponseMetadata::default(),
+        metadata: ResponseMetadata::default(),
         duration: 800_000,
     };
     support()

@@ -26,7 +26,7 @@ impl Pen<'_> {
             Some(ended) => duration(ended.since(started)),
             None => seconds(view.now.since(started)),
         };
-        let mut facts: Vec<String> = view
+        let mut metadata: Vec<String> = view
             .at_work()
             .filter(|_| view.end.is_none())
             .map(|(name, iteration)| {
@@ -34,14 +34,14 @@ impl Pen<'_> {
             })
             .into_iter()
             .collect();
-        facts.push(took);
+        metadata.push(took);
         if view.usage.total() > 0 {
-            facts.push(tokens(&view.usage));
+            metadata.push(tokens(&view.usage));
         }
         if view.answers > 0 {
-            facts.push(view.cost());
+            metadata.push(view.cost());
         }
-        let mut lines = self.packed((tone, sign), word, &facts);
+        let mut lines = self.packed((tone, sign), word, &metadata);
         match &view.end {
             Some(End::Failed { message }) => lines.extend(self.remark(Tone::Bad, Sign::Result, message, 2)),
             Some(End::Cancelled { by, reason }) => {
@@ -57,13 +57,13 @@ impl Pen<'_> {
         lines
     }
 
-    /// Fills lines with facts, as many on each as there is room for.
-    fn packed(&self, (tone, sign): (Tone, Sign), word: &str, facts: &[String]) -> Vec<Line> {
+    /// Fills lines with metadata, as many on each as there is room for.
+    fn packed(&self, (tone, sign): (Tone, Sign), word: &str, metadata: &[String]) -> Vec<Line> {
         let unicode = self.style.unicode;
         let between = if unicode { " · " } else { ", " };
         let mut lines = Vec::new();
         let mut line = Line::new(0).with(tone, sign.text(unicode)).with(tone, format!(" {word}"));
-        for fact in facts {
+        for fact in metadata {
             if line.width() + width(between) + width(fact) > self.style.width {
                 lines.push(std::mem::replace(&mut line, Line::new(2)));
                 line = line.with(Tone::Dim, shorten(fact, self.room(2), unicode));

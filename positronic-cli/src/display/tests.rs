@@ -77,7 +77,7 @@ fn a_decision_is_shown_with_its_reason_and_one_that_was_refused_with_what_was_wr
 
 #[test]
 fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
-    let facts = |provider: &str, input| {
+    let metadata = |provider: &str, input| {
         let usage = Usage { input, ..Usage::default() };
         ResponseMetadata {
             provider: provider.to_owned(),
@@ -86,12 +86,12 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
             ..ResponseMetadata::default()
         }
     };
-    let code = EventKind::LoopModelResult { parts: [].into(), facts: facts(CODE, 0), duration: 0 };
+    let code = EventKind::LoopModelResult { parts: [].into(), metadata: metadata(CODE, 0), duration: 0 };
     let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
         message: "no action".to_owned(),
         parts: [].into(),
-        facts: facts("openai", 1_000_000).into(),
+        metadata: metadata("openai", 1_000_000).into(),
         duration: 0,
     };
     let mut view = View::new().priced(PriceTable::bundled());
@@ -261,14 +261,14 @@ fn what_a_model_had_streamed_before_it_failed_is_not_shown_beside_the_answer_of_
         kind: ModelErrorKind::Server,
         message: "overloaded (HTTP 503)".to_owned(),
     };
-    let facts = ResponseMetadata {
+    let metadata = ResponseMetadata {
         provider: "groq".to_owned(),
         model: "llama".to_owned(),
         via: vec![failed],
         ..ResponseMetadata::default()
     };
     let parts = [Part::Text { text: "The second model".to_owned() }].into();
-    let story = story.event("Chat/0", EventKind::LoopModelResult { parts, facts, duration: 1_300_000 });
+    let story = story.event("Chat/0", EventKind::LoopModelResult { parts, metadata, duration: 1_300_000 });
 
     for shown in [frame(&story, 100), plain(&story)] {
         assert_eq!(shown.matches("The second model").count(), 1, "{shown}");

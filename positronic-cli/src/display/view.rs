@@ -234,9 +234,9 @@ impl View {
     }
 
     /// Adds what an answer used and cost. What code said in the place of a model is no answer of one.
-    pub(crate) fn count(&mut self, event: &Event, facts: &ResponseMetadata) {
-        self.usage += facts.usage;
-        if facts.provider == CODE {
+    pub(crate) fn count(&mut self, event: &Event, metadata: &ResponseMetadata) {
+        self.usage += metadata.usage;
+        if metadata.provider == CODE {
             return;
         }
         self.answers += 1;

@@ -7,20 +7,24 @@ use positronic_core::record::{ResponseMetadata, RoutingStep, WaitReason};
 use super::figures::duration;
 
 /// Says what happened between a request and its answer, and who answered where it was not who was asked first.
-pub(crate) fn way(facts: &ResponseMetadata) -> Option<String> {
-    let mut said: Vec<String> = facts.via.iter().filter_map(told).collect();
+pub(crate) fn way(metadata: &ResponseMetadata) -> Option<String> {
+    let mut said: Vec<String> = metadata.via.iter().filter_map(told).collect();
     if said.is_empty() {
         return None;
     }
-    if failed_over(facts) {
-        said.push(format!("answered by {}/{}", facts.provider, facts.answered_by.as_ref().unwrap_or(&facts.model)));
+    if failed_over(metadata) {
+        said.push(format!(
+            "answered by {}/{}",
+            metadata.provider,
+            metadata.answered_by.as_ref().unwrap_or(&metadata.model)
+        ));
     }
     Some(said.join("; "))
 }
 
 /// Says whether another model had to step in.
-pub(crate) fn failed_over(facts: &ResponseMetadata) -> bool {
-    facts.via.iter().any(|hop| matches!(hop, RoutingStep::Failed { .. } | RoutingStep::Resting { .. }))
+pub(crate) fn failed_over(metadata: &ResponseMetadata) -> bool {
+    metadata.via.iter().any(|hop| matches!(hop, RoutingStep::Failed { .. } | RoutingStep::Resting { .. }))
 }
 
 fn told(hop: &RoutingStep) -> Option<String> {
@@ -50,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    fn facts(via: Vec<RoutingStep>) -> ResponseMetadata {
+    fn metadata(via: Vec<RoutingStep>) -> ResponseMetadata {
         ResponseMetadata { provider: "groq".to_owned(), model: "llama".to_owned(), via, ..ResponseMetadata::default() }
     }
 
@@ -75,7 +79,7 @@ mod tests {
             (vec![cached], Some("from the development cache")),
             (vec![routed], Some("sent to openai/gpt-5 by the rule `no tools`")),
         ] {
-            assert_eq!(way(&facts(via)).as_deref(), said);
+            assert_eq!(way(&metadata(via)).as_deref(), said);
         }
     }
 }

@@ -70,7 +70,7 @@ fn head(text: &mut String, report: &RunReport, row: &RunSummary) {
     }
     let took = duration(report.last.since(report.began));
     _ = writeln!(text, "- Began: {}; {took} to its last event", report.began);
-    _ = writeln!(text, "- Decisions: {}", counted(report));
+    _ = writeln!(text, "- StructuredActions: {}", counted(report));
     let total = report.costs.total();
     if total.calls > 0 {
         _ = writeln!(text, "- Used: {}", used(&total.usage));

@@ -114,7 +114,7 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     ///
     /// let agent = brain("Agent")
     ///     .actions(ACTIONS)
-    ///     .r#loop("Act", |cx| cx.system("Reach the goal.").decisions().actions(ACTIONS));
+    ///     .r#loop("Act", |cx| cx.system("Reach the goal.").structured_actions().actions(ACTIONS));
     /// let finish = Action::new("finish", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")));
     /// # let model = ScriptedModel::new([Reply::decision("Nothing is left.", "finish", json!({}))]);
     /// let runner = Runner::builder().model(model).build().action(finish);

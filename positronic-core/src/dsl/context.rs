@@ -386,7 +386,7 @@ impl<O, S, V> ToolContext<O, S, V> {
             kind: T::KIND.to_owned(),
             data: encode(output)?,
             fallback: output.fallback(),
-            told: output.told(),
+            model_text: output.model_text(),
         };
         self.scope.link.output(&self.scope.path, SideOutput::Custom(custom))
     }

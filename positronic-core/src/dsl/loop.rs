@@ -327,12 +327,12 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
 
     /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before, and how the loop decides.
     pub fn settings(mut self, settings: Settings) -> Self {
-        let Settings { tier, decisions, .. } = std::mem::replace(&mut self.definition.settings, settings);
+        let Settings { tier, structured_actions, .. } = std::mem::replace(&mut self.definition.settings, settings);
         if self.definition.settings.tier == Tier::default() {
             self.definition.settings.tier = tier;
         }
-        if self.definition.settings.decisions.is_none() {
-            self.definition.settings.decisions = decisions;
+        if self.definition.settings.structured_actions.is_none() {
+            self.definition.settings.structured_actions = structured_actions;
         }
         self
     }

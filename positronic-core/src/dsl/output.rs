@@ -25,7 +25,7 @@ use crate::record::CustomOutput;
 ///         format!("see {} ({})", self.title, self.url)
 ///     }
 ///
-///     fn told(&self) -> Option<String> {
+///     fn model_text(&self) -> Option<String> {
 ///         Some(format!("[the user sees a link to {}]", self.title))
 ///     }
 /// }
@@ -46,7 +46,7 @@ pub trait OutputType: Serialize {
 
     /// Returns what the model reads of it, in the tool message of its call. It is asked once and recorded; nothing is told
     /// where it is not written.
-    fn told(&self) -> Option<String> {
+    fn model_text(&self) -> Option<String> {
         None
     }
 }

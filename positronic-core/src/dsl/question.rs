@@ -116,7 +116,7 @@ impl ModelCall {
 const RETRIES: u32 = 2;
 
 fn fault(response: &ModelResponse, max_output_tokens: Option<u32>) -> Option<AnswerFault> {
-    AnswerFault::of(&response.parts, &response.facts.finish, max_output_tokens)
+    AnswerFault::of(&response.parts, &response.metadata.finish, max_output_tokens)
 }
 
 /// Refuses an answer of no use.

@@ -180,7 +180,7 @@ impl RunState {
                 Ok(())
             }
             EventKind::StepStart { attempt } => self.start_step(path, *attempt),
-            EventKind::StepHeld {} => self.hold_step(path),
+            EventKind::StepBlocked {} => self.hold_step(path),
             EventKind::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
             EventKind::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
             EventKind::ValueRecorded { name, value } => match path.last() {
@@ -190,20 +190,20 @@ impl RunState {
             EventKind::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
                 self.ask(path, question)
             }
-            EventKind::LoopModelResult { parts, facts, .. } if self.is_question(path) => {
-                self.answer(path, parts, facts)?;
-                self.add_usage(path, facts);
+            EventKind::LoopModelResult { parts, metadata, .. } if self.is_question(path) => {
+                self.answer(path, parts, metadata)?;
+                self.add_usage(path, metadata);
                 Ok(())
             }
             EventKind::LoopModelRetry { .. } if self.is_question(path) => Ok(()),
-            EventKind::LoopAnswerRefused { facts, .. } => {
+            EventKind::LoopAnswerRefused { metadata, .. } => {
                 apply_loop::apply(self, event)?;
-                self.add_usage(path, facts);
+                self.add_usage(path, metadata);
                 Ok(())
             }
-            EventKind::LoopModelResult { facts, .. } => {
+            EventKind::LoopModelResult { metadata, .. } => {
                 apply_loop::apply(self, event)?;
-                self.add_usage(path, facts);
+                self.add_usage(path, metadata);
                 Ok(())
             }
             EventKind::LoopIteration(_) => {

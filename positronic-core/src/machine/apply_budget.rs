@@ -47,7 +47,7 @@ impl RunState {
     }
 
     fn allowance_mut(&mut self, path: &Path, shared: bool) -> Option<&mut Grants> {
-        if self.looped(path).is_none_or(|frame| frame.path != *path) {
+        if self.loop_at(path).is_none_or(|frame| frame.path != *path) {
             let brain = self.brain_mut(path.as_str(), |_| ())?;
             return match shared {
                 true => brain.shared.as_mut().map(|shared| &mut Arc::make_mut(shared).grants),
@@ -61,16 +61,16 @@ impl RunState {
     }
 
     /// Adds up what an answer used and cost, for the loop and every loop and brain around it.
-    pub(super) fn add_usage(&mut self, path: &Path, facts: &ResponseMetadata) {
+    pub(super) fn add_usage(&mut self, path: &Path, metadata: &ResponseMetadata) {
         let Some(owner) = owner_of(path) else { return };
         // What no provider was asked for costs nothing, in no currency.
-        let charge = facts.cost.as_ref().filter(|_| !facts.is_free()).filter(|charge| {
+        let charge = metadata.cost.as_ref().filter(|_| !metadata.is_free()).filter(|charge| {
             let currency = self.currency.get_or_insert_with(|| charge.currency.as_str().into());
             **currency == *charge.currency
         });
-        let unpriced = (charge.is_none() && !facts.is_free()).then(|| -> Arc<str> {
-            let model = facts.answered_by.as_ref().unwrap_or(&facts.model);
-            format!("{}/{model}", facts.provider).into()
+        let unpriced = (charge.is_none() && !metadata.is_free()).then(|| -> Arc<str> {
+            let model = metadata.answered_by.as_ref().unwrap_or(&metadata.model);
+            format!("{}/{model}", metadata.provider).into()
         });
         let spend = |spent: &mut super::limits::Spending| {
             if let Some(charge) = charge {
@@ -79,7 +79,7 @@ impl RunState {
                 spent.unpriced.clone_from(&unpriced);
             }
         };
-        let usage = facts.usage;
+        let usage = metadata.usage;
         let brain = self.brain_mut(owner, |visit| match visit {
             Visit::Brain(brain) => {
                 brain.usage += usage;
@@ -109,7 +109,7 @@ impl RunState {
 
     /// Adds active time to a loop or a brain that is still open.
     pub(super) fn add_active(&mut self, path: &Path, passed: u64) {
-        if self.looped(path).is_some_and(|frame| frame.path == *path) {
+        if self.loop_at(path).is_some_and(|frame| frame.path == *path) {
             let brain = owner_of(path).and_then(|owner| self.brain_mut(owner, |_| ()));
             if let Some(Stage::Loop(frame)) = brain.map(|brain| &mut brain.stage) {
                 let frame = Arc::make_mut(frame);

@@ -174,9 +174,9 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             frame.asked.push(Asked { hash: question_hash(question), answer: None, finish: Finish::default() });
         }
         (EventKind::LoopModelRetry { .. }, LoopPhase::Prepare) => {}
-        (EventKind::LoopModelResult { parts, facts, .. }, LoopPhase::Prepare) => {
+        (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Prepare) => {
             let open = frame.asked.last_mut().filter(|asked| asked.answer.is_none());
-            open.ok_or("no question is open")?.take(parts, facts);
+            open.ok_or("no question is open")?.take(parts, metadata);
         }
         (EventKind::LoopIteration(iteration), LoopPhase::Prepare) => {
             iterate(frame, iteration)?;
@@ -208,8 +208,8 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             *intent = Intent::Ready;
             frame.refused.push(Refused { parts: Arc::clone(parts), message: message.clone() });
         }
-        (EventKind::LoopModelResult { parts, facts, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
-            frame.judge(parts, facts);
+        (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
+            frame.judge(parts, metadata);
             frame.refused.clear();
             let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);

@@ -64,9 +64,14 @@ impl RunState {
         })
     }
 
-    pub(super) fn answer(&mut self, path: &Path, parts: &Arc<[Part]>, facts: &ResponseMetadata) -> Result<(), Reason> {
+    pub(super) fn answer(
+        &mut self,
+        path: &Path,
+        parts: &Arc<[Part]>,
+        metadata: &ResponseMetadata,
+    ) -> Result<(), Reason> {
         self.step_of_question(path, |step, index| {
-            step.asked.get_mut(index).ok_or("it was not asked")?.take(parts, facts);
+            step.asked.get_mut(index).ok_or("it was not asked")?.take(parts, metadata);
             Ok(())
         })
     }

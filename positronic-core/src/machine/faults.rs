@@ -9,12 +9,12 @@ use super::loop_frame::{LoopFrame, LoopPhase};
 
 impl LoopFrame {
     /// Takes note of an answer.
-    pub(super) fn judge(&mut self, parts: &[Part], facts: &ResponseMetadata) {
+    pub(super) fn judge(&mut self, parts: &[Part], metadata: &ResponseMetadata) {
         let limit = self.prepared.settings.max_output_tokens;
-        self.fault = match facts.provider == CODE {
+        self.fault = match metadata.provider == CODE {
             // Code that decides nothing has no fault of a model.
             true => None,
-            false => AnswerFault::of(parts, &facts.finish, limit),
+            false => AnswerFault::of(parts, &metadata.finish, limit),
         };
         self.faults = if self.fault.is_some() { self.faults.saturating_add(1) } else { 0 };
     }

@@ -328,7 +328,7 @@ pub(crate) enum Verdict {
     /// It is asked.
     Allowed,
     /// Whoever asks it is stopped, and begins again once there is more, if ever.
-    Held,
+    Blocked,
     /// It is refused, for this reason.
     Refused(String),
 }
@@ -346,7 +346,7 @@ pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
     // A loop around that has reached a limit ends, or goes on with more: both are decided elsewhere.
     let waits = outer.iter().any(|around| matches!(around.0, Bound::Loop(_)) || asks(around));
     if waits || governed.as_ref().is_some_and(asks) {
-        return Verdict::Held;
+        return Verdict::Blocked;
     }
     let Some((bound, first)) = governed.as_ref().or(outer.last()) else { return Verdict::Allowed };
     let what = first.kind.noun();
@@ -406,7 +406,7 @@ pub(super) fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a
 }
 
 fn bounds_at<'a>(state: &'a RunState, path: &Path) -> impl Iterator<Item = Bound<'a>> {
-    let looped = state.looped(path).filter(|frame| frame.path == *path);
-    let brain = state.brain(path).filter(|brain| looped.is_none() && brain.end.is_none());
-    looped.map(Bound::Loop).into_iter().chain(brain.into_iter().flat_map(Bound::all_of))
+    let loop_at = state.loop_at(path).filter(|frame| frame.path == *path);
+    let brain = state.brain(path).filter(|brain| loop_at.is_none() && brain.end.is_none());
+    loop_at.map(Bound::Loop).into_iter().chain(brain.into_iter().flat_map(Bound::all_of))
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
 //! next(&state, now)            says which effects have to be in flight, and when to ask again
-//! decide(&state, signal, now)  turns what the outside says into events, or refuses it
+//! admit(&state, signal, now)  turns what the outside says into events, or refuses it
 //! why(&state)                  says in a sentence why the run waits, since which event, and for whom
 //! ```
 //!
@@ -14,6 +14,7 @@
 //! A run is a tree of frames. A [`BrainFrame`] is at one of its stages; a loop's [`LoopFrame`] has the calls of the
 //! current batch, and a [`Call`] can hold the frame of the brain that it runs. Only what is open has a frame.
 
+mod admit;
 mod apply;
 mod apply_budget;
 mod apply_loop;
@@ -22,7 +23,6 @@ mod batch;
 mod call;
 mod close;
 mod crashes;
-mod decide;
 mod faults;
 mod known;
 mod limits;
@@ -32,12 +32,12 @@ mod shared_budget;
 mod state;
 mod status;
 mod summary;
-mod why;
+mod waiting;
 
+pub use admit::{Refusal, Schemas, admit, decided};
 pub use apply::IllegalEvent;
 pub use call::{Call, CallPhase};
 pub use crashes::MAX_CRASHES;
-pub use decide::{Refusal, Schemas, decide, decided};
 pub use limits::{Grants, PendingGrant, Spending};
 pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
 pub use next::{Effect, Next, next};
@@ -46,13 +46,13 @@ pub use state::{Asked, BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, 
 pub use status::{awaits, pending, status};
 pub(crate) use summary::hears_mail;
 pub use summary::summary;
-pub use why::{Waiting, WaitingOn, why};
+pub use waiting::{Waiting, WaitingOn, why};
 
+pub(crate) use admit::REPLY;
 pub(crate) use apply_loop::denial;
 pub(crate) use apply_step::question_hash;
 pub(crate) use batch::denied_before;
 pub(crate) use close::{end_brain, end_loop};
-pub(crate) use decide::REPLY;
 pub(crate) use limits::{Verdict, has_limit_of_money, limits_money, may_ask};
 pub(crate) use shared_budget::add_up;
 pub(crate) use status::keeps_values;

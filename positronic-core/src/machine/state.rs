@@ -202,9 +202,9 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub(super) fn take(&mut self, parts: &Arc<[Part]>, facts: &ResponseMetadata) {
+    pub(super) fn take(&mut self, parts: &Arc<[Part]>, metadata: &ResponseMetadata) {
         self.answer = Some(Arc::clone(parts));
-        self.finish.clone_from(&facts.finish);
+        self.finish.clone_from(&metadata.finish);
     }
 }
 
@@ -292,7 +292,7 @@ impl RunState {
 
     /// Finds the open loop with this path, or around this iteration or call.
     #[must_use]
-    pub fn looped(&self, path: &Path) -> Option<&LoopFrame> {
+    pub fn loop_at(&self, path: &Path) -> Option<&LoopFrame> {
         match &self.owner(path)?.stage {
             Stage::Loop(frame) if path.is_within(&frame.path) => Some(frame),
             _ => None,
@@ -303,7 +303,7 @@ impl RunState {
     #[must_use]
     pub fn call(&self, path: &Path) -> Option<&Call> {
         let Some(Segment::Call(iteration, index)) = path.last() else { return None };
-        self.looped(path)?.call(iteration, index)
+        self.loop_at(path)?.call(iteration, index)
     }
 
     /// Returns the value that the step or the call at this path has computed once under a name.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::decide::REPLY;
+use super::admit::REPLY;
 use super::state::{BrainEnd, RunState};
 use super::status::{pending, status_and_next};
-use super::why::why;
+use super::waiting::why;
 use crate::record::{PendingKind, RunId, RunSummary, Status};
 
 /// Makes the row about a run; `before` is the row before the last events, which knows since when the status is what it

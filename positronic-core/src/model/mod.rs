@@ -22,7 +22,7 @@ use futures::future::BoxFuture;
 
 pub use retry::RetryPolicy;
 
-use crate::record::{DecisionForm, DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
+use crate::record::{ActionFormat, DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
 
 /// Answers requests.
 ///
@@ -54,8 +54,8 @@ pub trait Model: Send + Sync + 'static {
     }
 
     /// Returns how the form of a decision is told to the model, where a loop answers in decisions and does not say.
-    fn decision_form(&self) -> DecisionForm {
-        self.inner().map_or(DecisionForm::Schema, Model::decision_form)
+    fn action_format(&self) -> ActionFormat {
+        self.inner().map_or(ActionFormat::Schema, Model::action_format)
     }
 
     /// Returns the body that [`Model::call`] sends for the request: a pure function of it.
@@ -84,7 +84,7 @@ pub trait DeltaSink: Send + Sync {
 
     /// Voids all pieces so far: the model that gave them failed in the midst of its answer, and another one answers from the
     /// beginning. A sink before another one hands it on.
-    fn anew(&self);
+    fn restart(&self);
 
     /// Says whether anybody hears the pieces; where nobody does, they need not be made.
     fn is_heard(&self) -> bool {
@@ -99,7 +99,7 @@ pub struct NoDeltas;
 impl DeltaSink for NoDeltas {
     fn piece(&self, _: Piece) {}
 
-    fn anew(&self) {}
+    fn restart(&self) {}
 
     fn is_heard(&self) -> bool {
         false
@@ -133,8 +133,8 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
         (**self).project(outputs)
     }
 
-    fn decision_form(&self) -> DecisionForm {
-        (**self).decision_form()
+    fn action_format(&self) -> ActionFormat {
+        (**self).action_format()
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -178,9 +178,9 @@ impl Model for ScriptedModel {
             }
             let mut response = reply.outcome?;
             give_pieces(&response, deltas);
-            let facts = &mut response.facts;
-            facts.provider = "scripted".to_owned();
-            facts.model = request.settings.model.clone().unwrap_or_else(|| "scripted".to_owned());
+            let metadata = &mut response.metadata;
+            metadata.provider = "scripted".to_owned();
+            metadata.model = request.settings.model.clone().unwrap_or_else(|| "scripted".to_owned());
             Ok(response)
         }
         .boxed()
@@ -228,7 +228,7 @@ impl Reply {
                 response.parts.push(Part::Call { index });
                 response.calls.push(ProposedCall { provider_id: None, name: tool.into(), arguments, data: None });
             }
-            response.facts.finish = Finish::Calls;
+            response.metadata.finish = Finish::Calls;
         }
         reply
     }
@@ -274,17 +274,17 @@ impl Reply {
 
     /// Reports these tokens.
     pub fn usage(self, usage: Usage) -> Self {
-        self.with(|response| response.facts = ResponseMetadata { usage, ..std::mem::take(&mut response.facts) })
+        self.with(|response| response.metadata = ResponseMetadata { usage, ..std::mem::take(&mut response.metadata) })
     }
 
     /// Says what it cost, as some providers do.
     pub fn cost(self, charge: Charge) -> Self {
-        self.with(|response| response.facts.cost = Some(Box::new(charge)))
+        self.with(|response| response.metadata.cost = Some(Box::new(charge)))
     }
 
     /// Stops for this reason.
     pub fn finish(self, finish: Finish) -> Self {
-        self.with(|response| response.facts.finish = finish)
+        self.with(|response| response.metadata.finish = finish)
     }
 
     /// Comes after a while; after no while at all, it comes at once.

@@ -114,7 +114,7 @@ pub struct Blueprints {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FoundBlueprints {
     /// The path of the loop that has searched.
-    pub looped: String,
+    pub loop_at: String,
     /// The hash of what was searched for, as text; empty where nothing was.
     pub query: String,
     /// What was found, the best one first.
@@ -168,9 +168,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Blueprints {
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, FoundBlueprints>) -> Result<()> {
-        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
-        if cx.state.looped != looped {
-            cx.state = FoundBlueprints { looped, ..FoundBlueprints::default() };
+        let loop_at = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.loop_at != loop_at {
+            cx.state = FoundBlueprints { loop_at, ..FoundBlueprints::default() };
         }
         let query = self.query.clone().or_else(|| cx.history().and_then(latest_input)).unwrap_or_default();
         let hash = fingerprint(&query, self.top).to_string();

@@ -59,7 +59,7 @@ pub struct Compaction {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Compacted {
     /// The path of the loop that it is about.
-    pub looped: String,
+    pub loop_at: String,
     /// Whether a summary stands for the older messages.
     pub stands: bool,
     /// The tokens of the last request and its answer, as far as the provider reported them and a limit is set.
@@ -188,9 +188,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Compaction {
                 "it is to summarise at {iterations} iterations and to keep {keep} of them; let it keep fewer"
             )));
         }
-        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
-        if cx.state.looped != looped {
-            cx.state = Compacted { looped, ..Compacted::default() };
+        let loop_at = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.loop_at != loop_at {
+            cx.state = Compacted { loop_at, ..Compacted::default() };
         }
         if !self.enabled {
             if std::mem::take(&mut cx.state.stands) {
@@ -218,7 +218,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Compaction {
 
     async fn response(&self, cx: &mut PluginContext<O, S, V, Compacted>, response: &ModelResponse) -> Result<()> {
         if self.enabled && self.tokens.is_some() {
-            cx.state.tokens = response.facts.usage.total();
+            cx.state.tokens = response.metadata.usage.total();
         }
         Ok(())
     }

@@ -153,7 +153,7 @@ pub struct Memory {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RecalledFacts {
     /// The path of the loop that has searched.
-    pub looped: String,
+    pub loop_at: String,
     /// The hash of what was searched for, and for whom, as text; empty where nothing was.
     pub query: String,
     /// What was found, the best one first.
@@ -257,9 +257,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
             Some(user) => FactOwner::User(user.to_owned()),
             None => FactOwner::Run(cx.run_id().clone()),
         });
-        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
-        if cx.state.looped != looped {
-            cx.state = RecalledFacts { looped, ..RecalledFacts::default() };
+        let loop_at = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.loop_at != loop_at {
+            cx.state = RecalledFacts { loop_at, ..RecalledFacts::default() };
         }
         let query = cx.history().and_then(latest_input).unwrap_or_default();
         let hash = fingerprint(&owner, self.top, &query).to_string();

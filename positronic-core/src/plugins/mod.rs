@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`Blueprints`] | the documents that fit the latest user input, as context | [`FoundBlueprints`] |
 //! | [`Compaction`] | the older part of a long conversation as one message, which can be whole again | [`Compacted`] |
-//! | [`Memory`] | facts about a user, over all runs: the model stores, searches and forgets them, and is shown those that fit | [`RecalledFacts`] |
+//! | [`Memory`] | metadata about a user, over all runs: the model stores, searches and forgets them, and is shown those that fit | [`RecalledFacts`] |
 //! | [`Modes`] | one way to work at a time: a prompt, the tools allowed, the ways out, with waits and exits | [`CurrentMode`] |
 //! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
 //! | [`Triggers`] | prompts that start at a time or again and again: the model sets, lists and deletes them | nothing |

@@ -73,7 +73,7 @@ pub struct Mode<S> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CurrentMode {
     /// The path of the loop that it is the mode of.
-    pub looped: String,
+    pub loop_at: String,
     /// The mode's name.
     pub mode: String,
 }
@@ -291,14 +291,14 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Modes<S> {
     type State = CurrentMode;
 
     fn initial(&self) -> CurrentMode {
-        CurrentMode { looped: String::new(), mode: self.initial.clone() }
+        CurrentMode { loop_at: String::new(), mode: self.initial.clone() }
     }
 
     async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, CurrentMode>) -> Result<()> {
         self.check()?;
-        let looped = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
-        if cx.state.looped != looped {
-            cx.state = CurrentMode { looped, mode: self.initial.clone() };
+        let loop_at = cx.path().parent().as_ref().map(Path::to_string).unwrap_or_default();
+        if cx.state.loop_at != loop_at {
+            cx.state = CurrentMode { loop_at, mode: self.initial.clone() };
         }
         let mode = self.found(&cx.state.mode)?;
         if mode.next.is_empty() {

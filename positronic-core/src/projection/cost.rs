@@ -9,19 +9,19 @@ use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq
 ///
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
-/// | `LOOP_MODEL_RESULT` | an iteration; a question of a step or a plugin | `facts.usage`: the tokens of this answer; `facts.cost`: what they cost when it came | yes |
+/// | `LOOP_MODEL_RESULT` | an iteration; a question of a step or a plugin | `metadata.usage`: the tokens of this answer; `metadata.cost`: what they cost when it came | yes |
 /// | `LOOP_ANSWER_REFUSED` | an iteration | as `LOOP_MODEL_RESULT` | yes, and nothing else is |
 /// | `LOOP_COMPLETE` | a loop | `usage`: the sum of the loop and all below it | no, it is a sum |
 /// | `LOOP_LIMIT`, `BUDGET_REQUESTED` | a loop, a brain | `used`: iterations, tokens, money or time, against the limit | no, it is a sum |
 /// | `LOOP_MODEL_RETRY` | an iteration, a question | none: no provider says what a failed answer used | no |
-/// | `facts.via` of an answer | an iteration, a question | models that failed before it: none, as above; an answer from a development cache: what it had used, which costs nothing again | no |
+/// | `metadata.via` of an answer | an iteration, a question | models that failed before it: none, as above; an answer from a development cache: what it had used, which costs nothing again | no |
 ///
 /// Amounts are by the table that is given; what limits of money have counted is [`Costs::counted`]. Where each number is found,
 /// from one answer to a conversation, stands with [`Bill`](super::Bill).
 ///
 /// So a bill can be higher: by answers that broke off, and by calls that were sent again after a crash. A fork's log begins with a
 /// copy of another run's, whose answers are counted in both. Answers of a cassette are priced as if they had been asked for, where
-/// they carry the facts of a model.
+/// they carry the metadata of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Costs {
     /// The currency of all amounts.
@@ -58,25 +58,25 @@ impl CallCost {
     /// Reckons what an answer cost; none where the event is no answer, or the answer is that of code.
     #[must_use]
     pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
-        let facts = match &event.kind {
-            EventKind::LoopModelResult { facts, .. } => facts,
-            EventKind::LoopAnswerRefused { facts, .. } => &**facts,
+        let metadata = match &event.kind {
+            EventKind::LoopModelResult { metadata, .. } => metadata,
+            EventKind::LoopAnswerRefused { metadata, .. } => &**metadata,
             _ => return None,
         };
-        if facts.provider == CODE {
+        if metadata.provider == CODE {
             return None;
         }
         Some(Self {
             seq: event.seq,
             path: event.path.clone(),
-            model: match facts.answered_by.as_ref().unwrap_or(&facts.model).as_str() {
+            model: match metadata.answered_by.as_ref().unwrap_or(&metadata.model).as_str() {
                 // What was written by hand names no model.
-                "" => facts.provider.clone(),
-                model => format!("{}/{model}", facts.provider),
+                "" => metadata.provider.clone(),
+                model => format!("{}/{model}", metadata.provider),
             },
-            usage: facts.usage,
-            cost: prices.charge(facts).map_or(Cost::Unknown, |charge| Cost::Known(charge.amount)),
-            counted: facts.cost.as_deref().cloned(),
+            usage: metadata.usage,
+            cost: prices.charge(metadata).map_or(Cost::Unknown, |charge| Cost::Known(charge.amount)),
+            counted: metadata.cost.as_deref().cloned(),
         })
     }
 }

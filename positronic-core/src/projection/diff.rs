@@ -103,7 +103,7 @@ fn said(log: &[Arc<Event>]) -> Vec<DivergentEvent> {
         .map(|event| {
             let mut body = event.kind.to_value();
             if let Some(fields) = body.as_object_mut() {
-                for name in ["start", "duration", "facts", "signal", "due", "expires"] {
+                for name in ["start", "duration", "metadata", "signal", "due", "expires"] {
                     fields.remove(name);
                 }
                 // What a nested brain was given comes from what happened before it.

@@ -98,8 +98,8 @@ fn tool_messages(batch: &[Output], messages: &mut Vec<Message>) {
             }),
             (OutputKind::File(file), Some(Message::Tool { text, .. })) => add_line(text, &file_line(file)),
             (OutputKind::Custom(custom), Some(Message::Tool { text, .. })) => {
-                if let Some(told) = &custom.told {
-                    add_line(text, told);
+                if let Some(model_text) = &custom.model_text {
+                    add_line(text, model_text);
                 }
             }
             _ => {}

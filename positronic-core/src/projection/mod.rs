@@ -8,7 +8,6 @@
 
 mod bill;
 mod cost;
-mod decision;
 mod dialogue;
 mod diff;
 mod files;
@@ -17,14 +16,12 @@ mod messages;
 mod prompts;
 mod report;
 mod requests;
+mod structured;
 mod traffic;
 mod transcript;
 
 pub use bill::Bill;
 pub use cost::{CallCost, Cost, Costs, Counted, Spent};
-#[cfg(all(test, feature = "openai"))]
-pub(crate) use decision::decision_request;
-pub(crate) use decision::{Decided, ReasoningStream, decided};
 pub(crate) use dialogue::{OPENING, RULES};
 pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
 pub use files::{RunFile, files};
@@ -34,5 +31,8 @@ pub use prompts::Prompts;
 pub use report::{Ending, RefusedAnswer, ReportCall, ReportIteration, ReportPart, RunReport};
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{iteration_request, question_request};
+#[cfg(all(test, feature = "openai"))]
+pub(crate) use structured::decision_request;
+pub(crate) use structured::{Decided, ReasoningStream, decided};
 pub use traffic::{Exchange, Traffic, traffic};
 pub use transcript::transcript;

@@ -138,12 +138,12 @@ impl Prompts {
             _ => {}
         }
         let path = event.path.as_str();
-        let looped = match event.path.last() {
+        let loop_at = match event.path.last() {
             Some(Segment::Iteration(_) | Segment::Call(..)) => parent_of(path),
             Some(Segment::Stage(_)) => Some(path),
             None => None,
         };
-        if let Some(record) = looped.and_then(|looped| self.records.get_mut(looped)) {
+        if let Some(record) = loop_at.and_then(|loop_at| self.records.get_mut(loop_at)) {
             record.apply(event);
         }
     }
@@ -275,11 +275,11 @@ impl Record {
                 self.projected = self.prompt.output.len();
             }
             EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
-            EventKind::LoopModelResult { facts, .. } if std::mem::take(&mut self.asking) => {
-                self.prompt.usage += facts.usage
+            EventKind::LoopModelResult { metadata, .. } if std::mem::take(&mut self.asking) => {
+                self.prompt.usage += metadata.usage
             }
-            EventKind::LoopAnswerRefused { facts, .. } => self.prompt.usage += facts.usage,
-            EventKind::LoopModelResult { parts, facts, duration } => {
+            EventKind::LoopAnswerRefused { metadata, .. } => self.prompt.usage += metadata.usage,
+            EventKind::LoopModelResult { parts, metadata, duration } => {
                 let iteration = match path.last() {
                     Some(Segment::Iteration(iteration)) => iteration,
                     _ => 0,
@@ -289,7 +289,7 @@ impl Record {
                 // What was said while the model answered comes behind the answer: the next request asks about it.
                 let place = if self.rules == 0 { self.prompt.output.len() } else { self.projected };
                 self.prompt.output.insert(place.min(self.prompt.output.len()), output);
-                self.prompt.usage += facts.usage;
+                self.prompt.usage += metadata.usage;
             }
             EventKind::LoopToolCall(call) => {
                 let kind = OutputKind::Tool(Box::new(proposed(path, call)));

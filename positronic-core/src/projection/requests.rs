@@ -5,9 +5,9 @@ use crate::record::{
     Assistant, Event, EventKind, Message, Misfit, ModelRequest, Output, Path, Question, Seq, Transcript,
 };
 
-use super::decision::decision_request;
 use super::history::History;
 use super::prompts::Prompts;
+use super::structured::decision_request;
 
 /// Says why a request cannot be rebuilt.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub fn request_for<'a>(
             if let Some(question) = question {
                 return Ok(question_request(path, *attempt, question));
             }
-            let Some(frame) = state.looped(&path) else { break };
+            let Some(frame) = state.loop_at(&path) else { break };
             let messages = prompts.transcript_by(&frame.path, project);
             return Ok(iteration_request(frame, path, *attempt, messages));
         }
@@ -68,7 +68,7 @@ pub fn request_for<'a>(
 /// Makes the request of a loop's current iteration.
 pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
     let prepared = frame.prepared.request(path, attempt, messages);
-    match &frame.prepared.settings.decisions {
+    match &frame.prepared.settings.structured_actions {
         Some(decisions) => decision_request(prepared, decisions, &frame.refused, frame.projection),
         None => prepared,
     }

@@ -9,8 +9,8 @@ use super::prompts::Prompts;
 use super::requests::{iteration_request, question_request};
 use crate::machine::{IllegalEvent, REPLY, RunState};
 use crate::record::{
-    Decision, DecisionForm, Decisions, Event, EventKind, LoopOutcome, Message, ModelError, ModelErrorKind,
-    ModelRequest, ModelResponse, Output, Part, Path, ProposedCall, ResumeCause, Segment, SignalKind, ToolCall,
+    ActionFormat, Decision, Event, EventKind, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest,
+    ModelResponse, Output, Part, Path, ProposedCall, ResumeCause, Segment, SignalKind, StructuredActions, ToolCall,
     WaitSpec,
 };
 
@@ -35,7 +35,7 @@ pub struct Exchange {
     /// The model that was asked, as `provider/model`.
     pub model: String,
     /// How the model was asked for decisions, where the loop answers in decisions.
-    pub form: Option<DecisionForm>,
+    pub form: Option<ActionFormat>,
     /// The request.
     pub request: ModelRequest,
     /// The answer as the model gave it, or the failure. Of a failure that ended the loop the log has the sentence alone.
@@ -65,11 +65,11 @@ pub fn traffic<'a>(
     let mut prompts = Prompts::after(history);
     for event in events {
         if let EventKind::LoopModelCall { attempt, model, question } = &event.kind {
-            let asked = match (question, state.looped(&event.path)) {
+            let asked = match (question, state.loop_at(&event.path)) {
                 (Some(question), _) => Some((question_request(event.path.clone(), *attempt, question), None)),
                 (None, Some(frame)) => {
                     let messages = prompts.transcript_by(&frame.path, &mut project);
-                    let decisions = frame.prepared.settings.decisions.clone();
+                    let decisions = frame.prepared.settings.structured_actions.clone();
                     let request = iteration_request(frame, event.path.clone(), *attempt, messages);
                     Some((request, decisions))
                 }
@@ -90,7 +90,7 @@ pub fn traffic<'a>(
 struct Asked {
     model: String,
     request: ModelRequest,
-    decisions: Option<Decisions>,
+    decisions: Option<StructuredActions>,
 }
 
 #[derive(Default)]
@@ -105,12 +105,13 @@ impl<'a> Reader<'a> {
     fn read(&mut self, event: &'a Event) {
         let path = &event.path;
         match &event.kind {
-            EventKind::LoopModelResult { parts, facts, .. } => {
-                let response = self.response(path, parts, facts.clone());
+            EventKind::LoopModelResult { parts, metadata, .. } => {
+                let response = self.response(path, parts, metadata.clone());
                 self.close(path, |asked| Ok(as_given(response, asked.decisions.as_ref())));
             }
-            EventKind::LoopAnswerRefused { parts, facts, .. } => {
-                let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts: (**facts).clone() };
+            EventKind::LoopAnswerRefused { parts, metadata, .. } => {
+                let response =
+                    ModelResponse { parts: parts.to_vec(), calls: Vec::new(), metadata: (**metadata).clone() };
                 self.close(path, |_| Ok(response));
             }
             EventKind::LoopModelRetry { error, .. } => self.close(path, |_| Err(error.clone())),
@@ -160,11 +161,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns an answer with its calls, which are events of their own.
-    fn response(&self, path: &Path, parts: &[Part], facts: crate::record::ResponseMetadata) -> ModelResponse {
-        let (Some(looped), Some(Segment::Iteration(iteration))) = (path.parent(), path.last()) else {
-            return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts };
+    fn response(&self, path: &Path, parts: &[Part], metadata: crate::record::ResponseMetadata) -> ModelResponse {
+        let (Some(loop_at), Some(Segment::Iteration(iteration))) = (path.parent(), path.last()) else {
+            return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), metadata };
         };
-        let calls = (0..).map_while(|index| self.calls.get(&looped.call(iteration, index)));
+        let calls = (0..).map_while(|index| self.calls.get(&loop_at.call(iteration, index)));
         let calls = calls.map(|call| ProposedCall {
             provider_id: call.provider_id.clone(),
             name: call.tool.clone(),
@@ -174,12 +175,12 @@ impl<'a> Reader<'a> {
             },
             data: call.data.clone(),
         });
-        ModelResponse { parts: parts.to_vec(), calls: calls.collect(), facts }
+        ModelResponse { parts: parts.to_vec(), calls: calls.collect(), metadata }
     }
 }
 
 /// Turns a decision's reason and calls back into the document that the model wrote.
-fn as_given(response: ModelResponse, decisions: Option<&Decisions>) -> ModelResponse {
+fn as_given(response: ModelResponse, decisions: Option<&StructuredActions>) -> ModelResponse {
     let Some(decisions) = decisions.filter(|_| response.refusal().is_none()) else { return response };
     let is_reason = |part: &Part| matches!(part, Part::Reasoning { data: None, .. });
     let Some(place) = response.parts.iter().rposition(is_reason) else { return response };
@@ -203,7 +204,7 @@ fn as_given(response: ModelResponse, decisions: Option<&Decisions>) -> ModelResp
         Part::Call { .. } => None,
         part => Some(part),
     });
-    ModelResponse { parts: parts.collect(), calls: Vec::new(), facts: response.facts }
+    ModelResponse { parts: parts.collect(), calls: Vec::new(), metadata: response.metadata }
 }
 
 fn delivery(call: &Path, wait: &WaitSpec, payload: Value) -> SignalKind {

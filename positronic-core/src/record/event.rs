@@ -138,16 +138,16 @@ impl Event {
     /// for the whole run; what is paid in another one counts as unknown.
     #[must_use]
     pub fn currency(&self) -> Option<&str> {
-        let facts = match &self.kind {
+        let metadata = match &self.kind {
             EventKind::BrainStart(start) => {
                 return start.start.as_ref()?.shared_budget.as_ref()?.currency_of_limit();
             }
-            EventKind::LoopModelResult { facts, .. } => facts,
-            EventKind::LoopAnswerRefused { facts, .. } => &**facts,
+            EventKind::LoopModelResult { metadata, .. } => metadata,
+            EventKind::LoopAnswerRefused { metadata, .. } => &**metadata,
             _ => return None,
         };
         // What no provider was asked for costs nothing, in no currency.
-        facts.cost.as_ref().filter(|_| !facts.is_free()).map(|charge| charge.currency.as_str())
+        metadata.cost.as_ref().filter(|_| !metadata.is_free()).map(|charge| charge.currency.as_str())
     }
 
     /// Writes the event as one line of JSON, without a line break.
@@ -265,7 +265,7 @@ impl EventKind {
             | Self::StepStart { .. }
             | Self::StepComplete { .. }
             | Self::StepRetry { .. }
-            | Self::StepHeld {}
+            | Self::StepBlocked {}
             | Self::ValueRecorded { .. }
             | Self::LoopStart { .. }
             | Self::LoopIteration(_)
@@ -315,7 +315,7 @@ impl EventKind {
             Self::StepStart { .. } => "STEP_START",
             Self::StepComplete { .. } => "STEP_COMPLETE",
             Self::StepRetry { .. } => "STEP_RETRY",
-            Self::StepHeld {} => "STEP_HELD",
+            Self::StepBlocked {} => "STEP_BLOCKED",
             Self::ValueRecorded { .. } => "VALUE_RECORDED",
             Self::LoopStart { .. } => "LOOP_START",
             Self::LoopIteration(_) => "LOOP_ITERATION",

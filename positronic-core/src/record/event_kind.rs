@@ -38,14 +38,14 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | `STEP_START` | stage | a step begins | `attempt` |
 /// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
-/// | `STEP_HELD` | stage | it asked a model that a limit does not allow, and runs again once there is more | – |
+/// | `STEP_BLOCKED` | stage | it asked a model that a limit does not allow, and runs again once there is more | – |
 /// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
 /// | `LOOP_START` | loop | a loop begins | `input, from, message_id, hidden, projection, limits` |
 /// | `LOOP_ITERATION` | iteration | an iteration begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
-/// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, facts, duration` |
+/// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
 /// | `LOOP_MODEL_RETRY` | iteration | it failed and is asked again | `attempt, error, due` |
-/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is no decision that fits; the model is asked again, or the loop fails | `attempt, message, parts, facts, duration` |
+/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is no decision that fits; the model is asked again, or the loop fails | `attempt, message, parts, metadata, duration` |
 /// | `LOOP_TOOL_CALL` | call | the model asked for a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
 /// | `LOOP_TOOL_RETRY` | call | it failed and is tried again | `attempt, message, due` |
@@ -185,7 +185,7 @@ pub enum EventKind {
     },
     /// A step asked a model that a limit does not allow. It runs again, with the answers and values that it has, once a
     /// person has decided.
-    StepHeld {},
+    StepBlocked {},
     /// A step or a tool has computed a value that is not computed again when it runs again.
     ValueRecorded {
         /// The author's name for it.
@@ -232,7 +232,7 @@ pub enum EventKind {
         /// The parts of the answer in order.
         parts: Arc<[Part]>,
         /// What is known about the answer.
-        facts: ResponseMetadata,
+        metadata: ResponseMetadata,
         /// Microseconds from the request to the end of the answer.
         duration: u64,
     },
@@ -254,7 +254,7 @@ pub enum EventKind {
         /// The parts of the answer in order, as the model gave them.
         parts: Arc<[Part]>,
         /// What is known about the answer.
-        facts: Box<ResponseMetadata>,
+        metadata: Box<ResponseMetadata>,
         /// Microseconds from the request to the end of the answer.
         duration: u64,
     },

@@ -280,18 +280,18 @@ impl PriceTable {
 
     /// Returns the price of the model that gave an answer: of the one that says it answered, else of the one that was asked.
     #[must_use]
-    pub fn price(&self, facts: &ResponseMetadata) -> Option<&Price> {
-        let names = facts.answered_by.iter().chain([&facts.model]).filter(|name| !name.is_empty());
-        names.map(|name| self.find(&facts.provider, name)).find_map(|price| price)
+    pub fn price(&self, metadata: &ResponseMetadata) -> Option<&Price> {
+        let names = metadata.answered_by.iter().chain([&metadata.model]).filter(|name| !name.is_empty());
+        names.map(|name| self.find(&metadata.provider, name)).find_map(|price| price)
     }
 
     /// Reckons what an answer cost; none where its model has no price, or where it came without its tokens: a request is
     /// never empty. What code said in the place of a model, or a development cache, costs nothing.
     #[must_use]
-    pub fn charge(&self, facts: &ResponseMetadata) -> Option<Charge> {
-        let amount = match facts.is_free() {
+    pub fn charge(&self, metadata: &ResponseMetadata) -> Option<Charge> {
+        let amount = match metadata.is_free() {
             true => Money::default(),
-            false => self.price(facts).filter(|_| facts.usage.total() > 0)?.of(&facts.usage),
+            false => self.price(metadata).filter(|_| metadata.usage.total() > 0)?.of(&metadata.usage),
         };
         let currency = self.currency.clone();
         Some(Charge { amount, currency, as_of: Some(self.as_of.clone()) })
@@ -392,8 +392,8 @@ mod tests {
         let found = |provider: &str, model: &str, answered_by: Option<&str>| {
             let (provider, model, answered_by) =
                 (provider.to_owned(), model.to_owned(), answered_by.map(str::to_owned));
-            let facts = ResponseMetadata { provider, model, answered_by, ..ResponseMetadata::default() };
-            table.price(&facts).map_or(0, |price| price.input.nanos())
+            let metadata = ResponseMetadata { provider, model, answered_by, ..ResponseMetadata::default() };
+            table.price(&metadata).map_or(0, |price| price.input.nanos())
         };
         for (provider, model, answered_by, input) in [
             ("openai", "gpt-4o", None, 2),

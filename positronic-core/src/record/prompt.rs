@@ -311,7 +311,7 @@ pub struct CustomOutput {
     pub fallback: String,
     /// What the model reads of it, in the tool message of its call; nothing where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<String>,
+    pub model_text: Option<String>,
 }
 
 const fn yes() -> bool {

@@ -8,10 +8,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::call::{ToolDecl, ToolId};
-use super::decision::Decisions;
 use super::message::{Transcript, WireCache, WireText};
 use super::path::Path;
 use super::signal::Named;
+use super::structured::StructuredActions;
 
 /// One request to a model. It is a pure function of the log, so it can be rebuilt byte for byte.
 #[derive(Debug, Clone)]
@@ -126,11 +126,11 @@ pub struct Settings {
     /// `output` what a decision is.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub decisions: Option<Decisions>,
+    pub structured_actions: Option<StructuredActions>,
     /// Fields that are sent to the provider as they are.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub extra: Named,
-    /// Whether the loop's code answers in the place of a model, as [`Loop::decided`](crate::dsl::Loop::decided) says.
+    /// Whether the loop's code answers in the place of a model, as [`Loop::scripted`](crate::dsl::Loop::scripted) says.
     #[serde(skip_serializing_if = "is_default")]
     pub in_code: bool,
 }
@@ -189,7 +189,7 @@ pub enum OutputFormat {
     },
 }
 
-/// A piece of an answer while it streams. It is shown, never logged. A higher `attempt`, or within it a higher `take`, voids
+/// A piece of an answer while it streams. It is shown, never logged. A higher `attempt`, or within it a higher `generation`, voids
 /// what had streamed before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delta {
@@ -201,7 +201,7 @@ pub struct Delta {
     /// Counts how often the answer began anew within this try, since the model that gave it failed and another one was
     /// asked: what came with a smaller number is void.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub take: u32,
+    pub generation: u32,
     /// Which part of the answer, from 0.
     #[serde(default)]
     pub part: u32,

@@ -188,7 +188,7 @@ pub struct ModelResponse {
     pub calls: Vec<ProposedCall>,
     /// What is known about the answer.
     #[serde(default)]
-    pub facts: ResponseMetadata,
+    pub metadata: ResponseMetadata,
 }
 
 impl ModelResponse {

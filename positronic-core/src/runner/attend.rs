@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
+use super::async_effects::panicked;
 use super::claim::{NoClaim, claim};
 use super::clock::NAP;
-use super::flight::panicked;
 use super::shared::{Phase, Shared, Stop};
 use super::unattended::Unheld;
 use super::worker::{Left, Worker, sleep};
@@ -45,16 +45,16 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
             // Its handle was dropped, and the run is not over.
             return left.into_iter().for_each(Unheld::keep);
         };
-        let setbacks = &shared.runner.setbacks;
-        let rest = || setbacks.rest(&shared.run).map(|rest| rest.left);
+        let backoffs = &shared.runner.backoffs;
+        let rest = || backoffs.rest(&shared.run).map(|rest| rest.left);
         let mut look = None;
         if let Some(worker) = begun.take() {
             match worker.work().await {
                 Left::Ended => {
-                    setbacks.clear(&shared.run);
+                    backoffs.clear(&shared.run);
                     return shared.publish(Phase::Ended);
                 }
-                Left::Released | Left::Lost => setbacks.clear(&shared.run),
+                Left::Released | Left::Lost => backoffs.clear(&shared.run),
                 Left::Failed(stop) => {
                     shared.publish(Phase::Stopped(stop.to_string()));
                     look = rest();
@@ -75,7 +75,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                     None
                 }
                 Err(stop) => {
-                    setbacks.add(&shared.run, shared.state().next, stop.to_string());
+                    backoffs.add(&shared.run, shared.state().next, stop.to_string());
                     shared.publish(Phase::Stopped(stop.to_string()));
                     rest()
                 }
@@ -107,9 +107,9 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     if shared.state().has_ended() {
         return Ok(Followed::Ended);
     }
-    let setbacks = &shared.runner.setbacks;
-    if !setbacks.hear(&shared.run, &events)
-        && let Some(rest) = setbacks.rest(&shared.run)
+    let backoffs = &shared.runner.backoffs;
+    if !backoffs.hear(&shared.run, &events)
+        && let Some(rest) = backoffs.rest(&shared.run)
     {
         shared.publish(Phase::Stopped(rest.reason));
         return Ok(Followed::Wait { again: Some(rest.left) });
@@ -122,7 +122,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
             shared.publish(Phase::Suspended);
             Ok(Followed::Wait { again: due(shared) })
         }
-        Err(NoClaim::Held { .. }) => {
+        Err(NoClaim::Claimed { .. }) => {
             shared.publish(Phase::Working);
             Ok(Followed::Wait { again: Some(LOOK) })
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Runner;
 use super::commit::{Extras, append_of, follow, stamp};
-use super::hand::Grip;
+use super::registry::RunGuard;
 use super::restore::migration;
 use super::shared::{Shared, Stop};
 use super::worker::Worker;
@@ -19,7 +19,7 @@ pub(super) enum NoClaim {
     /// There is nothing to do in it.
     Idle,
     /// Another worker has it.
-    Held { by: String },
+    Claimed { by: String },
     /// The brain's code is not known here.
     NoCode,
     /// It cannot be taken over.
@@ -51,7 +51,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         if runner.in_hand.is_leaving() {
             return Err(NoClaim::Stopped(Stop::Leaves));
         }
-        let held = |by| if idle { NoClaim::Idle } else { NoClaim::Held { by } };
+        let held = |by| if idle { NoClaim::Idle } else { NoClaim::Claimed { by } };
         let Some(grip) = grip else {
             return Err(held(runner.owner().await?.name().to_owned()));
         };
@@ -97,7 +97,7 @@ async fn restored(
     after: &RunState,
     definition: &Arc<BrainDefinition>,
     epoch: Epoch,
-    grip: Grip,
+    grip: RunGuard,
 ) -> Result<Option<Box<Worker>>, Stop> {
     let mut worker = pin!(Worker::restored(shared, after, definition, epoch, grip));
     loop {

@@ -339,7 +339,7 @@ impl Conversation {
         let runner = self.runner.clone().definition(Arc::clone(definition));
         let run = match runner.resume(&last.run).await {
             Ok(run) => run,
-            Err(ResumeError::Held { .. } | ResumeError::Over { .. }) => runner.open(&last.run).await?,
+            Err(ResumeError::Claimed { .. } | ResumeError::Over { .. }) => runner.open(&last.run).await?,
             Err(error) => return Err(error.into()),
         };
         let Opening { text, id } = opening.clone();

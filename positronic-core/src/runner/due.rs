@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::setbacks::Setbacks;
+use super::retry_backoff::RetryBackoffs;
 use super::{Client, Runner};
 use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError, Watcher};
@@ -36,7 +36,7 @@ pub struct Due {
     client: Client,
     /// The runner that takes up what is found; it knows its own workers.
     runner: Option<Runner>,
-    setbacks: Setbacks,
+    backoffs: RetryBackoffs,
     rung: Arc<Rung>,
     /// When all runs are listed again.
     list: Instant,
@@ -78,23 +78,23 @@ impl Client {
     /// Begins to look for runs in which there is work.
     #[must_use]
     pub fn due(&self) -> Due {
-        Due::new(self.clone(), None, Setbacks::default())
+        Due::new(self.clone(), None, RetryBackoffs::default())
     }
 }
 
 impl Runner {
     /// Begins to look for runs in which there is work for this runner, whose workers say themselves when one rests.
     pub(super) fn due(&self) -> Due {
-        Due::new(self.client(), Some(self.clone()), self.setbacks.clone())
+        Due::new(self.client(), Some(self.clone()), self.backoffs.clone())
     }
 }
 
 impl Due {
-    fn new(client: Client, runner: Option<Runner>, setbacks: Setbacks) -> Self {
+    fn new(client: Client, runner: Option<Runner>, backoffs: RetryBackoffs) -> Self {
         let rung = Arc::new(Rung::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
         client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        Self { client, runner, setbacks, rung, list: Instant::now(), refused: HashMap::new() }
+        Self { client, runner, backoffs, rung, list: Instant::now(), refused: HashMap::new() }
     }
 
     /// Waits until it is worth while to look. It may be given up at any time, and loses nothing.
@@ -144,9 +144,9 @@ impl Due {
 
     /// Says whether a run rests after a failure, and nothing was sent to it since.
     async fn rests(&self, row: &RunSummary) -> bool {
-        let Some(rest) = self.setbacks.rest(&row.run) else { return false };
+        let Some(rest) = self.backoffs.rest(&row.run) else { return false };
         let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
-        !self.setbacks.hear(&row.run, &events)
+        !self.backoffs.hear(&row.run, &events)
     }
 
     /// Says whether no live worker has claimed a run.
@@ -187,7 +187,7 @@ impl Due {
 
     /// Looks at a run that was busy the next time; it has gone on, so nothing counts at which it failed before.
     pub fn again(&self, run: &RunId) {
-        self.setbacks.clear(run);
+        self.backoffs.clear(run);
         self.rung.appended(run, Seq(0));
     }
 
@@ -208,7 +208,7 @@ impl Due {
     }
 
     pub(super) fn rest(&self, row: &RunSummary, reason: String) {
-        self.setbacks.add(&row.run, row.next, reason);
+        self.backoffs.add(&row.run, row.next, reason);
     }
 }
 

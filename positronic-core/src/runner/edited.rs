@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flight::{at_home, caught, caught_now};
+use super::async_effects::{at_home, caught, caught_now};
 use crate::definition::{Scope, ToolDefinition};
 use crate::error::{Error, Result};
 
-/// Checks edited arguments against a tool's conditions. `exits` says whether the call ends its loop, as it was judged when
+/// Checks edited arguments against a tool's conditions. `exits` says whether the call ends its loop, as it was validated when
 /// the model proposed it.
 ///
 /// # Errors

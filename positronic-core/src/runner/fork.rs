@@ -238,7 +238,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | EventKind::StepStart { .. }
         | EventKind::StepComplete { .. }
         | EventKind::StepRetry { .. }
-        | EventKind::StepHeld {}
+        | EventKind::StepBlocked {}
         | EventKind::ValueRecorded { .. }
         | EventKind::LoopStart { .. }
         | EventKind::LoopModelCall { .. }

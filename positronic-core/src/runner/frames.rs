@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::flight::caught_now;
+use super::async_effects::caught_now;
 use super::link::RunLink;
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
@@ -71,7 +71,7 @@ impl Frames {
         self.loops.insert(path, definition);
     }
 
-    pub(super) fn looped(&self, path: &Path) -> Option<&Arc<LoopDefinition>> {
+    pub(super) fn loop_at(&self, path: &Path) -> Option<&Arc<LoopDefinition>> {
         self.loops.get(path)
     }
 

@@ -134,7 +134,7 @@ impl<R> RunHandle<R> {
         };
         let Some(public) = &definition.public else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
-        super::flight::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
+        super::async_effects::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
     }
 
     /// Reads the run's events from a number on.

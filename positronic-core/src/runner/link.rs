@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::async_effects::{Report, Reports};
 use super::commit::PAUSES;
-use super::flight::{Report, Reports};
 use super::shared::Shared;
 use super::worker::sleep;
 use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
@@ -139,7 +139,7 @@ impl Link for RunLink {
             n
         });
         let (path, kind) = (path.clone(), DeltaKind::Progress);
-        let delta = Delta { path, attempt: 0, take: 0, part: 0, kind, call: None, tool: None, n, text };
+        let delta = Delta { path, attempt: 0, generation: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;
         for feed in shared.feeds() {
             feed.delta(after, &delta);

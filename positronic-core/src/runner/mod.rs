@@ -12,6 +12,7 @@
 //! effect starts, its outcome before the next decision. A run that waits is let go of, and claimed again when there is
 //! work: that is what the task of each run in `attend` does.
 
+mod async_effects;
 mod attend;
 mod bill;
 mod claim;
@@ -21,17 +22,13 @@ mod commit;
 mod conversation;
 mod conversation_budget;
 mod conversations;
-mod decide;
 mod due;
 mod edited;
 mod feed;
 mod firing;
-mod flight;
 mod fork;
 mod frames;
-mod hand;
 mod handle;
-mod inline;
 mod link;
 mod load;
 mod mail;
@@ -40,14 +37,17 @@ mod plugged;
 mod prepare;
 mod prune;
 mod questions;
+mod record_outcome;
+mod registry;
 mod restore;
+mod retry_backoff;
 mod serve;
-mod setbacks;
-mod settle;
 mod shared;
 mod signals;
 mod start;
 mod state_owner;
+mod structured;
+mod sync_effects;
 mod triggers;
 mod unattended;
 mod worker;
@@ -66,9 +66,9 @@ use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Lease, MemoryStore, StoreError};
 use feed::Feeds;
-use hand::InHand;
+use registry::RunRegistry;
+use retry_backoff::RetryBackoffs;
 use serve::Places;
-use setbacks::Setbacks;
 use unattended::{Started, Unattended};
 
 pub use client::{Client, Delivered};
@@ -161,9 +161,9 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     owner: Arc<OnceCell<Lease>>,
     #[builder(default, setter(skip))]
-    in_hand: InHand,
+    in_hand: RunRegistry,
     #[builder(default, setter(skip))]
-    setbacks: Setbacks,
+    backoffs: RetryBackoffs,
     #[builder(default, setter(skip))]
     places: Places,
     #[builder(default, setter(skip))]

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::async_effects::panicked;
 use super::attend::attend;
 use super::claim::{NoClaim, append_alone, claim, worker_of};
 use super::commit::{Extras, append_of, follow, stamp};
-use super::flight::panicked;
-use super::hand::LEAVES;
+use super::registry::LEAVES;
 use super::restore::migration;
 use super::serve::Place;
 use super::shared::{Folded, Shared, Stop};
@@ -33,7 +33,7 @@ use crate::store::StoreError;
 pub enum ResumeError {
     /// Another worker has it.
     #[error("the worker `{by}` has the run in hand; it goes on there")]
-    Held {
+    Claimed {
         /// The worker.
         by: String,
     },
@@ -97,7 +97,7 @@ impl ResumeError {
 impl From<Stop> for ResumeError {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Lost => Self::Held { by: "another worker".to_owned() },
+            Stop::Lost => Self::Claimed { by: "another worker".to_owned() },
             Stop::Store(error) => Self::Store(error),
             Stop::Illegal(error) => Self::Illegal(error),
             Stop::Changed(difference) => Self::Changed { difference },
@@ -283,7 +283,7 @@ impl Runner {
         if row.has_work(self.clock.now())
             && let Some(by) = self.claimed_by(&row).await?
         {
-            return Err(ResumeError::Held { by });
+            return Err(ResumeError::Claimed { by });
         }
         let folded = load::whole(&*self.store, run).await?;
         drop(place);
@@ -298,13 +298,13 @@ impl Runner {
             migration(root, &definition).map_err(|difference| ResumeError::Changed { difference })?;
         }
         self.can_pay(&folded.state)?;
-        self.setbacks.end(run);
+        self.backoffs.end(run);
         let next = folded.state.next;
         let shared = Shared::new(self.clone(), run.clone(), Some(definition), served, folded);
         let begun = match claim(&shared).await {
             Ok(worker) => Some(worker),
             Err(NoClaim::Idle | NoClaim::NoCode) => None,
-            Err(NoClaim::Held { by }) => return Err(ResumeError::Held { by }),
+            Err(NoClaim::Claimed { by }) => return Err(ResumeError::Claimed { by }),
             Err(NoClaim::Stopped(stop)) => return Err(stop.into()),
         };
         // Not before: where another worker has the run, its events are no business of the sinks here.

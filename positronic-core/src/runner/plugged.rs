@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use super::flight::{caught, caught_now};
+use super::async_effects::{caught, caught_now};
 use crate::definition::{Invocation, LoopDefinition, Next, Scope, ToolReply};
 use crate::error::{Error, Result};
 use crate::record::{ModelResponse, PluginStates};
@@ -54,7 +54,7 @@ pub(super) async fn found_again(mut definition: LoopDefinition, mut scope: Scope
 }
 
 /// Lets the plugins of a loop look at an answer. Answers with what they keep, and what those that failed say.
-pub(super) async fn looked_at(
+pub(super) async fn inspected(
     definition: &LoopDefinition,
     mut scope: Scope,
     response: &ModelResponse,

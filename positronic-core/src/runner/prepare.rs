@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::flight::{Outcome, caught_now};
+use super::async_effects::{Outcome, caught_now};
 use super::plugged::{PreparedIteration, prepared};
 use super::shared::Stop;
 use super::worker::Worker;
@@ -34,7 +34,7 @@ impl Worker {
                 .await;
         }
         // A plugin may ask a model, which is recorded in the loop.
-        if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path)
+        if self.shared.state().loop_at(&path).is_none_or(|frame| frame.path != path)
             && !self.append(self.begun_loop(&path, &definition)).await?
         {
             return Ok(false);
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Begins an iteration that plugins have prepared, unless something was said meanwhile that they have not read.
-    pub(super) async fn settle_prepared(
+    pub(super) async fn record_prepared(
         &mut self,
         path: &Path,
         result: crate::Result<Box<PreparedIteration>>,
@@ -69,7 +69,7 @@ impl Worker {
     /// Returns the iteration that a loop prepares, if it does.
     pub(super) fn preparing(&self, path: &Path) -> Option<u32> {
         let state = self.shared.state();
-        let frame = state.looped(path).filter(|frame| frame.path == *path)?;
+        let frame = state.loop_at(path).filter(|frame| frame.path == *path)?;
         matches!(frame.phase, LoopPhase::Prepare).then_some(frame.iteration)
     }
 
@@ -87,13 +87,13 @@ impl Worker {
     async fn begin_iteration(&mut self, path: Path, number: u32, prepared: PreparedIteration) -> Result<bool, Stop> {
         let PreparedIteration { mut definition, plugins } = prepared;
         let model = self.shared.runner.model_of(definition.settings.tier);
-        if let Some(decisions) = &mut definition.settings.decisions {
-            decisions.form.get_or_insert_with(|| model.decision_form());
+        if let Some(decisions) = &mut definition.settings.structured_actions {
+            decisions.form.get_or_insert_with(|| model.action_format());
         }
         if let Err(error) = can_exit(&definition) {
             return self.not_prepared(&path, &error).await;
         }
-        let wraps_up = self.shared.state().looped(&path).is_some_and(|frame| frame.wrap_up.is_some());
+        let wraps_up = self.shared.state().loop_at(&path).is_some_and(|frame| frame.wrap_up.is_some());
         if wraps_up {
             definition.tools.retain(|_, tool| tool.decl.flags.exit);
         }
@@ -102,11 +102,11 @@ impl Worker {
         }
         let mut new_events = Vec::new();
         {
-            if self.shared.state().looped(&path).is_none_or(|frame| frame.path != path) {
+            if self.shared.state().loop_at(&path).is_none_or(|frame| frame.path != path) {
                 new_events.extend(self.begun_loop(&path, &definition));
             }
             let state = self.shared.state();
-            let frame = state.looped(&path).filter(|frame| frame.path == path);
+            let frame = state.loop_at(&path).filter(|frame| frame.path == path);
             if let Some(Compaction { keep, mut summary }) = definition.compaction.clone() {
                 if let Some(summary) = summary.as_mut().filter(|summary| summary.trim().is_empty()) {
                     FORGOTTEN.clone_into(summary);
@@ -149,11 +149,11 @@ impl Worker {
         let (provider, model) = name.split_once('/').unwrap_or(("", &name));
         let model = definition.settings.model.as_deref().unwrap_or(model).to_owned();
         // What a cassette says was recorded elsewhere, and each answer names its model.
-        let facts = ResponseMetadata { provider: provider.to_owned(), model, ..ResponseMetadata::default() };
-        if provider == "cassette" || prices.price(&facts).is_some() {
+        let metadata = ResponseMetadata { provider: provider.to_owned(), model, ..ResponseMetadata::default() };
+        if provider == "cassette" || prices.price(&metadata).is_some() {
             return Ok(());
         }
-        let (provider, model) = (&facts.provider, &facts.model);
+        let (provider, model) = (&metadata.provider, &metadata.model);
         Err(crate::Error::new(format!(
             "there is a limit of money, and the runner's prices of {} have none for `{provider}/{model}`",
             prices.as_of
@@ -222,7 +222,7 @@ impl Worker {
 
     /// Ends a loop, or a brain whose loop has not begun, in failure.
     pub(super) fn failed_loop(&self, path: &Path, failure: Failure) -> Vec<NewEvent> {
-        let usage = self.shared.state().looped(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
+        let usage = self.shared.state().loop_at(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
         match usage {
             Some(usage) => {
                 let Failure { code, message, retryable } = failure;
@@ -251,7 +251,7 @@ fn checked(definition: &LoopDefinition) -> crate::Result<()> {
             "the tools `{one}` and `{other}` would have the same name for a provider; rename one of them"
         )));
     }
-    if definition.settings.decisions.is_some() && !tools.tools().iter().any(|tool| tool.flags.exit) {
+    if definition.settings.structured_actions.is_some() && !tools.tools().iter().any(|tool| tool.flags.exit) {
         return Err(crate::Error::new(
             "it asks for decisions, which always name an action, and none of its actions ends it; mark one with `.exit()` \
              or name one in `exit_on`",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::flight::{Asker, Outcome, Report, Turn, ask, took};
+use super::async_effects::{Asker, Outcome, Report, Turn, ask, took};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
@@ -74,8 +74,8 @@ impl Worker {
         };
         let answer_of = |index: usize| {
             let asked = asked.get(index)?;
-            let facts = ResponseMetadata { finish: asked.finish.clone(), ..ResponseMetadata::default() };
-            Some(ModelResponse { parts: asked.answer.as_ref()?.to_vec(), calls: Vec::new(), facts })
+            let metadata = ResponseMetadata { finish: asked.finish.clone(), ..ResponseMetadata::default() };
+            Some(ModelResponse { parts: asked.answer.as_ref()?.to_vec(), calls: Vec::new(), metadata })
         };
         let known = (0..asked.len()).filter(fits).find_map(|index| Some((index, answer_of(index)?)));
         // What was asked by a worker that is gone is asked again as it was.
@@ -92,7 +92,7 @@ impl Worker {
         let verdict = may_ask(&self.shared.state(), &asks);
         match verdict {
             Verdict::Allowed => {}
-            Verdict::Held => return self.hold(asks).await,
+            Verdict::Blocked => return self.hold(asks).await,
             Verdict::Refused(reason) => {
                 _ = reply.send(Err(Error::new(reason)));
                 return Ok(());
@@ -145,7 +145,7 @@ impl Worker {
         let Some(Segment::Iteration(iteration)) = asks.last() else { return true };
         self.shared
             .state()
-            .looped(asks)
+            .loop_at(asks)
             .is_some_and(|frame| frame.iteration == iteration && matches!(frame.phase, LoopPhase::Prepare))
     }
 
@@ -155,7 +155,7 @@ impl Worker {
         let flight = match asks.last() {
             Some(Segment::Iteration(_)) => asks.parent().unwrap_or_default(),
             _ => {
-                self.append_outcome(&asks, vec![NewEvent::new(asks.clone(), EventKind::StepHeld {})]).await?;
+                self.append_outcome(&asks, vec![NewEvent::new(asks.clone(), EventKind::StepBlocked {})]).await?;
                 asks.clone()
             }
         };
@@ -164,7 +164,7 @@ impl Worker {
         Ok(())
     }
 
-    pub(super) async fn settle_question(
+    pub(super) async fn record_question(
         &mut self,
         path: &Path,
         result: Result<ModelResponse, ModelError>,
@@ -173,8 +173,8 @@ impl Worker {
     ) -> Result<(), Stop> {
         let answer = match result {
             Ok(response) => {
-                let (parts, facts) = (response.parts.as_slice().into(), self.charged(response.facts.clone()));
-                let kind = EventKind::LoopModelResult { parts, facts, duration };
+                let (parts, metadata) = (response.parts.as_slice().into(), self.charged(response.metadata.clone()));
+                let kind = EventKind::LoopModelResult { parts, metadata, duration };
                 self.append_outcome(path, vec![NewEvent::new(path.clone(), kind)]).await?;
                 Ok(response)
             }

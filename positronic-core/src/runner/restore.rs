@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::flight::caught_now;
+use super::async_effects::caught_now;
 use super::frames::Frames;
 use super::link::{Quiet, RunLink};
 use super::plugged::found_again;
@@ -63,29 +63,29 @@ impl Frames {
             (Stage::Brain(inner), Some(StageBody::Brain(nested))) => {
                 self.restore(inner, &nested.definition, &services, link).await
             }
-            (Stage::Loop(looped), Some(StageBody::Loop(configure))) => {
-                let mut scope = self.scope(frame, looped.path.clone(), link);
-                scope.state = StateValue::new(Arc::clone(&looped.seen));
-                scope.plugins = looped.seen_plugins.clone();
+            (Stage::Loop(loop_at), Some(StageBody::Loop(configure))) => {
+                let mut scope = self.scope(frame, loop_at.path.clone(), link);
+                scope.state = StateValue::new(Arc::clone(&loop_at.seen));
+                scope.plugins = loop_at.seen_plugins.clone();
                 // A loop between iterations is configured anew in a moment, behind the claim: then a crash of its closure counts.
-                if matches!(looped.phase, LoopPhase::Prepare) {
+                if matches!(loop_at.phase, LoopPhase::Prepare) {
                     return Ok(());
                 }
                 let mut yielded = match caught_now(|| configure(scope.clone())) {
                     Ok(yielded) => yielded,
                     Err(error) => {
-                        let message = not_configured(&looped.path, &error);
+                        let message = not_configured(&loop_at.path, &error);
                         let failure = Failure { code: EndReason::Config, message, retryable: false };
-                        self.broken.push((looped.path.clone(), failure));
+                        self.broken.push((loop_at.path.clone(), failure));
                         return Ok(());
                     }
                 };
                 scope.link = Arc::new(Quiet(scope.link));
-                scope.path = looped.path.iteration(looped.iteration);
-                yielded.begun = Some(Arc::clone(&looped.prepared.tools));
+                scope.path = loop_at.path.iteration(loop_at.iteration);
+                yielded.begun = Some(Arc::clone(&loop_at.prepared.tools));
                 yielded = found_again(yielded, scope).await;
-                self.restore_calls(looped, &yielded, &services, link).await?;
-                self.set_loop(looped.path.clone(), Arc::new(yielded));
+                self.restore_calls(loop_at, &yielded, &services, link).await?;
+                self.set_loop(loop_at.path.clone(), Arc::new(yielded));
                 Ok(())
             }
             _ => Ok(()),
@@ -94,13 +94,13 @@ impl Frames {
 
     async fn restore_calls(
         &mut self,
-        looped: &LoopFrame,
+        loop_at: &LoopFrame,
         definition: &LoopDefinition,
         services: &AnyServices,
         link: &Arc<RunLink>,
     ) -> Result<(), Stop> {
-        for call in looped.batch.iter().filter(|call| call.result().is_none()) {
-            let declared = looped.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
+        for call in loop_at.batch.iter().filter(|call| call.result().is_none()) {
+            let declared = loop_at.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
             // A tool that is gone gives the call a typed result; one with other arguments would misread them.
             let Some((declared, tool)) = declared.and_then(|tool| Some((tool, definition.tools.get(&tool.id)?))) else {
                 continue;

@@ -132,7 +132,7 @@ async fn take(runner: &Runner, row: RunSummary) -> (RunSummary, Option<ResumeErr
 fn note(row: &RunSummary, refused: Option<ResumeError>, taking: &mut HashSet<RunId>, due: &mut Due) {
     taking.remove(&row.run);
     match refused {
-        None | Some(ResumeError::Held { .. } | ResumeError::Over { .. } | ResumeError::Leaves) => {}
+        None | Some(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves) => {}
         Some(error) => match error.refusal() {
             Some(reason) => {
                 tracing::warn!(run = %row.run, %error, "the run cannot be claimed here");

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 use super::Runner;
 use super::commit::{follow, index};
 use super::feed::Feed;
-use super::hand::LEAVES;
+use super::registry::LEAVES;
 use crate::definition::BrainDefinition;
 use crate::machine::{IllegalEvent, RunState};
 use crate::projection::Prompts;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Clock;
 use super::commit::{Extras, append_of, follow, stamp};
 use super::load::broken;
-use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, decide, decided};
+use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
 use crate::record::{DocumentError, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document};
 use crate::store::{EventStore, StoreError};
 use crate::tools::JsonSchemas;
@@ -132,7 +132,7 @@ fn fold(
             accepted.push(*seq);
             continue;
         }
-        let new_events: Vec<NewEvent> = match decide(&after, signal, now, &JsonSchemas) {
+        let new_events: Vec<NewEvent> = match admit(&after, signal, now, &JsonSchemas) {
             Ok(new_events) => new_events,
             Err(Refusal::Repeated { seq }) => {
                 accepted.push(seq);

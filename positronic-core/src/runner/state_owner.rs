@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::flight::caught_now;
+use super::async_effects::caught_now;
 use super::worker::Worker;
 use crate::definition::{StateOwner, StateValue, Update, recordable};
 use crate::error::Result;

@@ -246,8 +246,8 @@ async fn continued(
     if !row.has_work(now) {
         return Ok(Looked::Waits(row.wake));
     }
-    if let Some(rest) = runner.setbacks.rest(run)
-        && !runner.setbacks.hear(run, &runner.store.read(run, rest.since, usize::MAX).await?)
+    if let Some(rest) = runner.backoffs.rest(run)
+        && !runner.backoffs.hear(run, &runner.store.read(run, rest.since, usize::MAX).await?)
     {
         return Ok(Looked::Waits(Some(now.after(rest.left))));
     }
@@ -256,11 +256,11 @@ async fn continued(
     let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
     Ok(match runner.resume_as(run, how).await {
         Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Looked::Gone,
-        Err(ResumeError::Held { .. }) => Looked::Waits(Some(now.after(LOOK))),
+        Err(ResumeError::Claimed { .. }) => Looked::Waits(Some(now.after(LOOK))),
         Err(error) => {
             tracing::warn!(%run, %error, "the run cannot go on for now");
-            runner.setbacks.add(run, row.next, error.to_string());
-            let rest = runner.setbacks.rest(run).map_or(LOOK, |rest| rest.left);
+            runner.backoffs.add(run, row.next, error.to_string());
+            let rest = runner.backoffs.rest(run).map_or(LOOK, |rest| rest.left);
             Looked::Waits(Some(now.after(rest)))
         }
     })

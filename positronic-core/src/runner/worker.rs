@@ -9,11 +9,11 @@ use futures::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+use super::async_effects::{Outcome, Report, Reports, panicked};
 use super::clock::sleep_until;
-use super::flight::{Outcome, Report, Reports, panicked};
 use super::frames::Frames;
-use super::hand::Grip;
 use super::link::RunLink;
+use super::registry::RunGuard;
 use super::shared::{Phase, Shared, Stop};
 use crate::definition::{BrainDefinition, with_document_limit};
 use crate::machine::{Effect, RunState, end_brain, end_loop, next};
@@ -42,7 +42,7 @@ pub(super) struct Worker {
     /// Whether mail for what the run waits for may lie unread in the mailbox. Then a worker that stops does not let go of
     /// the run, so that it counts as left behind.
     pub(super) mail_unread: bool,
-    _grip: Grip,
+    _grip: RunGuard,
 }
 
 /// A task that is in flight.
@@ -85,7 +85,7 @@ impl Worker {
         state: &RunState,
         definition: &Arc<BrainDefinition>,
         epoch: Epoch,
-        grip: Grip,
+        grip: RunGuard,
     ) -> Result<Box<Self>, Stop> {
         let (reports, incoming) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(shared, reports.clone()));
@@ -132,7 +132,7 @@ impl Worker {
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         let next = self.shared.state().next;
         // Before whoever hears of the release looks for it.
-        self.shared.runner.setbacks.add(&self.shared.run, next, stop.to_string());
+        self.shared.runner.backoffs.add(&self.shared.run, next, stop.to_string());
         let mut free = self.mail_unread || self.shared.state().has_ended();
         while !free {
             // If the store takes it, another worker need not wait until this process ends.
@@ -168,7 +168,7 @@ impl Worker {
         self.take_mail().await?;
         loop {
             let leaves = self.leaves();
-            self.fly_announced();
+            self.spawn_announced();
             if leaves {
                 self.give_up_iterations().await?;
             }
@@ -207,7 +207,7 @@ impl Worker {
             let new_events: Vec<NewEvent> = {
                 let state = self.shared.state();
                 let ends = |(path, failure): &(Path, Failure)| {
-                    let frame = state.looped(path).filter(|frame| frame.path == *path);
+                    let frame = state.loop_at(path).filter(|frame| frame.path == *path);
                     frame.map_or_else(Vec::new, |frame| end_loop(frame, failure))
                 };
                 broken.iter().flat_map(ends).collect()
@@ -229,7 +229,7 @@ impl Worker {
     /// Begins everything that can begin, until nothing more can, and says when to look again.
     async fn begin_effects(&mut self) -> Result<Option<Timestamp>, Stop> {
         loop {
-            self.fly_announced();
+            self.spawn_announced();
             let next = {
                 let state = self.shared.state();
                 next(&state, self.shared.now().max(state.at))
@@ -257,7 +257,7 @@ impl Worker {
                 // Somebody else was first: what can begin has to be decided again.
                 return Ok(());
             }
-            self.fly_announced();
+            self.spawn_announced();
         }
         for effect in effects {
             // What follows from the appends since then may have ended what this one is about.
@@ -299,7 +299,7 @@ impl Worker {
     }
 
     /// Starts the effects whose intents are in the log.
-    pub(super) fn fly_announced(&mut self) {
+    pub(super) fn spawn_announced(&mut self) {
         for effect in std::mem::take(&mut self.announced) {
             self.fly(&effect);
         }
@@ -339,7 +339,7 @@ impl Worker {
         for path in &paths {
             self.drop_flight(path);
         }
-        self.settle_held().await
+        self.record_held().await
     }
 
     /// Sets how long effects in flight may still take when the runner releases its runs.
@@ -358,7 +358,7 @@ impl Worker {
             tracing::warn!(run = %self.shared.run, %path, "abandoned, since it did not end in time");
             flight.task.abort();
         }
-        self.settle_held().await
+        self.record_held().await
     }
 
     /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
@@ -383,7 +383,7 @@ impl Worker {
 
     async fn take(&mut self, report: Report) -> Result<(), Stop> {
         if !self.shared.runner.lockstep {
-            return self.settle(report).await;
+            return self.record(report).await;
         }
         let at_once = match &report {
             Report::Question { .. } | Report::Retry { .. } | Report::Value { .. } => true,
@@ -392,15 +392,15 @@ impl Worker {
         };
         // What was settled at once may have stopped the last one that was waited for.
         if at_once {
-            self.settle(report).await?;
+            self.record(report).await?;
         } else {
             self.held.push(report);
         }
-        self.settle_held().await
+        self.record_held().await
     }
 
     /// Settles what is held back in lockstep, once nothing is in flight that it waits for.
-    async fn settle_held(&mut self) -> Result<(), Stop> {
+    async fn record_held(&mut self) -> Result<(), Stop> {
         let done = |held: &[Report], path: &Path| {
             held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
         };
@@ -410,13 +410,13 @@ impl Worker {
             self.unsettled = held.len();
             for report in held {
                 self.unsettled -= 1;
-                self.settle(report).await?;
+                self.record(report).await?;
             }
         }
         Ok(())
     }
 
-    async fn settle(&mut self, report: Report) -> Result<(), Stop> {
+    async fn record(&mut self, report: Report) -> Result<(), Stop> {
         match report {
             Report::Output { path, id, output } => {
                 let new_events = vec![NewEvent::new(path.clone(), EventKind::LoopOutput { id, output })];
@@ -433,7 +433,7 @@ impl Worker {
             }
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);
-                self.settle_outcome(&path, outcome).await?;
+                self.record_outcome(&path, outcome).await?;
                 self.answered.remove(&path);
                 self.link.forget(&path);
             }

@@ -1,7 +1,7 @@
 //! `plan`: a model splits a goal into sub-goals, and each is reached by a brain of the author's.
 //!
 //! A call holds the frame of one brain, so the tool is a brain of its own, the coordinator: it checks the plan, runs the sub-goals as
-//! calls of a loop that is [decided in code](crate::dsl::Loop::decided), and gathers what came of them. So all that holds of calls holds
+//! calls of a loop that is [decided in code](crate::dsl::Loop::scripted), and gathers what came of them. So all that holds of calls holds
 //! of sub-goals: they are in the run's one log, wait for people from any depth, and go on after a crash.
 
 use schemars::JsonSchema;
@@ -180,7 +180,7 @@ where
                 .max_iterations(u32::try_from(cx.state.parts.len() + 1).unwrap_or(u32::MAX))
                 .parallel(u32::try_from(wave(&run)).unwrap_or(u32::MAX))
                 .tools(parts)
-                .decided(next.map(|index| (name(index), json!({}))))
+                .scripted(next.map(|index| (name(index), json!({}))))
         })
         .step("Gather", async |cx| {
             let record = cx.record(STAGE);

@@ -54,7 +54,7 @@ fn agent(names: &'static [&'static str]) -> Brain<(), Notes> {
         .services::<Desk>()
         .state(Notes::default())
         .actions(["note.take", "finish"])
-        .r#loop("Act", move |cx| cx.system("Act.").input("begin").decisions().actions(names.iter().copied()))
+        .r#loop("Act", move |cx| cx.system("Act.").input("begin").structured_actions().actions(names.iter().copied()))
         .bind(Desk)
 }
 

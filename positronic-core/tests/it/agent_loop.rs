@@ -182,7 +182,7 @@ async fn a_request_begins_as_the_one_before_it_and_adds_to_its_messages() {
             let finish = crate::support::worker("finish", |t| t.exit());
             let config =
                 config.context("house", "We close at nine.").tools([crate::support::worker("safe", |t| t), finish]);
-            if deciding { config.decisions() } else { config }
+            if deciding { config.structured_actions() } else { config }
         });
         let play = Play::new([act("a"), act("b"), act("c"), end]);
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::machine::{Effect, Refusal, RunState, Schemas, decide, next, pending, status, why};
+use positronic_core::machine::{Effect, Refusal, RunState, Schemas, admit, next, pending, status, why};
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{
@@ -104,7 +104,7 @@ async fn events_that_cannot_come_are_refused() {
     assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
     assert_eq!(append(&begun, EventKind::BudgetExpired {}).unwrap_err(), "nobody is asked for more");
     assert_eq!(append(&asked, request()).unwrap_err(), "a person is asked already");
-    assert_eq!(append(&begun, EventKind::StepHeld {}).unwrap_err(), "the brain is not at this step");
+    assert_eq!(append(&begun, EventKind::StepBlocked {}).unwrap_err(), "the brain is not at this step");
     let granted = append(&asked, decided(Decision::Approved)).unwrap();
     assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
     assert!(granted.signals.contains_key(&SignalId::new("s")));
@@ -117,19 +117,19 @@ async fn what_is_decided_is_what_comes_next() {
     let grant = |tokens| signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(tokens) });
     let refuse = signal(SignalKind::Reject { call: path("Work"), reason: None });
 
-    let granted = appended(&asked, decide(&asked, &grant(1), asked.at, &Anything).unwrap());
-    let refused = appended(&asked, decide(&asked, &refuse, asked.at, &Anything).unwrap());
+    let granted = appended(&asked, admit(&asked, &grant(1), asked.at, &Anything).unwrap());
+    let refused = appended(&asked, admit(&asked, &refuse, asked.at, &Anything).unwrap());
 
     assert_eq!(effects(&granted, granted.at), ["Some(\"Work\")"], "the next iteration is prepared");
     assert_eq!(effects(&refused, refused.at), ["LOOP_LIMIT"]);
     let late = asked.at.after(Duration::from_secs(60));
     for signal in [&grant(1), &refuse] {
-        assert!(matches!(decide(&asked, signal, late, &Anything), Err(Refusal::Expired { .. })));
-        let again = decide(&granted, signal, granted.at, &Anything);
+        assert!(matches!(admit(&asked, signal, late, &Anything), Err(Refusal::Expired { .. })));
+        let again = admit(&granted, signal, granted.at, &Anything);
         assert!(matches!(again, Err(Refusal::Repeated { .. })), "{again:?}");
     }
     let other = Signal { id: SignalId::new("t"), ..grant(1) };
-    let other = decide(&granted, &other, granted.at, &Anything);
+    let other = admit(&granted, &other, granted.at, &Anything);
     assert!(matches!(other, Err(Refusal::NotAsked { .. })), "{other:?}");
 }
 
@@ -138,7 +138,7 @@ async fn what_was_granted_outlives_a_snapshot_and_a_worker() {
     let log = log(asking).await;
     let asked = RunState::replay(&log).unwrap();
     let grant = signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(5) });
-    let granted = appended(&asked, decide(&asked, &grant, asked.at, &Anything).unwrap());
+    let granted = appended(&asked, admit(&asked, &grant, asked.at, &Anything).unwrap());
 
     let text = serde_json::to_string(&granted).unwrap();
     let mut kept: RunState = serde_json::from_str(&text).unwrap();
@@ -146,7 +146,7 @@ async fn what_was_granted_outlives_a_snapshot_and_a_worker() {
     let epoch = Some(positronic_core::record::Epoch(9));
     kept.apply(&Event { seq: kept.next, at: kept.at, epoch, path: Path::root(), kind: claim }).unwrap();
 
-    assert_eq!(kept.looped(&path("Work")).unwrap().grants.more, Amounts::tokens(5));
+    assert_eq!(kept.loop_at(&path("Work")).unwrap().grants.more, Amounts::tokens(5));
     assert_eq!(effects(&kept, kept.at), ["Some(\"Work\")"]);
     let old = text.replace(",\"grants\":{\"more\":{\"tokens\":5}}", "");
     assert_ne!(old, text);

@@ -147,9 +147,9 @@ fn model(depth: Depth) -> ScriptedModel {
         Depth::Staged => "Work/0.0/Part/Deep",
     };
     ScriptedModel::from_fn(move |request| {
-        let looped = request.path.parent().unwrap();
+        let loop_at = request.path.parent().unwrap();
         let iteration: u32 = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();
-        if looped.as_str() != works {
+        if loop_at.as_str() != works {
             // It neither costs nor takes anything but its iteration.
             return if iteration == 0 {
                 Reply::call("inner", json!({})).usage(tokens(1))

@@ -33,16 +33,16 @@ async fn story() -> Story {
 }
 
 /// The story's log, with answers that say who gave them and what they used.
-async fn log(facts: &[(&str, Usage)]) -> Vec<Event> {
+async fn log(metadata: &[(&str, Usage)]) -> Vec<Event> {
     let mut log: Vec<Event> = story().await.log().iter().map(|event| Event::clone(event)).collect();
-    let mut facts = facts.iter();
+    let mut metadata = metadata.iter();
     for event in &mut log {
-        if let EventKind::LoopModelResult { facts: known, .. } = &mut event.kind {
-            let (model, usage) = facts.next().unwrap();
+        if let EventKind::LoopModelResult { metadata: known, .. } = &mut event.kind {
+            let (model, usage) = metadata.next().unwrap();
             (known.provider, known.model, known.usage) = ("openai".to_owned(), (*model).to_owned(), *usage);
         }
     }
-    assert!(facts.next().is_none());
+    assert!(metadata.next().is_none());
     log
 }
 
@@ -131,8 +131,8 @@ async fn what_was_counted_stands_beside_what_it_costs_today() {
     let mut charges =
         [Some(charge("EUR", 7)), None, Some(charge("USD", 9)), Some(charge("EUR", 5)), None, None].into_iter();
     for event in &mut log {
-        if let EventKind::LoopModelResult { facts, .. } = &mut event.kind {
-            facts.cost = charges.next().unwrap().map(Box::new);
+        if let EventKind::LoopModelResult { metadata, .. } = &mut event.kind {
+            metadata.cost = charges.next().unwrap().map(Box::new);
         }
     }
 

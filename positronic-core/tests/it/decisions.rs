@@ -4,7 +4,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
-    Actor, Assistant, DecisionForm, EndReason, EventKind, Message, ModelError, ModelErrorKind, ModelRequest,
+    ActionFormat, Actor, Assistant, EndReason, EventKind, Message, ModelError, ModelErrorKind, ModelRequest,
     OutputFormat, OutputKind, Part, PriceTable, Seq, SignalKind, ToolResult, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
@@ -30,7 +30,7 @@ fn actions(config: ShopLoop) -> ShopLoop {
 }
 
 fn deciding(journal: &Journal) -> Brain<(), Board> {
-    workshop(journal, |config| actions(config).decisions())
+    workshop(journal, |config| actions(config).structured_actions())
 }
 
 fn finish() -> Reply {
@@ -111,7 +111,7 @@ async fn the_request_has_no_tools_and_says_the_actions_in_words_and_as_a_format(
     assert_eq!(schema["type"], "object", "providers want one object at the root");
     assert_eq!(schema["properties"]["action"]["enum"], json!(["safe", "gated.job", "finish"]));
     assert_eq!(schema["properties"]["input"]["required"], json!(["id"]), "all inputs are alike");
-    assert_eq!(request.settings.decisions, None);
+    assert_eq!(request.settings.structured_actions, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,16 +128,16 @@ async fn each_form_is_sent_as_the_loop_or_else_the_model_says() {
         ) -> futures::future::BoxFuture<'a, Result<positronic_core::record::ModelResponse, ModelError>> {
             self.0.call(request, deltas)
         }
-        fn decision_form(&self) -> DecisionForm {
-            DecisionForm::Plain
+        fn action_format(&self) -> ActionFormat {
+            ActionFormat::Plain
         }
         fn wire(&self, request: &ModelRequest) -> String {
             self.0.wire(request)
         }
     }
     let journal = Journal::default();
-    let plain = workshop(&journal, |config| actions(config).decision_form(DecisionForm::Plain));
-    let grammar = workshop(&journal, |config| actions(config).decision_form(DecisionForm::Grammar));
+    let plain = workshop(&journal, |config| actions(config).action_format(ActionFormat::Plain));
+    let grammar = workshop(&journal, |config| actions(config).action_format(ActionFormat::Grammar));
 
     let play = Play::new([Reply::text(
         "Well: ```json\n{\"reasoning\":\"so\",\"action\":\"finish\",\"input\":{\"id\":\"x\"}}\n```",
@@ -257,7 +257,7 @@ async fn a_failure_says_what_can_be_done_about_it() {
     let hour = Some(3_600_000_000);
     let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
     let cases = [
-        (refuses, "ask for decisions in words: `DecisionForm::Plain`, on the command line `--decisions plain`"),
+        (refuses, "ask for decisions in words: `ActionFormat::Plain`, on the command line `--action-format plain`"),
         (waits, "it asks to wait 3600 s before it is asked again"),
     ];
     for (reply, advice) in cases {
@@ -270,7 +270,7 @@ async fn a_failure_says_what_can_be_done_about_it() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
     let journal = Journal::default();
-    let batches = workshop(&journal, |config| actions(config).decisions_in_batches());
+    let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
         Reply::decisions("Both are due.", [("safe", job("a")), ("safe", json!({ "id": "b", "fails": true }))]),
         Reply::decisions("Done.", [("finish", job("end"))]),
@@ -293,7 +293,7 @@ async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
 #[tokio::test(start_paused = true)]
 async fn one_wrong_action_refuses_the_whole_batch_before_anything_runs() {
     let journal = Journal::default();
-    let batches = workshop(&journal, |config| actions(config).decisions_in_batches());
+    let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
         Reply::decisions("Both.", [("safe", job("a")), ("dance", json!({}))]),
         Reply::decisions("None.", []),
@@ -328,7 +328,7 @@ async fn an_approval_is_asked_as_in_any_loop_and_a_tools_id_keeps_its_dot() {
 
 #[tokio::test(start_paused = true)]
 async fn a_loop_of_decisions_without_an_action_that_ends_it_is_refused() {
-    let endless = workshop(&Journal::default(), |config| config.tools([worker("safe", |t| t)]).decisions());
+    let endless = workshop(&Journal::default(), |config| config.tools([worker("safe", |t| t)]).structured_actions());
     let play = Play::new([]);
 
     let story = play.run(&endless, ()).await;
@@ -372,7 +372,7 @@ async fn a_conversation_that_called_tools_goes_on_in_decisions() {
     let deciding = brain("Deciding")
         .services::<Journal>()
         .state(Board::default())
-        .r#loop("Work", move |cx| cx.system("").decisions().tools(tools()))
+        .r#loop("Work", move |cx| cx.system("").structured_actions().tools(tools()))
         .bind(journal.clone());
     let play = Play::new([
         Reply::calls([("safe", job("a")), ("safe", job("b"))]).and_text("Let me see."),

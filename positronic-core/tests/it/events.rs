@@ -64,7 +64,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "STEP_COMPLETE", "duration": 5}),
         json!({"type": "STEP_COMPLETE", "change": {"state": null}, "duration": 5}),
         json!({"type": "STEP_RETRY", "attempt": 0, "message": "down", "due": 9}),
-        json!({"type": "STEP_HELD"}),
+        json!({"type": "STEP_BLOCKED"}),
         json!({"type": "VALUE_RECORDED", "name": "receipt", "value": {"id": 7}}),
         json!({"type": "LOOP_START", "limits": {"max_iterations": 50}}),
         json!({"type": "LOOP_START", "input": "hi", "message_id": "m1", "limits": limits}),
@@ -85,9 +85,9 @@ fn examples() -> Vec<Value> {
             "type": "LOOP_MODEL_CALL", "attempt": 2, "model": "p/m",
             "question": {"system": "Be brief.", "text": "Who?", "settings": {"max_output_tokens": 3}}
         }),
-        json!({"type": "LOOP_MODEL_RESULT", "parts": [], "facts": {"finish": "stop", "usage": {}}, "duration": 1}),
+        json!({"type": "LOOP_MODEL_RESULT", "parts": [], "metadata": {"finish": "stop", "usage": {}}, "duration": 1}),
         json!({
-            "type": "LOOP_MODEL_RESULT", "parts": [], "facts": {
+            "type": "LOOP_MODEL_RESULT", "parts": [], "metadata": {
                 "finish": "stop", "usage": {}, "cost": {"amount": "0.002", "currency": "USD", "as_of": "2026-01-01"}
             }, "duration": 1
         }),
@@ -97,7 +97,7 @@ fn examples() -> Vec<Value> {
                 {"type": "reasoning", "text": "hm", "data": {"signature": "x"}}, {"type": "text", "text": "hi"},
                 {"type": "call", "index": 0}, {"type": "opaque", "data": [1]}
             ],
-            "facts": {
+            "metadata": {
                 "provider": "p", "model": "m", "answered_by": "m-2", "response_id": "r", "finish": {"other": "odd"},
                 "first_chunk": 4, "usage": usage
             },
@@ -106,7 +106,7 @@ fn examples() -> Vec<Value> {
         json!({"type": "LOOP_MODEL_RETRY", "attempt": 0, "error": {"kind": "server", "message": "no"}, "due": 9}),
         json!({"type": "LOOP_MODEL_RETRY", "attempt": 1, "error": error, "due": 9}),
         json!({
-            "type": "LOOP_ANSWER_REFUSED", "attempt": 0, "message": "no", "parts": [], "facts": {"finish": "stop", "usage": {}},
+            "type": "LOOP_ANSWER_REFUSED", "attempt": 0, "message": "no", "parts": [], "metadata": {"finish": "stop", "usage": {}},
             "duration": 1
         }),
         json!({

@@ -159,7 +159,7 @@ async fn a_refusal_in_decisions_is_no_misfit() {
     let deciding = brain("Deciding").r#loop("Work", |cx| {
         cx.system("Work.")
             .input("Go.")
-            .decisions()
+            .structured_actions()
             .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
     });
     let play = Play::free([Reply::refusal("I cannot help.")]);

@@ -23,8 +23,6 @@ mod conversations;
 mod costs;
 mod crash;
 mod crashes;
-mod decided;
-mod deciding;
 mod decisions;
 mod deep;
 mod dialogue;
@@ -46,10 +44,12 @@ mod release;
 mod replay;
 mod report;
 mod robust;
+mod scripted;
 mod served;
 mod shown;
 mod sinks;
 mod steps;
+mod structured;
 #[allow(dead_code, reason = "other binaries use the rest")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -28,7 +28,7 @@ impl OutputType for Citation {
         format!("see {}", self.title)
     }
 
-    fn told(&self) -> Option<String> {
+    fn model_text(&self) -> Option<String> {
         Some(format!("[the user sees {}]", self.title))
     }
 }
@@ -68,8 +68,12 @@ async fn an_application_adds_an_output_without_touching_the_loop() {
 
 #[test]
 fn an_output_of_another_type_or_version_is_not_misread() {
-    let other =
-        |kind: &str, data: Value| CustomOutput { kind: kind.to_owned(), data, fallback: String::new(), told: None };
+    let other = |kind: &str, data: Value| CustomOutput {
+        kind: kind.to_owned(),
+        data,
+        fallback: String::new(),
+        model_text: None,
+    };
 
     assert_eq!(other("note", json!({"title": "x"})).read::<Citation>().unwrap(), None);
     assert_eq!(
@@ -195,11 +199,11 @@ fn what_stands_behind_a_call_is_in_its_message_or_nowhere() {
     };
     let widget =
         WidgetOutput { kind: "chart".to_owned(), data: json!(1), fallback: "a chart".to_owned(), replaces: None };
-    let custom = |told: Option<&str>| CustomOutput {
+    let custom = |model_text: Option<&str>| CustomOutput {
         kind: "note".to_owned(),
         data: json!(1),
         fallback: "a note".to_owned(),
-        told: told.map(str::to_owned),
+        model_text: model_text.map(str::to_owned),
     };
     let ok = |index| call(index, CallState::Done, None, Some(ToolResult::success("ok")));
     let outputs = [

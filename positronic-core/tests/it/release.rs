@@ -38,7 +38,7 @@ async fn what_is_in_flight_ends_and_nothing_new_begins_where_a_runner_lets_go() 
 
     one.release().await;
 
-    assert!(matches!(held, Err(ResumeError::Held { .. })), "{held:?}");
+    assert!(matches!(held, Err(ResumeError::Claimed { .. })), "{held:?}");
     assert_eq!(journal.take(), ["a-"], "the tool that was in flight has ended");
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
     let [.., result, released] = log.as_slice() else { panic!("{log:?}") };

@@ -36,7 +36,7 @@ fn clerk() -> Brain<(), String, Journal> {
 fn office(journal: &Journal) -> Brain<(), Board> {
     let tools = |config: ShopLoop| {
         config
-            .decisions()
+            .structured_actions()
             .tools([
                 worker("gated", |t| t.requires_approval("it is dangerous")),
                 worker("finish", ShopBuilder::exit),
@@ -111,7 +111,7 @@ async fn a_report_tells_every_step_with_its_reason_and_what_came_of_it() {
 async fn a_run_that_fails_for_want_of_a_decision_is_reported_with_all_that_was_answered() {
     let journal = Journal::default();
     let play = Play::new(["no", "No", "NO", "nothing"].map(Reply::text));
-    let brain = workshop(&journal, |config| config.decisions().tools([worker("finish", ShopBuilder::exit)]));
+    let brain = workshop(&journal, |config| config.structured_actions().tools([worker("finish", ShopBuilder::exit)]));
 
     let report = report(&play.run(&brain, ()).await);
 

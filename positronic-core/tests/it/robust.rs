@@ -199,7 +199,7 @@ async fn a_limit_of_tokens_or_of_failures_leaves_a_iteration_to_sum_up_too() {
 #[tokio::test(start_paused = true)]
 async fn a_loop_of_decisions_sums_up_with_its_exit_actions() {
     let journal = Journal::default();
-    let wraps = |config| exiting(config).decisions().max_iterations(1).wrap_up();
+    let wraps = |config| exiting(config).structured_actions().max_iterations(1).wrap_up();
     let play = Play::new([
         Reply::decision("Due.", "safe", job("a", false)),
         Reply::decision("Amounts.", "safe", job("b", false)),

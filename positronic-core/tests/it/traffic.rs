@@ -29,7 +29,7 @@ fn agent() -> Brain<(), String> {
         .r#loop("Act", |cx| {
             cx.system("Act.")
                 .input("Now.")
-                .decisions()
+                .structured_actions()
                 .tool("look", |t| t.execute(async |_: Place, _| Ok("a tree")))
                 .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
         })
@@ -59,7 +59,7 @@ fn happened(log: &[Arc<Event>]) -> Vec<Value> {
     let bodies = log.iter().map(|event| {
         let mut document: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
         let fields = document.as_object_mut().unwrap();
-        for measured in ["at", "duration", "due", "owner", "run", "facts", "model"] {
+        for measured in ["at", "duration", "due", "owner", "run", "metadata", "model"] {
             fields.remove(measured);
         }
         document

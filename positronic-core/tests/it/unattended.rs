@@ -164,7 +164,7 @@ async fn the_log_of_a_run_that_another_worker_has_is_not_read_to_know_that() {
     tokio::time::sleep(Duration::from_secs(10)).await;
 
     let resumed = other.resume(run.id()).await;
-    assert!(matches!(resumed, Err(ResumeError::Held { .. })), "{resumed:?}");
+    assert!(matches!(resumed, Err(ResumeError::Claimed { .. })), "{resumed:?}");
     assert!(store.run(run.id()).await.unwrap().next > Seq(100), "it goes on meanwhile");
     assert_eq!(reads.load(Ordering::Relaxed), 0);
     run.cancel("enough").await.unwrap();

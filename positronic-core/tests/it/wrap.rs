@@ -15,7 +15,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model, Piece};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    DecisionForm, DeltaKind, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata,
+    ActionFormat, DeltaKind, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, ResponseMetadata,
     RoutingStep, Usage,
 };
 use positronic_core::testing::Story;
@@ -24,7 +24,7 @@ use positronic_core::testing::Story;
 pub(crate) struct Speaker {
     name: String,
     script: ScriptedModel,
-    form: DecisionForm,
+    form: ActionFormat,
     babble: Vec<String>,
     asked: Arc<Mutex<Vec<ModelRequest>>>,
 }
@@ -36,7 +36,7 @@ impl Speaker {
 
     pub(crate) fn of(name: &str, script: ScriptedModel) -> Self {
         let babble = ["I ", "was ", name].map(str::to_owned).into();
-        Self { name: name.to_owned(), script, form: DecisionForm::default(), babble, asked: Arc::default() }
+        Self { name: name.to_owned(), script, form: ActionFormat::default(), babble, asked: Arc::default() }
     }
 
     /// Streams these before it fails.
@@ -44,7 +44,7 @@ impl Speaker {
         Self { babble: pieces.iter().map(|piece| (*piece).to_owned()).collect(), ..self }
     }
 
-    pub(crate) fn deciding(self, form: DecisionForm) -> Self {
+    pub(crate) fn deciding(self, form: ActionFormat) -> Self {
         Self { form, ..self }
     }
 
@@ -70,7 +70,7 @@ impl Model for Speaker {
             match &mut outcome {
                 Ok(response) => {
                     let (provider, model) = self.name.split_once('/').unwrap();
-                    (response.facts.provider, response.facts.model) = (provider.to_owned(), model.to_owned());
+                    (response.metadata.provider, response.metadata.model) = (provider.to_owned(), model.to_owned());
                 }
                 Err(_) => {
                     for text in &self.babble {
@@ -83,7 +83,7 @@ impl Model for Speaker {
         })
     }
 
-    fn decision_form(&self) -> DecisionForm {
+    fn action_format(&self) -> ActionFormat {
         self.form
     }
 
@@ -110,22 +110,22 @@ pub(crate) fn asker() -> Brain<(), ()> {
     brain("Asker").r#loop("Ask", |cx| cx.system("Answer.").input("Why?"))
 }
 
-/// Returns the facts of each answer.
-pub(crate) fn facts(story: &Story) -> Vec<ResponseMetadata> {
-    let facts = story.log().iter().filter_map(|event| match &event.kind {
-        EventKind::LoopModelResult { facts, .. } => Some(facts.clone()),
+/// Returns the metadata of each answer.
+pub(crate) fn metadata(story: &Story) -> Vec<ResponseMetadata> {
+    let metadata = story.log().iter().filter_map(|event| match &event.kind {
+        EventKind::LoopModelResult { metadata, .. } => Some(metadata.clone()),
         _ => None,
     });
-    facts.collect()
+    metadata.collect()
 }
 
 /// Writes what happened to each answer, in short.
 pub(crate) fn ways(story: &Story) -> Vec<String> {
-    facts(story)
+    metadata(story)
         .iter()
-        .map(|facts| {
-            let mut way: Vec<String> = facts.via.iter().map(hop).collect();
-            way.push(format!("{}/{}", facts.provider, facts.model));
+        .map(|metadata| {
+            let mut way: Vec<String> = metadata.via.iter().map(hop).collect();
+            way.push(format!("{}/{}", metadata.provider, metadata.model));
             way.join(" → ")
         })
         .collect()

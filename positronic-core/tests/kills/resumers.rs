@@ -67,7 +67,7 @@ async fn the_resumer() {
                     println!("answer it goes on here");
                     here = Some(run);
                 }
-                Err(ResumeError::Held { by }) => println!("answer {by} has it"),
+                Err(ResumeError::Claimed { by }) => println!("answer {by} has it"),
                 Err(error) => panic!("{error}"),
             },
         }

@@ -173,7 +173,7 @@ async fn a_loop_of_decisions_chooses_a_servers_tool_by_its_name() {
         cx.system("Work.")
             .plugin(mcp.clone())
             .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
-            .decisions()
+            .structured_actions()
     });
     let play = Play::new([
         Reply::decision("Text first.", "desk__echo", json!({"text": 7})),

@@ -40,7 +40,7 @@ type Made = Brain<(), Board, Journal>;
 
 /// Two steps, a brain, the loop that waits for a person, and a step behind it.
 fn made(code: Code) -> Made {
-    last(looped(nested(begun(code), code), code))
+    last(loop_at(nested(begun(code), code), code))
 }
 
 fn begun(code: Code) -> Made {
@@ -62,7 +62,7 @@ fn nested(begun: Made, code: Code) -> Made {
     begun.brain("Inside", inner, |_| (), |board: Board, _: Board| board)
 }
 
-fn looped(begun: Made, code: Code) -> Made {
+fn loop_at(begun: Made, code: Code) -> Made {
     begun.r#loop(code.stages[2], move |cx| (code.work)(cx.system("Work.")))
 }
 
@@ -134,8 +134,8 @@ async fn promise_15_code_that_differs_up_to_the_current_stage_is_refused_and_the
     refused(made(Code { inner: 2, ..FIRST }), "the brain that the stage `Inside` of `Shop` runs is another one now")
         .await;
     let inserted = nested(begun(FIRST).step("New", async |cx| Ok(cx.state)), FIRST);
-    refused(last(looped(inserted, FIRST)), "stage 3 of `Shop` was `Inside`, and is `New` now").await;
-    refused(looped(begun(FIRST), FIRST), "stage 3 of `Shop` was `Inside`, and is `Work` now").await;
+    refused(last(loop_at(inserted, FIRST)), "stage 3 of `Shop` was `Inside`, and is `New` now").await;
+    refused(loop_at(begun(FIRST), FIRST), "stage 3 of `Shop` was `Inside`, and is `Work` now").await;
     refused(nested(begun(FIRST), FIRST), "has no stage 4 any more, which was `Work`").await;
     let kind = nested(begun(FIRST), FIRST).step("Work", async |cx| Ok(cx.state));
     refused(kind, "the stage `Work` of `Shop` was a loop, and is a step now").await;
@@ -151,13 +151,13 @@ async fn promise_15_a_brain_of_another_title_is_not_the_runs() {
 #[tokio::test(start_paused = true)]
 async fn promise_15_the_code_of_what_comes_behind_the_current_stage_may_change() {
     taken(made(FIRST)).await;
-    let later = looped(nested(begun(FIRST), FIRST), FIRST);
+    let later = loop_at(nested(begun(FIRST), FIRST), FIRST);
     taken(later.step("Last", async |cx| Ok(Board { done: [cx.state.done, vec!["more".to_owned()]].concat() }))).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn promise_15_stages_behind_the_current_one_may_change() {
-    let later = || looped(nested(begun(FIRST), FIRST), FIRST);
+    let later = || loop_at(nested(begun(FIRST), FIRST), FIRST);
     taken(later()).await;
     taken(later().step("Other", async |cx| Ok(cx.state)).step("Last", async |cx| Ok(cx.state))).await;
     taken(later().step("Renamed", async |cx| Ok(cx.state))).await;

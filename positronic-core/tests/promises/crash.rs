@@ -43,7 +43,7 @@ async fn the_story_of_limits_asks_for_more_at_every_place() {
         .iter()
         .filter_map(|event| match &event.kind {
             EventKind::BudgetRequested { kind, .. } => Some(format!("{} {}", event.path, kind.noun())),
-            EventKind::StepHeld {} => Some(format!("{} held", event.path)),
+            EventKind::StepBlocked {} => Some(format!("{} held", event.path)),
             _ => None,
         })
         .collect();

@@ -30,18 +30,18 @@ fn limit_of(log: &[Arc<Event>]) -> Option<(LimitKind, u64)> {
 }
 
 async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fresh>() {
-    fn looped(limit: fn(ShopLoop) -> ShopLoop) -> Brain<(), Board> {
+    fn loop_at(limit: fn(ShopLoop) -> ShopLoop) -> Brain<(), Board> {
         workshop(&Journal::default(), move |config| limit(tools(config).unlimited()))
     }
     fn whole(budget: fn(Budget) -> Budget) -> Brain<(), Board> {
-        looped(|config| config).budget(|none| budget(none).on_limit(OnLimit::Exit))
+        loop_at(|config| config).budget(|none| budget(none).on_limit(OnLimit::Exit))
     }
     for (name, shop) in [
-        ("iterations", looped(|config| config.max_iterations(5))),
-        ("tokens", looped(|config| config.max_tokens(50))),
-        ("money", looped(|config| config.max_money("0.00005"))),
-        ("time", looped(|config| config.max_time(Duration::from_secs(42)))),
-        ("failures", looped(|config| config.max_failures(5))),
+        ("iterations", loop_at(|config| config.max_iterations(5))),
+        ("tokens", loop_at(|config| config.max_tokens(50))),
+        ("money", loop_at(|config| config.max_money("0.00005"))),
+        ("time", loop_at(|config| config.max_time(Duration::from_secs(42)))),
+        ("failures", loop_at(|config| config.max_failures(5))),
         ("iterations of the brain", whole(|budget| budget.max_iterations(5))),
         ("tokens of the brain", whole(|budget| budget.max_tokens(50))),
         ("money of the brain", whole(|budget| budget.max_money("0.00005"))),

@@ -161,7 +161,7 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it<S: Fre
             both => panic!("one of them has it: {both:?}"),
         };
         let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().owner.to_string();
-        assert_eq!(lost, ResumeError::Held { by });
+        assert_eq!(lost, ResumeError::Claimed { by });
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
         let log = bench.checked().await;
         assert_eq!(named(&log, "RUN_CLAIMED").len(), 2, "the first process's, and one of the two");
@@ -180,7 +180,7 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fres
     tokio::time::sleep(Duration::from_millis(500)).await;
     let fresh = bench.process("fresh", says).brain(shop);
     let by = bench.store.run(&run_id()).await.unwrap().claim.unwrap().owner;
-    assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Held { by: by.to_string() });
+    assert_eq!(fresh.resume(&run_id()).await.unwrap_err(), ResumeError::Claimed { by: by.to_string() });
 
     bench.declare_dead().await;
     let taken = fresh.resume(&run_id()).await.unwrap();

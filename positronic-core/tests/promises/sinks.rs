@@ -269,7 +269,7 @@ async fn promise_17_a_sink_sees_nothing_of_a_run_that_another_worker_has() {
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     tokio::time::sleep(Duration::from_secs(5)).await;
 
-    assert!(matches!(held, Err(ResumeError::Held { .. })), "{held:?}");
+    assert!(matches!(held, Err(ResumeError::Claimed { .. })), "{held:?}");
     assert_eq!(sink.events(), []);
     drop(service);
 }

@@ -82,7 +82,7 @@ fn nobody(pending: &Pending) -> Vec<SignalKind> {
 pub(crate) fn all(tools: Tools) -> Vec<(&'static str, Tale)> {
     vec![
         ("steps", steps()),
-        ("loop", looped(tools)),
+        ("loop", loop_at(tools)),
         ("nested", nested(tools)),
         ("brain tools", brain_tools(tools)),
         ("approvals", approvals(tools)),
@@ -193,8 +193,11 @@ fn decisions(tools: Tools) -> Tale {
         .services::<Ledger>()
         .state(Board::default())
         .r#loop("Work", move |cx| {
-            let config =
-                cx.system(format!("{} done.", cx.state.done.len())).input("begin").decisions_in_batches().tools([
+            let config = cx
+                .system(format!("{} done.", cx.state.done.len()))
+                .input("begin")
+                .structured_actions_in_batches()
+                .tools([
                     tools.deed("safe", |t| t),
                     tools.deed("gated.job", |t| t.requires_approval("it is dangerous")),
                     tools.deed("finish", DeedBuilder::exit),
@@ -224,7 +227,7 @@ fn decisions(tools: Tools) -> Tale {
 }
 
 /// A loop with parallel, sequential, read-only, failing, refused and unknown calls, and an exit tool.
-fn looped(tools: Tools) -> Tale {
+fn loop_at(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let work = brain("Loop")
         .services::<Ledger>()

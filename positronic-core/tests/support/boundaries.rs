@@ -291,15 +291,15 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
     for event in log {
         match &event.kind {
             EventKind::LoopModelCall { question, .. } => asking = question.is_some(),
-            EventKind::LoopModelResult { parts, facts, .. } => {
-                let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), facts: facts.clone() };
+            EventKind::LoopModelResult { parts, metadata, .. } => {
+                let response = ModelResponse { parts: parts.to_vec(), calls: Vec::new(), metadata: metadata.clone() };
                 let replies = if asking { &mut questions } else { &mut replies };
                 replies.insert(event.path.to_string(), response);
             }
             EventKind::LoopToolCall(call) => {
-                let (looped, place) = event.path.as_str().rsplit_once('/').unwrap();
+                let (loop_at, place) = event.path.as_str().rsplit_once('/').unwrap();
                 let iteration = place.split_once('.').unwrap().0;
-                replies.get_mut(&format!("{looped}/{iteration}")).unwrap().calls.push(ProposedCall {
+                replies.get_mut(&format!("{loop_at}/{iteration}")).unwrap().calls.push(ProposedCall {
                     provider_id: call.provider_id.clone(),
                     name: call.tool.clone(),
                     arguments: call.arguments.to_string(),
@@ -310,9 +310,9 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
         }
     }
     Arc::new(move |request| {
-        let (looped, iteration) = request.path.as_str().rsplit_once('/').unwrap();
+        let (loop_at, iteration) = request.path.as_str().rsplit_once('/').unwrap();
         let mut iterations =
-            (0..=iteration.parse::<u32>().unwrap()).rev().map(|iteration| format!("{looped}/{iteration}"));
+            (0..=iteration.parse::<u32>().unwrap()).rev().map(|iteration| format!("{loop_at}/{iteration}"));
         let is_question = request.tools.tools().is_empty();
         let known = iterations.find_map(|path| {
             let question = questions.get(&path).filter(|_| is_question);

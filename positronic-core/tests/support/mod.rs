@@ -213,12 +213,12 @@ pub(crate) fn check_order(log: &[Arc<Event>], ended: bool) {
         let path = &event.path;
         assert_eq!(usize::try_from(event.seq.0).unwrap(), place);
         assert!(!closed.iter().any(|closed| path.is_within(closed)), "{path} {} after its loop", event.kind.name());
-        let looped = path.parent().unwrap_or_default();
+        let loop_at = path.parent().unwrap_or_default();
         match &event.kind {
             EventKind::LoopToolCall(_) => assert!(open.insert(path.clone()), "{path} was asked for twice"),
             EventKind::LoopToolResult { .. } => assert!(open.remove(path), "{path} has no open call"),
             EventKind::LoopModelCall { .. } => {
-                let own: Vec<_> = open.iter().filter(|call| call.parent().unwrap_or_default() == looped).collect();
+                let own: Vec<_> = open.iter().filter(|call| call.parent().unwrap_or_default() == loop_at).collect();
                 assert!(own.is_empty(), "the model is asked while {own:?} are open");
             }
             EventKind::LoopComplete { .. } => {

@@ -240,7 +240,7 @@ async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
 async fn a_model_that_decides_plans_and_its_sub_goals_decide_themselves() {
     let solver = || {
         brain("Solver").options::<String>().state(String::new()).r#loop("Solve", |cx| {
-            cx.system("Solve.").input(&**cx.options).decisions().tool("finish", |t| {
+            cx.system("Solve.").input(&**cx.options).structured_actions().tool("finish", |t| {
                 t.exit().execute(async |Found { found }, cx| Ok(cx.result("done").update(move |state| *state = found)))
             })
         })
@@ -250,7 +250,7 @@ async fn a_model_that_decides_plans_and_its_sub_goals_decide_themselves() {
         let plan = toolbox::plan(solver(), PlanOptions::default(), goal);
         cx.system("Plan.")
             .tools([plan])
-            .decisions()
+            .structured_actions()
             .tool("finish", |t| t.exit().execute(async |_: Found, _| Ok("told")))
     });
     let parts = json!([{"title": "a", "goal": "boil"}, {"title": "b", "goal": "brew"}]);

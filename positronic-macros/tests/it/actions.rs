@@ -57,7 +57,7 @@ struct Place {
 
 fn walk() -> Brain<(), Place> {
     brain("Walk").state(Place::default()).r#loop("Walk", |cx| {
-        cx.system("Find the door.").decisions().act(async |action: Robot, cx| match action {
+        cx.system("Find the door.").structured_actions().act(async |action: Robot, cx| match action {
             Robot::Move { dx, dy, pace } => {
                 let pace = i32::from(pace);
                 let moved = move |place: &mut Place| place.at = (place.at.0 + dx * pace, place.at.1 + dy * pace);

@@ -31,7 +31,7 @@ fn chat(answer: &ModelResponse, number: usize) -> Value {
             json!({"id": format!("call_{number}_{index}"), "type": "function", "function": function})
         })
         .collect();
-    let finish = match answer.facts.finish {
+    let finish = match answer.metadata.finish {
         Finish::Length => "length",
         Finish::Filtered => "content_filter",
         _ if calls.is_empty() => "stop",
@@ -44,7 +44,7 @@ fn chat(answer: &ModelResponse, number: usize) -> Value {
     if !thought.is_empty() {
         message["reasoning_content"] = thought.into();
     }
-    let usage = &answer.facts.usage;
+    let usage = &answer.metadata.usage;
     json!({
         "id": format!("chatcmpl-{number}"),
         "object": "chat.completion",
@@ -109,8 +109,8 @@ fn response(answer: &ModelResponse, number: usize) -> Value {
             _ => continue,
         });
     }
-    let usage = &answer.facts.usage;
-    let cut = answer.facts.finish == Finish::Length;
+    let usage = &answer.metadata.usage;
+    let cut = answer.metadata.finish == Finish::Length;
     json!({
         "id": format!("resp_{number}"),
         "object": "response",

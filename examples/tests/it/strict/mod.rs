@@ -14,7 +14,7 @@ use positronic_core::model::cassette::Cassette;
 use positronic_core::model::openai::{ContextAfterResults, OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model, NoDeltas};
 use positronic_core::plugins::MemoryFacts;
-use positronic_core::record::{DecisionForm, Message, ModelError, ModelRequest, ModelResponse, Transcript};
+use positronic_core::record::{ActionFormat, Message, ModelError, ModelRequest, ModelResponse, Transcript};
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
@@ -63,8 +63,8 @@ impl Model for Behind {
         Some(&*self.adapter)
     }
 
-    fn decision_form(&self) -> DecisionForm {
-        self.cassette.decision_form()
+    fn action_format(&self) -> ActionFormat {
+        self.cassette.action_format()
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

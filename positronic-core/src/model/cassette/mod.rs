@@ -61,7 +61,7 @@ pub use tape::{CassetteError, Header};
 
 use super::plain::{give_pieces, plain_wire};
 use super::{DeltaSink, Model};
-use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse, ResponseMetadata, SignalKind};
+use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata, SignalKind};
 
 /// A model that records another one, or replays what was recorded.
 pub struct Cassette {
@@ -84,7 +84,7 @@ impl Cassette {
         let header = Header {
             note: Some(format!("recorded from {}", inner.name())),
             model: Some(inner.name()),
-            decisions: inner.decision_form(),
+            action_format: inner.action_format(),
             ..Header::default()
         };
         let like = Some(Arc::clone(&inner));
@@ -146,7 +146,7 @@ impl Cassette {
     /// Describes the recording in its header; the model's name and how it is asked for decisions are kept.
     #[must_use]
     pub fn describe(mut self, header: Header) -> Self {
-        self.header = Header { model: self.header.model, decisions: self.header.decisions, ..header };
+        self.header = Header { model: self.header.model, action_format: self.header.action_format, ..header };
         self
     }
 
@@ -190,12 +190,12 @@ impl Cassette {
         (*lock(player), *lock(signals)) = (anew, Signals::new(tape.signals));
     }
 
-    /// Returns the facts of the answers that a replay can give: which model gave each, and its tokens. A recording has none.
+    /// Returns the metadata of the answers that a replay can give: which model gave each, and its tokens. A recording has none.
     #[must_use]
-    pub fn facts(&self) -> Vec<ResponseMetadata> {
+    pub fn metadata(&self) -> Vec<ResponseMetadata> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
-            Mode::Replay { player, .. } => lock(player).facts(),
+            Mode::Replay { player, .. } => lock(player).metadata(),
         }
     }
 
@@ -268,8 +268,8 @@ impl Model for Cassette {
         self.like.as_deref()
     }
 
-    fn decision_form(&self) -> DecisionForm {
-        self.header.decisions
+    fn action_format(&self) -> ActionFormat {
+        self.header.action_format
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

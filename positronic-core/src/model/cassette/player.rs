@@ -115,10 +115,10 @@ impl Player {
         exact.or_else(|| of_loop().map(|path| place(path, 0)))
     }
 
-    pub(super) fn facts(&self) -> Vec<ResponseMetadata> {
+    pub(super) fn metadata(&self) -> Vec<ResponseMetadata> {
         let exact = self.exact.values().flatten().map(|recorded| &recorded.outcome);
         let others = self.by_loop.values().flatten().chain(&self.anywhere);
-        exact.chain(others).filter_map(|outcome| Some(outcome.as_ref().ok()?.facts.clone())).collect()
+        exact.chain(others).filter_map(|outcome| Some(outcome.as_ref().ok()?.metadata.clone())).collect()
     }
 
     pub(super) fn unused(&self) -> Vec<String> {

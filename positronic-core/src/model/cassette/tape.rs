@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::scrub::Scrubber;
 use crate::record::{
-    ContextItem, DecisionForm, Finish, Message, ModelError, ModelResponse, Part, ProposedCall, ResponseMetadata,
+    ActionFormat, ContextItem, Finish, Message, ModelError, ModelResponse, Part, ProposedCall, ResponseMetadata,
     Settings, SignalKind, ToolDecl, Usage,
 };
 
@@ -66,7 +66,7 @@ pub struct Header {
     pub options: Option<Value>,
     /// How the recorded model was asked for decisions.
     #[serde(skip_serializing_if = "is_schema")]
-    pub decisions: DecisionForm,
+    pub action_format: ActionFormat,
     /// Whether it answers for the options that it names alone, and for no run with others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exact: bool,
@@ -84,8 +84,8 @@ impl Header {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_schema(form: &DecisionForm) -> bool {
-    *form == DecisionForm::Schema
+fn is_schema(form: &ActionFormat) -> bool {
+    *form == ActionFormat::Schema
 }
 
 /// A cassette's content.
@@ -148,7 +148,7 @@ pub(super) struct ReplyLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<ResponseMetadata>,
+    metadata: Option<ResponseMetadata>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -175,11 +175,11 @@ pub(super) struct SignalLine {
 impl ReplyLine {
     /// Makes a reply whose tokens were written by hand one of the header's model, so that it has a price.
     fn answered_by(&mut self, model: &str) {
-        if self.usage.is_some() && self.facts.is_none() {
+        if self.usage.is_some() && self.metadata.is_none() {
             let (provider, model) = model.split_once('/').unwrap_or(("", model));
             let (provider, model) = (provider.to_owned(), model.to_owned());
             let finish = if self.calls.is_empty() { Finish::Stop } else { Finish::Calls };
-            self.facts = Some(ResponseMetadata { provider, model, finish, ..ResponseMetadata::default() });
+            self.metadata = Some(ResponseMetadata { provider, model, finish, ..ResponseMetadata::default() });
         }
     }
 }
@@ -195,7 +195,7 @@ impl From<&ModelResponse> for ReplyLine {
         Self {
             parts: Some(response.parts.clone()),
             calls: calls.collect(),
-            facts: Some(response.facts.clone()),
+            metadata: Some(response.metadata.clone()),
             ..Self::default()
         }
     }
@@ -214,9 +214,9 @@ impl From<ReplyLine> for ModelResponse {
             finish: if calls.is_empty() { Finish::Stop } else { Finish::Calls },
             ..ResponseMetadata::default()
         };
-        let mut facts = line.facts.unwrap_or_else(plain);
-        facts.usage = line.usage.unwrap_or(facts.usage);
-        Self { parts, calls, facts }
+        let mut metadata = line.metadata.unwrap_or_else(plain);
+        metadata.usage = line.usage.unwrap_or(metadata.usage);
+        Self { parts, calls, metadata }
     }
 }
 

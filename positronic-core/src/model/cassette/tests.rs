@@ -115,12 +115,16 @@ fn an_answer_that_is_written_with_its_tokens_has_the_price_of_the_headers_model(
     .unwrap();
 
     let prices = PriceTable::bundled();
-    let costs: Vec<_> = replay.facts().iter().map(|facts| prices.charge(facts).map(|one| one.amount)).collect();
+    let costs: Vec<_> =
+        replay.metadata().iter().map(|metadata| prices.charge(metadata).map(|one| one.amount)).collect();
 
     assert_eq!(costs, [Some("2.25".parse().unwrap()), None], "who says nothing of tokens has no price");
     let one = ask(&replay, &request("Chat/0", &Transcript::default())).unwrap();
-    assert_eq!((&*one.facts.provider, &*one.facts.model, one.facts.usage.output), ("openai", "gpt-5", 100_000));
-    assert_eq!(replay.facts().len(), 1, "an answer that is given in order is gone once it is given");
+    assert_eq!(
+        (&*one.metadata.provider, &*one.metadata.model, one.metadata.usage.output),
+        ("openai", "gpt-5", 100_000)
+    );
+    assert_eq!(replay.metadata().len(), 1, "an answer that is given in order is gone once it is given");
     replay.restart();
     assert_eq!(ask(&replay, &request("Chat/0", &Transcript::default())).unwrap().text(), "one");
 }
@@ -143,7 +147,7 @@ fn a_cassette_can_be_written_by_hand() {
 
     assert_eq!(ask(&replay, &request("Other/0", &none)).unwrap().text(), "for whoever asks");
     let nine = ask(&replay, &request("Chat/9", &none)).unwrap();
-    assert_eq!((nine.text().as_str(), nine.facts.usage.input), ("at its place", 5));
+    assert_eq!((nine.text().as_str(), nine.metadata.usage.input), ("at its place", 5));
     let first = ask(&replay, &request("Chat/0", &none)).unwrap();
     assert_eq!((first.parts.len(), first.calls[0].arguments.as_str()), (3, "{\"id\":7}"));
     assert_eq!(first.calls[1].arguments, "{}");
@@ -203,7 +207,7 @@ fn a_decision_is_written_as_a_document() {
     let decided = Reply::decision("It is due.", "safe", json!({"id": "a"}));
     let scripted = ask(&ScriptedModel::new([decided]), &request("Chat/0", &Transcript::default())).unwrap();
     assert_eq!(answer.text(), scripted.text());
-    assert_eq!(answer.facts.usage.input, 7);
+    assert_eq!(answer.metadata.usage.input, 7);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::chat_wire;
 use super::config::OpenAiConfig;
 use super::transport::{Api, Assemble, Transport};
 use crate::model::{DeltaSink, Model, Piece};
-use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse};
+use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
 
 /// Asks a server for chat completions.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ impl Model for OpenAiChat {
         self.transport.send(request, self.wire(request), ChatAssembler::default(), deltas).boxed()
     }
 
-    fn decision_form(&self) -> DecisionForm {
-        self.transport.config().decisions
+    fn action_format(&self) -> ActionFormat {
+        self.transport.config().action_format
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -29,7 +29,7 @@ pub struct ChatAssembler {
     calls: Vec<OpenCall>,
     details: Vec<Value>,
     extra: Option<Value>,
-    facts: ResponseMetadata,
+    metadata: ResponseMetadata,
     finish: Option<Finish>,
     answered: bool,
     /// Whether the usage has come.
@@ -69,13 +69,13 @@ impl ChatAssembler {
             read => read?,
         };
         if let Some(id) = text(&chunk, "id") {
-            self.facts.response_id.get_or_insert_with(|| id.to_owned());
+            self.metadata.response_id.get_or_insert_with(|| id.to_owned());
         }
         if let Some(model) = text(&chunk, "model") {
-            self.facts.answered_by = Some(model.to_owned());
+            self.metadata.answered_by = Some(model.to_owned());
         }
         if let Some(usage) = usage(&chunk) {
-            self.facts.usage = usage;
+            self.metadata.usage = usage;
             self.counted = true;
         }
         let mut pieces = Vec::new();
@@ -161,8 +161,8 @@ impl ChatAssembler {
             None if finish == Finish::Stop && !calls.is_empty() => Finish::Calls,
             None => finish,
         };
-        let facts = ResponseMetadata { finish, ..self.facts };
-        Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
+        let metadata = ResponseMetadata { finish, ..self.metadata };
+        Ok(unwrap_parallel(ModelResponse { parts, calls, metadata }))
     }
 
     fn choice(&mut self, choice: &Value, pieces: &mut Vec<Piece>) {

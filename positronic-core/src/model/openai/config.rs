@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::record::{DecisionForm, Settings};
+use crate::record::{ActionFormat, Settings};
 
 /// Says where a server is and how to speak with it.
 ///
@@ -54,7 +54,7 @@ pub struct OpenAiConfig {
     pub reasoning_back: ReasoningBack,
     /// How the form of a decision is told to the model, where a loop asks for decisions and does not say.
     #[builder(default)]
-    pub decisions: DecisionForm,
+    pub action_format: ActionFormat,
     /// Whether the Responses dialect asks for encrypted thoughts, which go back with the next request; OpenAI refuses that for
     /// models that do not think. `true` and `false` are always and never.
     #[builder(default)]

@@ -9,7 +9,7 @@ use super::responses_assembler::ResponsesAssembler;
 use super::responses_wire;
 use super::transport::{Api, Assemble, Transport};
 use crate::model::{DeltaSink, Model, Piece};
-use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse};
+use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
 
 /// Asks a server for responses.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl Model for OpenAiResponses {
         self.transport.send(request, self.wire(request), ResponsesAssembler::default(), deltas).boxed()
     }
 
-    fn decision_form(&self) -> DecisionForm {
-        self.transport.config().decisions
+    fn action_format(&self) -> ActionFormat {
+        self.transport.config().action_format
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

@@ -20,7 +20,7 @@ use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse
 #[derive(Debug, Default)]
 pub struct ResponsesAssembler {
     items: BTreeMap<u64, Item>,
-    facts: ResponseMetadata,
+    metadata: ResponseMetadata,
     finish: Option<Finish>,
 }
 
@@ -85,8 +85,8 @@ impl ResponsesAssembler {
             None if finish == Finish::Stop && !calls.is_empty() => Finish::Calls,
             None => finish,
         };
-        let facts = ResponseMetadata { finish, ..self.facts };
-        Ok(unwrap_parallel(ModelResponse { parts, calls, facts }))
+        let metadata = ResponseMetadata { finish, ..self.metadata };
+        Ok(unwrap_parallel(ModelResponse { parts, calls, metadata }))
     }
 
     fn event(&mut self, event: &Value) -> Result<Vec<Piece>, ModelError> {
@@ -138,10 +138,10 @@ impl ResponsesAssembler {
 
     fn know(&mut self, response: &Value) {
         if let Some(id) = text(response, "id") {
-            self.facts.response_id = Some(id.to_owned());
+            self.metadata.response_id = Some(id.to_owned());
         }
         if let Some(model) = text(response, "model") {
-            self.facts.answered_by = Some(model.to_owned());
+            self.metadata.answered_by = Some(model.to_owned());
         }
     }
 
@@ -151,7 +151,7 @@ impl ResponsesAssembler {
             let details = object(usage, "output_tokens_details");
             let reasoning = details.and_then(|details| count(details, "reasoning_tokens"));
             let (cached, cache_write) = cache(usage, "input_tokens_details");
-            self.facts.usage = Usage {
+            self.metadata.usage = Usage {
                 input: count(usage, "input_tokens").unwrap_or(0),
                 output: count(usage, "output_tokens").unwrap_or(0),
                 cached,

@@ -93,9 +93,9 @@ impl Transport {
         match self.within(self.config.timeouts.whole, "the whole answer", exchange).await {
             Ok(mut response) => {
                 let asked = request.settings.model.as_ref().unwrap_or(&self.config.model);
-                response.facts.provider.clone_from(&self.config.provider);
-                response.facts.model.clone_from(asked);
-                response.facts.answered_by = response.facts.answered_by.filter(|answering| answering != asked);
+                response.metadata.provider.clone_from(&self.config.provider);
+                response.metadata.model.clone_from(asked);
+                response.metadata.answered_by = response.metadata.answered_by.filter(|answering| answering != asked);
                 Ok(response)
             }
             Err(error) => {
@@ -157,7 +157,7 @@ impl Transport {
             };
         }
         let mut response = assembler.finish()?;
-        response.facts.first_chunk = first_chunk;
+        response.metadata.first_chunk = first_chunk;
         Ok(response)
     }
 

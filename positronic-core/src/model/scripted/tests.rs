@@ -43,7 +43,7 @@ fn streams_its_text_word_by_word() {
             self.0.lock().unwrap().push(piece);
         }
 
-        fn anew(&self) {}
+        fn restart(&self) {}
     }
     let model = ScriptedModel::new([Reply::call("search", json!({"q": 1})).and_text("Let me see.")]);
     let kept = Kept::default();
@@ -54,7 +54,7 @@ fn streams_its_text_word_by_word() {
     let shown: Vec<_> = pieces.iter().map(|piece| (piece.part, piece.text.as_str())).collect();
     assert_eq!(shown, [(0, "Let "), (0, "me "), (0, "see."), (1, "{\"q\":1}")]);
     assert_eq!(pieces[3].tool.as_deref(), Some("search"));
-    assert_eq!(response.facts.finish, Finish::Calls);
+    assert_eq!(response.metadata.finish, Finish::Calls);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::own::{For, mark, sent};
 use super::{after, common_form, lock, micros};
 use crate::model::{DeltaSink, Model};
-use crate::record::{DecisionForm, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
+use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
 
 /// Asks the next model where one has failed in a way that is its own.
 ///
@@ -38,7 +38,7 @@ use crate::record::{DecisionForm, ModelError, ModelErrorKind, ModelRequest, Mode
 /// passed over by all runs; then it is asked first again. A cut answer and a prompt that was too long say nothing of the model's
 /// health, and it does not rest. When all rest, or all others have failed, they are asked nevertheless, soonest first: a rest never fails a request.
 ///
-/// **What a failed model had streamed is void** ([`DeltaSink::anew`]): the next one answers from the beginning.
+/// **What a failed model had streamed is void** ([`DeltaSink::restart`]): the next one answers from the beginning.
 ///
 /// The failure is the last model's, with a sentence that names all; where another one's can pass it is that, so that the runner tries
 /// again, and all of them are asked anew.
@@ -127,7 +127,7 @@ impl Fallback {
         let mut failures: Vec<(String, ModelError)> = Vec::new();
         for (index, member) in order {
             if !failures.is_empty() {
-                deltas.anew();
+                deltas.restart();
             }
             let name = member.model.name();
             let whom = if index == 0 { For::First } else { For::Other(&name) };
@@ -264,8 +264,8 @@ impl Model for Fallback {
         self.first()
     }
 
-    fn decision_form(&self) -> DecisionForm {
-        common_form(self.members.iter().map(|member| member.model.decision_form()))
+    fn action_format(&self) -> ActionFormat {
+        common_form(self.members.iter().map(|member| member.model.action_format()))
     }
 
     fn wire(&self, request: &ModelRequest) -> String {

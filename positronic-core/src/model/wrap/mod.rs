@@ -22,7 +22,7 @@
 //! Only what one model gave for itself alone (sealed thoughts, signatures) is kept from the others, so what a model was sent that
 //! stepped in is the logged request without these, and [`Model::wire`](super::Model::wire) tells that of the first. In which form decisions are
 //! asked for has to be known before a model is chosen, so models that differ in it are all asked in words
-//! ([`DecisionForm::Plain`]).
+//! ([`ActionFormat::Plain`]).
 //!
 //! Retries stay the runner's: a wrapper asks each model once for each try.
 
@@ -45,7 +45,7 @@ pub use fallback::Fallback;
 pub use rate_limit::{Pace, RateLimit, RateLimits};
 pub use router::Router;
 
-use crate::record::{DecisionForm, ModelError, ModelResponse, RoutingStep};
+use crate::record::{ActionFormat, ModelError, ModelResponse, RoutingStep};
 
 /// Puts what happened before a model was asked in front of what happened then.
 fn after(
@@ -53,7 +53,7 @@ fn after(
     mut outcome: Result<ModelResponse, ModelError>,
 ) -> Result<ModelResponse, ModelError> {
     let via = match &mut outcome {
-        Ok(response) => &mut response.facts.via,
+        Ok(response) => &mut response.metadata.via,
         Err(error) => &mut error.via,
     };
     if !steps.is_empty() {
@@ -64,9 +64,9 @@ fn after(
 }
 
 /// Returns the form of decisions that all of several models are asked in.
-fn common_form(mut forms: impl Iterator<Item = DecisionForm>) -> DecisionForm {
+fn common_form(mut forms: impl Iterator<Item = ActionFormat>) -> ActionFormat {
     let first = forms.next().unwrap_or_default();
-    if forms.all(|form| form == first) { first } else { DecisionForm::Plain }
+    if forms.all(|form| form == first) { first } else { ActionFormat::Plain }
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -135,8 +135,8 @@ impl Pace {
     fn settle(&self, id: u64, outcome: &Result<ModelResponse, ModelError>) {
         let minute = &*self.0;
         match outcome {
-            Ok(response) if response.facts.usage.total() > 0 => {
-                lock(&minute.window).correct(id, response.facts.usage.total());
+            Ok(response) if response.metadata.usage.total() > 0 => {
+                lock(&minute.window).correct(id, response.metadata.usage.total());
             }
             Err(error) => {
                 let asks = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Server);

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use super::own::{For, mark, sent};
 use super::{after, common_form};
 use crate::model::{DeltaSink, Model};
-use crate::record::{DecisionForm, ModelError, ModelRequest, ModelResponse, RoutingStep};
+use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, RoutingStep};
 
 /// Sends each request to the model of the first rule that fits, else to the default.
 ///
@@ -102,12 +102,12 @@ impl Model for Router {
         Some(&*self.default)
     }
 
-    fn decision_form(&self) -> DecisionForm {
+    fn action_format(&self) -> ActionFormat {
         common_form(
             [&self.default]
                 .into_iter()
                 .chain(self.rules.iter().map(|rule| &rule.model))
-                .map(|model| model.decision_form()),
+                .map(|model| model.action_format()),
         )
     }
 

@@ -88,8 +88,8 @@ impl Fold<'_> {
     }
 
     fn iteration(&mut self, path: &Path) -> &mut (ReportIteration, IndexMap<Path, ReportCall>) {
-        let looped = path.parent().unwrap_or_default();
-        let part = self.part(&looped, StageKind::Loop);
+        let loop_at = path.parent().unwrap_or_default();
+        let part = self.part(&loop_at, StageKind::Loop);
         part.iterations.entry(path.clone()).or_insert_with(|| {
             let iteration = ReportIteration {
                 path: path.clone(),
@@ -108,8 +108,8 @@ impl Fold<'_> {
     }
 
     fn call(&mut self, path: &Path) -> Option<&mut ReportCall> {
-        let (looped, Some(Segment::Call(iteration, _))) = (path.parent()?, path.last()) else { return None };
-        self.parts.get_mut(&looped)?.iterations.get_mut(&looped.iteration(iteration))?.1.get_mut(path)
+        let (loop_at, Some(Segment::Call(iteration, _))) = (path.parent()?, path.last()) else { return None };
+        self.parts.get_mut(&loop_at)?.iterations.get_mut(&loop_at.iteration(iteration))?.1.get_mut(path)
     }
 
     /// Notes something where it happened: at a call, an iteration, a part, or the run.
@@ -201,7 +201,7 @@ impl Fold<'_> {
             EventKind::StepStart { .. } => _ = self.part(path, StageKind::Step),
             EventKind::StepComplete { duration, .. } => self.over(path, Some(*duration)),
             EventKind::StepRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
-            EventKind::StepHeld {} => self.note(path, "it was held at a limit, to run again once there is more"),
+            EventKind::StepBlocked {} => self.note(path, "it was held at a limit, to run again once there is more"),
             EventKind::LoopStart { input, from, .. } => {
                 let said = input.as_ref().filter(|_| *from == Speaker::Person);
                 self.part(path, StageKind::Loop).part.input = said.cloned();
@@ -250,8 +250,8 @@ impl Fold<'_> {
                     result: None,
                     duration: None,
                 };
-                let looped = path.parent().unwrap_or_default();
-                self.iteration(&looped.iteration(iteration)).1.insert(path.clone(), call);
+                let loop_at = path.parent().unwrap_or_default();
+                self.iteration(&loop_at.iteration(iteration)).1.insert(path.clone(), call);
             }
             EventKind::LoopToolRetry { attempt, message, .. } => self.note(path, retried(*attempt, message)),
             EventKind::LoopToolResult { result, duration, .. } => {

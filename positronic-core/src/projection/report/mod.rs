@@ -11,7 +11,7 @@
 //! | an answer that was refused | `LOOP_ANSWER_REFUSED` |
 //! | a call with its input and its result | `LOOP_TOOL_CALL`, `LOOP_APPROVAL_DECIDED` (edited arguments), `LOOP_TOOL_RESULT` |
 //! | notes on a call: retries, approvals, waits, what it showed, brains that it ran | `LOOP_TOOL_RETRY`, `LOOP_APPROVAL_*`, `LOOP_WAIT`, `LOOP_RESUME`, `LOOP_OUTPUT`, `LOOP_TRIGGER`, `LOOP_BRAIN_*` |
-//! | notes on a part: messages, limits, budgets, compactions, failed plugins | `LOOP_MESSAGE`, `LOOP_LIMIT`, `LOOP_MAX_ITERATIONS`, `LOOP_STOPPED`, `BUDGET_*`, `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `STEP_RETRY`, `STEP_HELD` |
+//! | notes on a part: messages, limits, budgets, compactions, failed plugins | `LOOP_MESSAGE`, `LOOP_LIMIT`, `LOOP_MAX_ITERATIONS`, `LOOP_STOPPED`, `BUDGET_*`, `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `STEP_RETRY`, `STEP_BLOCKED` |
 //! | notes on the run: pauses, another version | `BRAIN_PAUSED`, `BRAIN_RESUMED`, `BRAIN_MIGRATED` |
 //! | tokens and costs | those of [`Costs`] |
 //! | nothing | `RUN_CLAIMED`, `RUN_RELEASED`, `RUN_NOT_CLAIMED`, `VALUE_RECORDED`, `LOOP_TOOL_START`, `LOOP_EXIT`, `LOOP_PLUGIN_CHANGED` |

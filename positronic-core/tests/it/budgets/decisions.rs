@@ -146,7 +146,7 @@ async fn a_fork_has_what_was_granted_by_then_and_is_asked_for_the_rest() {
         let fork = client.fork(run.id(), positronic_core::record::Seq(at), Default::default()).await.unwrap();
         client.state(&fork).await.unwrap()
     }));
-    let allowed = states.await.into_iter().map(|state| state.looped(&path("Work")).unwrap().grants.more.tokens);
+    let allowed = states.await.into_iter().map(|state| state.loop_at(&path("Work")).unwrap().grants.more.tokens);
 
     assert_eq!(allowed.collect::<Vec<_>>(), [0, 20]);
 }

@@ -73,7 +73,7 @@ async fn what_an_answer_cost_is_in_the_log_and_nobody_needs_the_table_again() {
     let story = Story::of(&run).await;
 
     let costs: Vec<_> =
-        story.log().iter().filter_map(|event| event.kind.to_value()["facts"].get("cost").cloned()).collect();
+        story.log().iter().filter_map(|event| event.kind.to_value()["metadata"].get("cost").cloned()).collect();
     assert_eq!(costs[1], json!({"amount": "0.000015", "currency": "EUR", "as_of": "2026-01-01"}));
     // The story's own check has replayed the log without any table, to the same state.
     let lines = story.json_lines();

@@ -33,7 +33,7 @@ async fn a_question_of_a_step_is_held_until_there_is_more_and_the_step_goes_on_w
     let story = play.story(&run).await;
     assert_eq!(*story.state(), json!({"done": ["1", "1", "2", "3"]}), "no answer is asked for twice");
     assert_eq!(journal.count(), 3, "the step has run twice");
-    assert_eq!(events_named(&story, "STEP_HELD"), ["Ask"]);
+    assert_eq!(events_named(&story, "STEP_BLOCKED"), ["Ask"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -158,6 +158,6 @@ async fn what_was_found_survives_every_death() {
     };
     let document = json!({"name": "Grinders", "tags": ["coffee"], "text": "A broken grinder is often too warm."});
     let query = positronic_core::record::hash_text("1 My grinder is broken.").to_string();
-    let kept = json!({"looped": "Chat", "query": query, "found": [document]});
+    let kept = json!({"loop_at": "Chat", "query": query, "found": [document]});
     dies_everywhere(&tale, "blueprints", &kept).await;
 }

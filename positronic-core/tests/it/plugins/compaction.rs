@@ -340,7 +340,7 @@ async fn a_restart_sends_the_same_requests_and_asks_for_no_second_summary() {
         }),
         answers: Arc::new(|_| Vec::<SignalKind>::new()),
     };
-    let kept = json!({"looped": "Read", "stands": true, "tokens": 0});
+    let kept = json!({"loop_at": "Read", "stands": true, "tokens": 0});
     let whole = dies_everywhere(&tale, "compaction", &kept).await;
     let compacted = whole.log.iter().filter(|event| event.kind.name() == "LOOP_COMPACTED").count();
     assert_eq!(compacted, 4, "a summary, none, and two more");

@@ -285,7 +285,7 @@ async fn the_mode_survives_every_death() {
             vec![SignalKind::Webhook { name, identifier, payload: json!({"text": "It leaks again."}) }]
         }),
     };
-    let whole = dies_everywhere(&tale, "modes", &json!({"looped": "Chat", "mode": "resolved"})).await;
+    let whole = dies_everywhere(&tale, "modes", &json!({"loop_at": "Chat", "mode": "resolved"})).await;
     assert_eq!(whole.end.state, json!(["ask", "refund", "read It leaks again."]));
 }
 

@@ -56,7 +56,7 @@ impl DeltaSink for Watcher {
         self.0.lock().unwrap().push(piece.text);
     }
 
-    fn anew(&self) {
+    fn restart(&self) {
         self.0.lock().unwrap().clear();
     }
 }

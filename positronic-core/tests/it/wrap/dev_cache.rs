@@ -12,7 +12,7 @@ use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::json;
 
-use super::{Speaker, asker, facts, fails, says, ways};
+use super::{Speaker, asker, fails, metadata, says, ways};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
@@ -147,7 +147,7 @@ async fn what_a_crash_left_behind_disturbs_nobody_and_a_folder_that_is_gone_is_m
     let gone = folder.path().join("inner");
     let model = DevCache::new(Speaker::new("a/one", [says("Because.")]), &gone).unwrap();
     std::fs::remove_dir_all(&gone).unwrap();
-    assert_eq!(facts(&Test::new(model).run(asker(), ()).await)[0].via, []);
+    assert_eq!(metadata(&Test::new(model).run(asker(), ()).await)[0].via, []);
     assert!(gone.is_dir());
 }
 

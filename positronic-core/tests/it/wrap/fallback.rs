@@ -8,7 +8,7 @@ use positronic_core::model::wrap::{Fallback, RateLimit, RateLimits};
 use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
 use positronic_core::record::{
-    DecisionForm, EventKind, Finish, ModelErrorKind, ModelResponse, Part, PriceTable, ResponseMetadata, Settings,
+    ActionFormat, EventKind, Finish, ModelErrorKind, ModelResponse, Part, PriceTable, ResponseMetadata, Settings,
 };
 use positronic_core::runner::{Runner, Settled};
 use positronic_core::sink::Recorder;
@@ -76,14 +76,14 @@ async fn what_failed_in_mid_stream_is_void_and_the_answer_is_shown_once() {
 
     let deltas = recorder.deltas();
     let take = |take: u32| -> Vec<(u32, String)> {
-        deltas.iter().filter(|delta| delta.take == take).map(|delta| (delta.n, delta.text.clone())).collect()
+        deltas.iter().filter(|delta| delta.generation == take).map(|delta| (delta.n, delta.text.clone())).collect()
     };
     let words =
         |words: &[&str]| -> Vec<(u32, String)> { (0..).zip(words.iter().map(|word| (*word).to_owned())).collect() };
     assert_eq!(take(0), words(&["I ", "was ", "a/one"]));
     assert_eq!(take(1), words(&["I ", "was ", "b/two"]));
     assert_eq!(take(2), words(&["It ", "is ", "so."]));
-    assert!(deltas.iter().map(|delta| delta.take).is_sorted() && deltas.iter().all(|delta| delta.attempt == 0));
+    assert!(deltas.iter().map(|delta| delta.generation).is_sorted() && deltas.iter().all(|delta| delta.attempt == 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,13 +93,13 @@ async fn in_decision_mode_the_reason_begins_anew_with_the_next_model() {
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Truncated)]).babbling(&cut))
         .then(Speaker::new("b/two", [Reply::decision("It is due.", "finish", json!({"id": "end"}))]));
     let journal = Journal::default();
-    let brain = workshop(&journal, |config| config.tools([worker("finish", ShopBuilder::exit)]).decisions());
+    let brain = workshop(&journal, |config| config.tools([worker("finish", ShopBuilder::exit)]).structured_actions());
 
     let story = Test::new(model).map(|runner| runner.sink(recorder.clone())).run(&brain, ()).await;
 
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
     let take = |take| -> String {
-        let deltas = recorder.deltas().into_iter().filter(|delta| delta.take == take);
+        let deltas = recorder.deltas().into_iter().filter(|delta| delta.generation == take);
         deltas.map(|delta| delta.text).collect()
     };
     assert_eq!([take(0), take(1), take(2)], ["It was d", "It is due.", ""]);
@@ -194,7 +194,7 @@ async fn what_one_model_gave_for_itself_is_not_sent_to_another() {
         Reply::response(ModelResponse {
             parts,
             calls,
-            facts: ResponseMetadata { finish: Finish::Calls, ..ResponseMetadata::default() },
+            metadata: ResponseMetadata { finish: Finish::Calls, ..ResponseMetadata::default() },
         })
     };
     let first = Speaker::new("a/one", [thinks("of a"), fails(ModelErrorKind::Truncated), says("Done.")]);
@@ -249,11 +249,11 @@ async fn a_name_that_a_request_gives_is_for_the_first_model() {
 async fn models_that_decide_in_different_forms_are_all_asked_in_words() {
     let form = |one, other| {
         let speaker = |name, form| Speaker::new(name, []).deciding(form);
-        Fallback::new(speaker("a/one", one)).then(speaker("b/two", other)).decision_form()
+        Fallback::new(speaker("a/one", one)).then(speaker("b/two", other)).action_format()
     };
 
-    assert_eq!(form(DecisionForm::Grammar, DecisionForm::Grammar), DecisionForm::Grammar);
-    assert_eq!(form(DecisionForm::Schema, DecisionForm::Grammar), DecisionForm::Plain);
+    assert_eq!(form(ActionFormat::Grammar, ActionFormat::Grammar), ActionFormat::Grammar);
+    assert_eq!(form(ActionFormat::Schema, ActionFormat::Grammar), ActionFormat::Plain);
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,7 +75,7 @@ impl Model for Busy {
             }
             let parts = vec![Part::Text { text: "Yes.".to_owned() }];
             let mut response = ModelResponse { parts, ..ModelResponse::default() };
-            response.facts.usage = Usage { input: self.used, ..Usage::default() };
+            response.metadata.usage = Usage { input: self.used, ..Usage::default() };
             Ok(response)
         })
     }
@@ -113,7 +113,7 @@ async fn requests_are_sent_in_the_order_in_which_they_came_and_no_more_than_may_
     assert_eq!(busy.sent(), sent);
     let waited: Vec<_> = answers
         .iter()
-        .map(|answer| answer.as_ref().unwrap().facts.via.iter().map(super::hop).collect::<Vec<_>>())
+        .map(|answer| answer.as_ref().unwrap().metadata.via.iter().map(super::hop).collect::<Vec<_>>())
         .collect();
     assert_eq!(waited[..2], [vec![] as Vec<String>, vec![]]);
     assert_eq!(waited[2..], [vec!["Requests 60000000"], vec!["Requests 60000000"], vec!["Requests 120000000"]]);
@@ -164,7 +164,7 @@ async fn what_a_provider_asks_for_holds_back_all_runs() {
     let answer = ask(&model, "b", 1).await.unwrap();
 
     assert_eq!(busy.sent()[1], ("b".to_owned(), 21));
-    assert_eq!(answer.facts.via.iter().map(super::hop).collect::<Vec<_>>(), ["RetryAfter 16000000"]);
+    assert_eq!(answer.metadata.via.iter().map(super::hop).collect::<Vec<_>>(), ["RetryAfter 16000000"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,7 +249,7 @@ async fn models_of_one_server_share_its_places() {
     let (_, answer) = futures::join!(ask(&first, "a", 1), ask(&second, "b", 1));
 
     assert_eq!((one.sent()[0].1, other.sent()[0].1), (0, 2));
-    assert_eq!(answer.unwrap().facts.via.iter().map(super::hop).collect::<Vec<_>>(), ["Slots 2000000"]);
+    assert_eq!(answer.unwrap().metadata.via.iter().map(super::hop).collect::<Vec<_>>(), ["Slots 2000000"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -54,6 +54,6 @@ async fn a_long_rest_is_neither_ended_nor_shortened_by_requests_that_were_sent_b
     }
     let answer = model.call(next, &NoDeltas).await.unwrap();
 
-    let way: Vec<_> = answer.facts.via.iter().map(hop).collect();
+    let way: Vec<_> = answer.metadata.via.iter().map(hop).collect();
     assert_eq!(way, ["a/moody rests 598000000"], "it asked for ten minutes, two seconds ago");
 }

@@ -4,7 +4,7 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::model::wrap::{Fallback, Router, estimate_tokens};
 use positronic_core::prelude::*;
-use positronic_core::record::{DecisionForm, ModelErrorKind};
+use positronic_core::record::{ActionFormat, ModelErrorKind};
 use positronic_core::testing::Test;
 use serde_json::json;
 
@@ -42,8 +42,8 @@ async fn a_rule_and_a_fallback_are_both_in_the_log_in_their_order() {
 #[test]
 fn what_would_be_sent_is_what_the_chosen_model_sends() {
     let form = |form| Speaker::new("a/one", []).deciding(form);
-    let router = |one, other| Router::new(form(one)).when("all", form(other), |_| true).decision_form();
+    let router = |one, other| Router::new(form(one)).when("all", form(other), |_| true).action_format();
 
-    assert_eq!(router(DecisionForm::Schema, DecisionForm::Schema), DecisionForm::Schema);
-    assert_eq!(router(DecisionForm::Plain, DecisionForm::Schema), DecisionForm::Plain);
+    assert_eq!(router(ActionFormat::Schema, ActionFormat::Schema), ActionFormat::Schema);
+    assert_eq!(router(ActionFormat::Plain, ActionFormat::Schema), ActionFormat::Plain);
 }

@@ -21,10 +21,10 @@ fn stream(parts: &[&str]) -> Result<ModelResponse, ModelError> {
 fn usage_and_done_end_an_answer_that_has_no_finish_reason() {
     let response = stream(&[TEXT, USAGE, DONE]).unwrap();
 
-    assert_eq!((response.text().as_str(), response.facts.finish), ("Hello", Finish::Stop));
-    assert_eq!(response.facts.usage.input, 7);
+    assert_eq!((response.text().as_str(), response.metadata.finish), ("Hello", Finish::Stop));
+    assert_eq!(response.metadata.usage.input, 7);
     let call = "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\n\n";
-    assert_eq!(stream(&[call, USAGE, DONE]).unwrap().facts.finish, Finish::Calls);
+    assert_eq!(stream(&[call, USAGE, DONE]).unwrap().metadata.finish, Finish::Calls);
     for cut_off in [&[TEXT, DONE][..], &[TEXT, USAGE], &[USAGE, DONE], &[DONE]] {
         assert_eq!(stream(cut_off).unwrap_err().kind, ModelErrorKind::Truncated, "{cut_off:?}");
     }
@@ -35,7 +35,7 @@ fn an_error_behind_the_finish_reason_does_not_take_the_answer_back() {
     for behind in [FAILURE, "data: {\"choices\": [\n\n", "data: upstream closed\n\n"] {
         assert_eq!(stream(&[TEXT, STOP, behind, DONE]).unwrap().text(), "Hello", "{behind}");
     }
-    let usage = stream(&[TEXT, STOP, FAILURE, USAGE, DONE]).unwrap().facts.usage;
+    let usage = stream(&[TEXT, STOP, FAILURE, USAGE, DONE]).unwrap().metadata.usage;
     assert_eq!(usage.input, 7, "what follows the error still counts");
     assert_eq!(stream(&[TEXT, FAILURE, STOP, DONE]).unwrap_err().kind, ModelErrorKind::Server);
 
@@ -44,7 +44,7 @@ fn an_error_behind_the_finish_reason_does_not_take_the_answer_back() {
     let mut assembler = ResponsesAssembler::default();
     assembler.feed(&completed.to_string()).unwrap();
     assert_eq!(assembler.feed(&failed.to_string()).unwrap(), []);
-    assert_eq!(assembler.finish().unwrap().facts.finish, Finish::Stop);
+    assert_eq!(assembler.finish().unwrap().metadata.finish, Finish::Stop);
     assert!(ResponsesAssembler::default().feed(&failed.to_string()).is_err());
 }
 

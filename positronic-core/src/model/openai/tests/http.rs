@@ -40,11 +40,11 @@ fn sends_what_wire_returns_and_reports_what_is_known() {
     assert_eq!(server.bodies(), [model.wire(&request([user("Hi")], Settings::default()))]);
     assert_eq!(model.name(), "openai/m");
     assert_eq!(response.text(), "Hello");
-    let facts = response.facts;
-    assert_eq!((facts.provider.as_str(), facts.model.as_str()), ("openai", "m"));
-    assert_eq!(facts.answered_by.as_deref(), Some("m-2026"));
-    assert_eq!(facts.response_id.as_deref(), Some("r1"));
-    assert!(facts.first_chunk.is_some());
+    let metadata = response.metadata;
+    assert_eq!((metadata.provider.as_str(), metadata.model.as_str()), ("openai", "m"));
+    assert_eq!(metadata.answered_by.as_deref(), Some("m-2026"));
+    assert_eq!(metadata.response_id.as_deref(), Some("r1"));
+    assert!(metadata.first_chunk.is_some());
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn pieces_come_in_order() {
             self.0.lock().unwrap().push(piece.text);
         }
 
-        fn anew(&self) {}
+        fn restart(&self) {}
     }
     let body: String =
         answers("chat/azure-model-router.1")[0].iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
@@ -210,8 +210,8 @@ fn cut(body: &[u8], places: &[usize]) -> Vec<Vec<u8>> {
 }
 
 fn without_measurements(response: ModelResponse) -> ModelResponse {
-    let facts = ResponseMetadata { first_chunk: None, ..response.facts };
-    ModelResponse { facts, ..response }
+    let metadata = ResponseMetadata { first_chunk: None, ..response.metadata };
+    ModelResponse { metadata, ..response }
 }
 
 proptest! {
@@ -293,7 +293,7 @@ async fn a_loop_decides_over_the_wire_and_every_request_is_rebuilt_byte_for_byte
     let model = std::sync::Arc::new(OpenAiChat::new(config(&server)).unwrap());
     let agent = brain("Agent").r#loop("Act", |cx| {
         cx.system("Act.")
-            .decisions()
+            .structured_actions()
             .tool("look", |t| t.execute(async |_: NoArgs, _| Ok("a tree")))
             .tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
     });

@@ -184,7 +184,7 @@ fn tells_calls_apart_without_an_index_and_with_one_index_for_all() {
 
         let calls: Vec<_> = response.calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
         assert_eq!(calls, [("one", "{\"x\":1}"), ("two", "{}")]);
-        assert_eq!(response.facts.finish, crate::record::Finish::Calls);
+        assert_eq!(response.metadata.finish, crate::record::Finish::Calls);
     }
 }
 
@@ -235,7 +235,7 @@ fn reads_answers_that_were_not_streamed() {
         .unwrap();
     let response = assembler.finish().unwrap();
     assert_eq!(response.text(), "Hi");
-    assert_eq!((response.facts.usage.input, response.facts.usage.output), (3, 1));
+    assert_eq!((response.metadata.usage.input, response.metadata.usage.output), (3, 1));
 
     let events = answers("responses/openai-phase.1").remove(0);
     let completed: Value = serde_json::from_str(events.last().unwrap()).unwrap();

@@ -25,12 +25,12 @@ fn an_item_that_nothing_here_can_answer_names_the_finish() {
         let item = json!({"type": kind, "id": "i1", "call_id": "c1", "name": "deploy", "input": "x"});
         let call = json!({"type": "function_call", "call_id": "c2", "name": "look", "arguments": "{}"});
 
-        assert_eq!(responses(&json!([item])).facts.finish, Finish::Other(kind.to_owned()));
-        assert_eq!(responses(&json!([call, item])).facts.finish, Finish::Other(kind.to_owned()), "beside a call");
+        assert_eq!(responses(&json!([item])).metadata.finish, Finish::Other(kind.to_owned()));
+        assert_eq!(responses(&json!([call, item])).metadata.finish, Finish::Other(kind.to_owned()), "beside a call");
     }
     let search = |execution: &str| json!([{"type": "tool_search_call", "call_id": "c1", "execution": execution}]);
-    assert_eq!(responses(&search("client")).facts.finish, Finish::Other("tool_search_call".to_owned()));
-    assert_eq!(responses(&search("server")).facts.finish, Finish::Stop);
+    assert_eq!(responses(&search("client")).metadata.finish, Finish::Other("tool_search_call".to_owned()));
+    assert_eq!(responses(&search("server")).metadata.finish, Finish::Stop);
 }
 
 #[test]
@@ -38,10 +38,10 @@ fn what_the_server_has_answered_itself_is_not_open() {
     let call = |id: &str| json!({"type": "shell_call", "call_id": id});
     let output = |id: &str| json!({"type": "shell_call_output", "call_id": id});
 
-    assert_eq!(responses(&json!([call("a"), output("a")])).facts.finish, Finish::Stop);
-    assert_eq!(responses(&json!([call("a"), output("b")])).facts.finish, Finish::Other("shell_call".to_owned()));
+    assert_eq!(responses(&json!([call("a"), output("a")])).metadata.finish, Finish::Stop);
+    assert_eq!(responses(&json!([call("a"), output("b")])).metadata.finish, Finish::Other("shell_call".to_owned()));
     for kind in ["web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"] {
-        assert_eq!(responses(&json!([{"type": kind, "id": "i"}])).facts.finish, Finish::Stop, "{kind}");
+        assert_eq!(responses(&json!([{"type": kind, "id": "i"}])).metadata.finish, Finish::Stop, "{kind}");
     }
 }
 
@@ -60,6 +60,6 @@ fn a_custom_call_of_a_chat_answer_names_the_finish_and_is_no_function_call() {
 
     let response = assembler.finish().unwrap();
 
-    assert_eq!(response.facts.finish, Finish::Other("custom_tool_call".to_owned()));
+    assert_eq!(response.metadata.finish, Finish::Other("custom_tool_call".to_owned()));
     assert_eq!(response.calls, []);
 }

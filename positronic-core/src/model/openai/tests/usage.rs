@@ -9,7 +9,7 @@ fn chat(usage: &Value) -> Usage {
     let mut assembler = ChatAssembler::default();
     let message = json!({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}], "usage": usage});
     assembler.feed_whole(&message.to_string()).unwrap();
-    assembler.finish().unwrap().facts.usage
+    assembler.finish().unwrap().metadata.usage
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn usage_inside_of_a_choice_counts() {
     let mut assembler = ChatAssembler::default();
     assembler.feed(&chunk.to_string()).unwrap();
 
-    let usage = assembler.finish().unwrap().facts.usage;
+    let usage = assembler.finish().unwrap().metadata.usage;
 
     assert_eq!(usage, Usage { input: 9, output: 2, cached: 8, ..Usage::default() });
 }
@@ -54,7 +54,7 @@ fn responses_count_cache_writes_too() {
     let mut assembler = ResponsesAssembler::default();
     assembler.feed_whole(&answer.to_string()).unwrap();
 
-    let usage = assembler.finish().unwrap().facts.usage;
+    let usage = assembler.finish().unwrap().metadata.usage;
 
     assert_eq!(usage, Usage { input: 9, output: 2, cached: 4, cache_write: 3, reasoning: 1 });
 }

@@ -8,8 +8,8 @@ use crate::model::Model as _;
 use crate::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses, ReasoningBack};
 use crate::projection::decision_request;
 use crate::record::{
-    Assistant, CallFlags, DecisionForm, Decisions, Message, ModelRequest, OutputFormat, Part, Settings, ToolChoice,
-    ToolDecl, ToolId, ToolSet,
+    ActionFormat, Assistant, CallFlags, Message, ModelRequest, OutputFormat, Part, Settings, StructuredActions,
+    ToolChoice, ToolDecl, ToolId, ToolSet,
 };
 
 fn config() -> OpenAiConfig {
@@ -128,7 +128,7 @@ fn an_unusable_key_or_address_is_refused_at_once() {
 }
 
 /// A request of a loop that answers in decisions, as it is sent.
-fn deciding(decisions: &Decisions) -> ModelRequest {
+fn deciding(decisions: &StructuredActions) -> ModelRequest {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false});
     let tool = |id: &str, exit| ToolDecl {
         id: ToolId::new(id).unwrap(),
@@ -156,8 +156,11 @@ fn deciding(decisions: &Decisions) -> ModelRequest {
         },
         Message::Tool { call: "c1".to_owned(), name: "weather_now".to_owned(), text: "sunny".to_owned() },
     ];
-    let settings =
-        Settings { decisions: Some(decisions.clone()), tool_choice: ToolChoice::Required, ..Settings::default() };
+    let settings = Settings {
+        structured_actions: Some(decisions.clone()),
+        tool_choice: ToolChoice::Required,
+        ..Settings::default()
+    };
     let prepared = ModelRequest {
         tools: ToolSet::new(vec![tool("weather.now", false), tool("finish", true)]).into(),
         ..request(messages, settings)
@@ -171,16 +174,16 @@ fn a_decision_is_asked_for_with_a_format_whose_fields_stay_in_order() {
     let chat = OpenAiChat::new(config()).unwrap();
     let responses = OpenAiResponses::new(config()).unwrap();
 
-    let body = chat.wire(&deciding(&Decisions::default()));
+    let body = chat.wire(&deciding(&StructuredActions::default()));
     insta::assert_snapshot!("a decision by chat", pretty(&body));
     let format = "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"decision\",\"schema\":{\"type\":\"object\",\
                   \"properties\":{\"reasoning\":{\"type\":\"string\"},\"action\":{\"type\":\"string\",\"enum\":[\"weather.now\",\"finish\"]},\
                   \"input\":";
     assert!(body.contains(format), "{body}");
-    let body = responses.wire(&deciding(&Decisions::builder().batches(true).build()));
+    let body = responses.wire(&deciding(&StructuredActions::builder().batches(true).build()));
     insta::assert_snapshot!("a decision by responses", pretty(&body));
     assert!(body.contains("\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"decision\",\"schema\":{\"type\":\"object\",\"properties\":{\"reasoning\""), "{body}");
-    let plain = chat.wire(&deciding(&Decisions::builder().form(DecisionForm::Plain).build()));
+    let plain = chat.wire(&deciding(&StructuredActions::builder().form(ActionFormat::Plain).build()));
     assert!(!plain.contains("response_format") && plain.contains("Answer with one JSON object"), "{plain}");
 }
 

@@ -65,8 +65,8 @@ impl<M: Model> DevCache<M> {
         match entry::read(&self.folder, &key) {
             Ok(Some(mut response)) => {
                 give_pieces(&response, deltas);
-                let usage = std::mem::take(&mut response.facts.usage);
-                response.facts.via = vec![RoutingStep::Cached { key, usage }];
+                let usage = std::mem::take(&mut response.metadata.usage);
+                response.metadata.via = vec![RoutingStep::Cached { key, usage }];
                 return Ok(response);
             }
             Ok(None) => {}
@@ -89,8 +89,8 @@ impl<M: Model> DevCache<M> {
 
 /// Returns what is kept of an answer: all but what happened on the way to it, and what it took and cost that time.
 fn kept(response: &ModelResponse) -> ModelResponse {
-    let facts = ResponseMetadata { first_chunk: None, cost: None, via: Vec::new(), ..response.facts.clone() };
-    ModelResponse { facts, ..response.clone() }
+    let metadata = ResponseMetadata { first_chunk: None, cost: None, via: Vec::new(), ..response.metadata.clone() };
+    ModelResponse { metadata, ..response.clone() }
 }
 
 impl<M: Model> fmt::Debug for DevCache<M> {

@@ -49,7 +49,7 @@ fn reader(ledger: &Ledger) -> Brain<(), u32> {
         let deeds = deeds.clone();
         cx.system("Read.")
             .input("Read the book.")
-            .decisions()
+            .structured_actions()
             .plugin(Compaction::new().iterations(4).keep(2))
             .tool("read", move |t| {
                 t.idempotent().execute(move |page: Job, cx| {
@@ -104,11 +104,11 @@ async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
 
 #[tokio::test(start_paused = true)]
 async fn what_one_run_has_decided_to_remember_is_told_to_the_next() {
-    let facts = MemoryFacts::default();
+    let metadata = MemoryFacts::default();
     let companion = |says: &'static str| {
-        let memory = Memory::new(facts.clone());
+        let memory = Memory::new(metadata.clone());
         brain("Companion").r#loop("Chat", move |cx| {
-            let config = cx.system("Help.").input(says).decisions().plugin(memory.clone());
+            let config = cx.system("Help.").input(says).structured_actions().plugin(memory.clone());
             config.tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("bye")))
         })
     };
@@ -142,7 +142,7 @@ async fn actions_of_one_decision_run_at_once_and_one_that_is_sequential_alone() 
             worker("alone", ShopBuilder::sequential),
             worker("finish", ShopBuilder::exit),
         ];
-        config.tools(tools).decisions_in_batches()
+        config.tools(tools).structured_actions_in_batches()
     };
     let slow = |id: &str| json!({"id": id, "takes": 1000});
     let play = Play::free([
@@ -167,11 +167,11 @@ async fn a_brain_is_an_action_and_decides_itself_and_its_failure_is_a_result() {
     let researcher = || {
         brain("Researcher").services::<Journal>().state(Board::default()).r#loop("Look", |cx| {
             let tools = [worker("gated", |t| t.requires_approval("it costs")), worker("finish", ShopBuilder::exit)];
-            cx.system("Look.").decisions().decision_retries(1).tools(tools)
+            cx.system("Look.").structured_actions().decision_retries(1).tools(tools)
         })
     };
     let outer = workshop(&journal, move |config| {
-        config.brain("research", researcher(), |b| b).tools([worker("finish", ShopBuilder::exit)]).decisions()
+        config.brain("research", researcher(), |b| b).tools([worker("finish", ShopBuilder::exit)]).structured_actions()
     });
     let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
         "Work/0" | "Work/1" => act("research", json!({})),
@@ -206,7 +206,7 @@ async fn an_action_that_fails_for_a_moment_is_tried_again_and_one_that_fails_on_
         })
     };
     let shop = workshop(&journal, move |config| {
-        config.tools([flaky("soon", 3), flaky("never", 99), worker("finish", ShopBuilder::exit)]).decisions()
+        config.tools([flaky("soon", 3), flaky("never", 99), worker("finish", ShopBuilder::exit)]).structured_actions()
     });
     let play = Play::new([act("soon", job("a")), act("never", job("b")), act("finish", job("end"))]);
 
@@ -230,7 +230,7 @@ async fn what_is_chosen_from_changes_with_the_mode_and_a_mode_can_end_the_loop()
             .mode("solved", |m| m.exit())
     };
     let support = brain("Support").r#loop("Chat", move |cx| {
-        cx.system("Help.").input("It leaks.").tools([tool("ask"), tool("solve")]).plugin(modes()).decisions()
+        cx.system("Help.").input("It leaks.").tools([tool("ask"), tool("solve")]).plugin(modes()).structured_actions()
     });
     let play = Play::new([
         act("ask", json!({})),
@@ -255,7 +255,10 @@ async fn decisions_end_at_the_limit_of_steps_with_what_there_is() {
     let endless = || ScriptedModel::from_fn(|request| act("safe", job(request.path.as_str())));
     for (on_limit, fails) in [(OnLimit::Exit, false), (OnLimit::Error, true)] {
         let shop = workshop(&journal, move |config| {
-            config.tools([worker("safe", |t| t), worker("finish", ShopBuilder::exit)]).decisions().on_limit(on_limit)
+            config
+                .tools([worker("safe", |t| t), worker("finish", ShopBuilder::exit)])
+                .structured_actions()
+                .on_limit(on_limit)
         });
 
         let story = Play::of(endless(), true).run(&shop, ()).await;

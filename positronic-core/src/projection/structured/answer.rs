@@ -85,7 +85,8 @@ pub(crate) fn decided(
 /// Finds the one JSON object in an answer. Models without a form for it put it into a fence or between sentences.
 fn object(response: &ModelResponse, batches: bool) -> Result<Map<String, Value>, String> {
     let text = response.text();
-    let cut = if response.facts.finish == Finish::Length { "; it was cut off at the limit of its length" } else { "" };
+    let cut =
+        if response.metadata.finish == Finish::Length { "; it was cut off at the limit of its length" } else { "" };
     let (Some(begin), Some(end)) = (text.find('{'), text.rfind('}').map(|end| end + 1)) else {
         return Err(format!("the answer holds no JSON object{cut}"));
     };
@@ -281,8 +282,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_was_cut_off_says_so_and_thoughts_stay() {
-        let facts = ResponseMetadata { finish: Finish::Length, ..ResponseMetadata::default() };
-        let cut = ModelResponse { facts, ..said("{\"reasoning\":\"well") };
+        let metadata = ResponseMetadata { finish: Finish::Length, ..ResponseMetadata::default() };
+        let cut = ModelResponse { metadata, ..said("{\"reasoning\":\"well") };
         let error = decided(&cut, &tools(), false, |_, _| Ok(())).unwrap_err();
         assert_eq!(error, "the answer holds no JSON object; it was cut off at the limit of its length");
 

@@ -149,7 +149,7 @@ fn nothing_at(path: &Path) -> String {
 /// # Errors
 ///
 /// [`Refusal`] when the signal does not fit the run's state.
-pub fn decide(
+pub fn admit(
     state: &RunState,
     signal: &Signal,
     now: Timestamp,
@@ -361,7 +361,7 @@ fn pending_call<'a>(state: &'a RunState, path: &Path, now: Timestamp) -> Result<
         let how = "asks for more, so say how much, or reject it".to_owned();
         return Err(Refusal::Unasked { call: path.clone(), how });
     }
-    let found = state.looped(path).zip(state.call(path));
+    let found = state.loop_at(path).zip(state.call(path));
     let Some((frame, call)) = found else { return Err(no_such_call(state, path)) };
     match &call.phase {
         CallPhase::Pending { expires: Some(expires), .. } if *expires <= now => {
@@ -475,7 +475,7 @@ fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
     let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
     let hears = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
     if let Some(path) = to {
-        return match state.looped(path) {
+        return match state.loop_at(path) {
             Some(frame) if frame.path == *path && hears(frame) => Ok(path.clone()),
             _ => Err(Refusal::NoListener(format!("the run has no open loop `{path}`"))),
         };

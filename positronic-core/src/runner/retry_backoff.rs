@@ -14,9 +14,9 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// The runs of a runner that rest. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Setbacks(Arc<Mutex<HashMap<RunId, Setback>>>);
+pub(super) struct RetryBackoffs(Arc<Mutex<HashMap<RunId, RetryBackoff>>>);
 
-struct Setback {
+struct RetryBackoff {
     reason: String,
     pause: Duration,
     until: Instant,
@@ -31,8 +31,8 @@ pub(super) struct Rest {
     pub(super) since: Seq,
 }
 
-impl Setbacks {
-    fn all(&self) -> MutexGuard<'_, HashMap<RunId, Setback>> {
+impl RetryBackoffs {
+    fn all(&self) -> MutexGuard<'_, HashMap<RunId, RetryBackoff>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -44,7 +44,7 @@ impl Setbacks {
         all.retain(|_, last| last.until + LONGEST > now);
         let last = all.get(run).map(|last| last.pause);
         let pause = last.map_or(FIRST, |last| (last * 2).min(LONGEST));
-        all.insert(run.clone(), Setback { reason, pause, until: now + pause, next });
+        all.insert(run.clone(), RetryBackoff { reason, pause, until: now + pause, next });
     }
 
     /// Says whether a run rests.

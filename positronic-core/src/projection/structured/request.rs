@@ -10,8 +10,8 @@ use super::super::dialogue::join;
 use super::schema::schema;
 use crate::machine::Refused;
 use crate::record::{
-    Assistant, DecisionForm, Decisions, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, ToolChoice,
-    ToolDecl, ToolSet, Transcript,
+    ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
+    ToolChoice, ToolDecl, ToolSet, Transcript,
 };
 
 /// The name under which the schema stands among formats.
@@ -21,17 +21,17 @@ const NAME: &str = "decision";
 /// its loop's log: since version 1, what the user says behind a result is joined to it.
 pub(crate) fn decision_request(
     prepared: ModelRequest,
-    decisions: &Decisions,
+    decisions: &StructuredActions,
     refused: &[Refused],
     rules: u32,
 ) -> ModelRequest {
     let ModelRequest { path, attempt, system, context, tools, messages, settings } = prepared;
     let form = decisions.form.unwrap_or_default();
     let output = match form {
-        DecisionForm::Plain => OutputFormat::Text,
-        DecisionForm::Schema | DecisionForm::Grammar => OutputFormat::JsonText {
+        ActionFormat::Plain => OutputFormat::Text,
+        ActionFormat::Schema | ActionFormat::Grammar => OutputFormat::JsonText {
             name: NAME.to_owned(),
-            schema: schema(tools.tools(), decisions.batches, form == DecisionForm::Grammar).into(),
+            schema: schema(tools.tools(), decisions.batches, form == ActionFormat::Grammar).into(),
         },
     };
     let instructions = instructions(&tools, decisions.batches, form);
@@ -53,7 +53,7 @@ pub(crate) fn decision_request(
         tools: Arc::default(),
         settings: Arc::new(Settings {
             output,
-            decisions: None,
+            structured_actions: None,
             tool_choice: ToolChoice::default(),
             parallel_tool_calls: None,
             ..Settings::clone(&settings)
@@ -62,7 +62,7 @@ pub(crate) fn decision_request(
 }
 
 /// Says what a decision is. It stands behind the system prompt, since it is the same in all requests with the same actions.
-fn instructions(tools: &ToolSet, batches: bool, form: DecisionForm) -> String {
+fn instructions(tools: &ToolSet, batches: bool, form: ActionFormat) -> String {
     let object = if batches {
         "{\"reasoning\": \"why, in a sentence or two\", \"actions\": [{\"action\": \"the name of an action\", \"input\": \
          {what it needs}}]}\n\nYou read the results of all actions of one answer together, in their order. Put only those \
@@ -84,13 +84,13 @@ fn instructions(tools: &ToolSet, batches: bool, form: DecisionForm) -> String {
 
 /// Says what an action's input is. Where the model reads its schema in the format of the answer, the fields are named, which
 /// says what input belongs to which action. A grammar binds the model and is not read by it.
-fn input(tool: &ToolDecl, form: DecisionForm) -> String {
+fn input(tool: &ToolDecl, form: ActionFormat) -> String {
     let schema = OrderedJson::of_schema(&tool.parameters);
     if schema.is_bare_object_schema() {
         return "Its input is {}".to_owned();
     }
     match (form, schema.get("properties").and_then(OrderedJson::as_object)) {
-        (DecisionForm::Schema, Some(fields)) => {
+        (ActionFormat::Schema, Some(fields)) => {
             let fields: Vec<_> = fields.keys().map(|name| format!("`{name}`")).collect();
             format!("The fields of its input: {}", fields.join(", "))
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::flight::{Answer, Judged, Outcome, caught_now};
+use super::async_effects::{Answer, Outcome, Validated, caught_now};
 use super::shared::Stop;
 use super::state_owner::{Changes, plugin_steps};
 use super::worker::Worker;
@@ -14,7 +14,7 @@ use crate::definition::{StateValue, ToolReply, WaitDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::machine::{LoopFrame, REPLY, Stage, denial, denied_before};
 use crate::record::{
-    CallFlags, Change, DecisionForm, EndReason, EventKind, Failure, ModelError, ModelErrorKind, ModelResponse,
+    ActionFormat, CallFlags, Change, EndReason, EventKind, Failure, ModelError, ModelErrorKind, ModelResponse,
     NewEvent, Part, Path, ResponseMetadata, Segment, ToolCall, ToolResult, WaitSpec,
 };
 
@@ -22,23 +22,23 @@ use crate::record::{
 const STEP_RETRIES: u32 = 3;
 
 impl Worker {
-    pub(super) async fn settle_outcome(&mut self, path: &Path, outcome: Outcome) -> Result<(), Stop> {
+    pub(super) async fn record_outcome(&mut self, path: &Path, outcome: Outcome) -> Result<(), Stop> {
         let new_events = match outcome {
-            Outcome::Step { result, took } => self.settle_step(path, result, took),
-            Outcome::Answer { result, attempt, took } => self.settle_answer(path, result, attempt, took),
+            Outcome::Step { result, took } => self.record_step(path, result, took),
+            Outcome::Answer { result, attempt, took } => self.record_answer(path, result, attempt, took),
             Outcome::Refused { response, message, attempt, took } => {
                 self.refused_drafts(path, response, message, attempt, took)
             }
-            Outcome::Tool { result, attempt, took } => self.settle_tool(path, result, attempt, took),
+            Outcome::Tool { result, attempt, took } => self.record_tool(path, result, attempt, took),
             Outcome::Prepared { result, iteration, read } => {
-                return self.settle_prepared(path, result, iteration, read).await;
+                return self.record_prepared(path, result, iteration, read).await;
             }
-            Outcome::Question { result, took, asker } => return self.settle_question(path, result, asker, took).await,
+            Outcome::Question { result, took, asker } => return self.record_question(path, result, asker, took).await,
         };
         let waits = new_events.iter().any(|event| matches!(event.kind, EventKind::LoopWait { .. }));
         self.mail_unread |= waits;
         if !new_events.is_empty() && self.append_outcome(path, new_events).await? && waits {
-            self.fly_announced();
+            self.spawn_announced();
             // What it waits for may have come before. Whoever finds the run after a crash right here looks again.
             self.take_mail().await?;
         }
@@ -51,7 +51,7 @@ impl Worker {
         policy.delay(&again, attempt, self.shared.runner.ids.jitter())
     }
 
-    fn settle_step(&self, path: &Path, result: Result<Value>, duration: u64) -> Vec<NewEvent> {
+    fn record_step(&self, path: &Path, result: Result<Value>, duration: u64) -> Vec<NewEvent> {
         let state = self.shared.state();
         let Some(brain) = state.owner(path) else { return Vec::new() };
         let attempt = match &brain.stage {
@@ -81,7 +81,7 @@ impl Worker {
         vec![NewEvent::new(brain.path.clone(), EventKind::BrainError(failure))]
     }
 
-    fn settle_answer(
+    fn record_answer(
         &self,
         path: &Path,
         result: Result<Answer, ModelError>,
@@ -93,19 +93,19 @@ impl Worker {
             Err(error) => {
                 let runner = &self.shared.runner;
                 // Answers that were refused are tries of the same request, and no failures of the model.
-                let refused = self.shared.state().looped(path).map_or(0, |frame| frame.refused.len());
+                let refused = self.shared.state().loop_at(path).map_or(0, |frame| frame.refused.len());
                 let failed = attempt.saturating_sub(u32::try_from(refused).unwrap_or(u32::MAX));
                 if let Some(pause) = runner.retry.delay(&error, failed, runner.ids.jitter()) {
                     let due = self.shared.now().after(pause);
                     return vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })];
                 }
-                let looped = path.parent().unwrap_or_default();
+                let loop_at = path.parent().unwrap_or_default();
                 let tries = failed + 1;
                 let times = if tries == 1 { String::new() } else { format!(" {tries} times") };
                 let hint = self.hint(path, &error);
-                let message = format!("the model of the loop `{looped}` failed{times}: {error}{hint}");
+                let message = format!("the model of the loop `{loop_at}` failed{times}: {error}{hint}");
                 let retryable = error.is_retryable();
-                self.failed_loop(&looped, Failure { code: EndReason::Model, message, retryable })
+                self.failed_loop(&loop_at, Failure { code: EndReason::Model, message, retryable })
             }
         }
     }
@@ -113,14 +113,14 @@ impl Worker {
     /// Says what to do about a model's failure, where that is known.
     fn hint(&self, path: &Path, error: &ModelError) -> String {
         let state = self.shared.state();
-        let form = state.looped(path).and_then(|frame| frame.prepared.settings.decisions.as_ref()?.form);
+        let form = state.loop_at(path).and_then(|frame| frame.prepared.settings.structured_actions.as_ref()?.form);
         match (error.kind, error.wait(), form) {
             (_, Some(wait), _) if error.is_retryable() => {
                 format!("; it asks to wait {} s before it is asked again", wait.as_secs_f64().ceil())
             }
-            (ModelErrorKind::BadRequest, _, Some(form)) if form != DecisionForm::Plain => {
-                "; where an endpoint knows no schema for its answers, ask for decisions in words: `DecisionForm::Plain`, on the \
-                 command line `--decisions plain`"
+            (ModelErrorKind::BadRequest, _, Some(form)) if form != ActionFormat::Plain => {
+                "; where an endpoint knows no schema for its answers, ask for decisions in words: `ActionFormat::Plain`, on the \
+                 command line `--action-format plain`"
                     .to_owned()
             }
             _ => String::new(),
@@ -128,9 +128,9 @@ impl Worker {
     }
 
     fn answered_drafts(&self, path: &Path, answer: Answer, duration: u64) -> Vec<NewEvent> {
-        let Answer { response: ModelResponse { mut parts, calls: _, facts }, calls, plugins, failed } = answer;
-        let facts = self.charged(facts);
-        let looped = path.parent().unwrap_or_default();
+        let Answer { response: ModelResponse { mut parts, calls: _, metadata }, calls, plugins, failed } = answer;
+        let metadata = self.charged(metadata);
+        let loop_at = path.parent().unwrap_or_default();
         let iteration = match path.last() {
             Some(Segment::Iteration(iteration)) => iteration,
             _ => 0,
@@ -146,10 +146,10 @@ impl Worker {
             NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin: plugin.to_owned(), message })
         }));
         new_events
-            .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), facts, duration }));
-        for (index, Judged { call, refused }) in (0..).zip(calls) {
-            let path = looped.call(iteration, index);
-            let denied = state.looped(&path).is_some_and(|frame| is_denied(frame, &call));
+            .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), metadata, duration }));
+        for (index, Validated { call, refused }) in (0..).zip(calls) {
+            let path = loop_at.call(iteration, index);
+            let denied = state.loop_at(&path).is_some_and(|frame| is_denied(frame, &call));
             let result = match refused {
                 Some(message) => Some(ToolResult::Error { message }),
                 None if denied => Some(denied_before()),
@@ -164,7 +164,7 @@ impl Worker {
         new_events
     }
 
-    fn settle_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<NewEvent> {
+    fn record_tool(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32, duration: u64) -> Vec<NewEvent> {
         let called = self.shared.state().call(path).map(|call| (call.tool.clone(), call.flags));
         let Some(((tool, flags), states)) = called.zip(self.states(path)) else { return Vec::new() };
         let checked =
@@ -247,11 +247,12 @@ impl Worker {
     }
 
     /// Adds what an answer cost, unless its provider has said that.
-    pub(super) fn charged(&self, mut facts: ResponseMetadata) -> ResponseMetadata {
-        if facts.cost.is_none() {
-            facts.cost = self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(&facts)).map(Box::new);
+    pub(super) fn charged(&self, mut metadata: ResponseMetadata) -> ResponseMetadata {
+        if metadata.cost.is_none() {
+            metadata.cost =
+                self.shared.runner.prices.as_ref().and_then(|prices| prices.charge(&metadata)).map(Box::new);
         }
-        facts
+        metadata
     }
 }
 

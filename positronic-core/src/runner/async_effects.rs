@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use super::clock::limited_by;
-use super::decide::{Given, given};
 use super::edited::check as check_edited;
-use super::plugged::{PreparedIteration, around, looked_at};
+use super::plugged::{PreparedIteration, around, inspected};
 use super::shared::Shared;
+use super::structured::{Given, given};
 use super::worker::Worker;
 use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, ToolReply};
 use crate::error::{Error, Result};
@@ -73,10 +73,10 @@ pub(super) struct Asker {
     pub(super) turn: Option<Turn>,
 }
 
-/// A model's answer with its calls judged.
+/// A model's answer with its calls validated.
 pub(super) struct Answer {
     pub(super) response: ModelResponse,
-    pub(super) calls: Vec<Judged>,
+    pub(super) calls: Vec<Validated>,
     /// What the loop's plugins keep from then on.
     pub(super) plugins: PluginStates,
     /// The plugins that failed to look at it, and what they say.
@@ -84,7 +84,7 @@ pub(super) struct Answer {
 }
 
 /// A call, and why it is refused if it is.
-pub(super) struct Judged {
+pub(super) struct Validated {
     pub(super) call: ToolCall,
     pub(super) refused: Option<String>,
 }
@@ -96,7 +96,7 @@ impl Worker {
             Effect::Step { path, attempt } => (path, EventKind::StepStart { attempt: *attempt }),
             Effect::Execute { path, attempt } => (path, EventKind::LoopToolStart { attempt: *attempt }),
             Effect::Ask { path, attempt } => {
-                let settings = &state.looped(path)?.prepared.settings;
+                let settings = &state.loop_at(path)?.prepared.settings;
                 let model = match settings.in_code {
                     true => CODE.to_owned(),
                     false => self.shared.runner.model_of(settings.tier).name(),
@@ -128,14 +128,14 @@ impl Worker {
     /// Starts an effect whose intent is in the log.
     pub(super) fn fly(&mut self, effect: &Effect) {
         match effect {
-            Effect::Step { path, .. } => self.fly_step(path),
-            Effect::Ask { path, attempt } => self.fly_ask(path, *attempt),
-            Effect::Execute { path, attempt } => self.fly_tool(path, *attempt),
+            Effect::Step { path, .. } => self.spawn_step(path),
+            Effect::Ask { path, attempt } => self.spawn_ask(path, *attempt),
+            Effect::Execute { path, attempt } => self.spawn_tool(path, *attempt),
             _ => {}
         }
     }
 
-    fn fly_step(&mut self, path: &Path) {
+    fn spawn_step(&mut self, path: &Path) {
         self.answered.remove(path);
         let Some(Segment::Stage(name)) = path.last() else { return };
         let owner = path.parent().unwrap_or_default();
@@ -155,24 +155,24 @@ impl Worker {
         });
     }
 
-    fn fly_ask(&mut self, path: &Path, attempt: u32) {
-        let looped = path.parent().unwrap_or_default();
+    fn spawn_ask(&mut self, path: &Path, attempt: u32) {
+        let loop_at = path.parent().unwrap_or_default();
         let (request, prepared, after) = {
             let state = self.shared.state();
-            let Some(frame) = state.looped(path) else { return };
+            let Some(frame) = state.loop_at(path) else { return };
             let model = self.shared.runner.model_of(frame.prepared.settings.tier);
-            let messages = self.shared.prompts().transcript_by(&looped, |outputs| model.project(outputs));
+            let messages = self.shared.prompts().transcript_by(&loop_at, |outputs| model.project(outputs));
             let request = iteration_request(frame, path.clone(), attempt, messages);
             (request, frame.prepared.clone(), state.next)
         };
         let Some(scope) = self.scope(path.clone()) else { return };
-        let definition = self.frames.looped(&looped).cloned();
+        let definition = self.frames.loop_at(&loop_at).cloned();
         let model = Arc::clone(self.shared.runner.model_of(request.settings.tier));
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
             let started = shared.now();
             let tools = &*prepared.tools;
-            let decisions = prepared.settings.decisions.as_ref().map(|decisions| (decisions, tools));
+            let decisions = prepared.settings.structured_actions.as_ref().map(|decisions| (decisions, tools));
             let asked = match request.settings.in_code {
                 true => decided(definition.as_deref()).map(Given::Answer),
                 false => given(&shared, &*model, &request, after, decisions, definition.as_deref()).await,
@@ -184,7 +184,7 @@ impl Worker {
                 }
                 Ok(Given::Answer(response)) => {
                     let (plugins, failed) = match definition.as_deref() {
-                        Some(definition) => looked_at(definition, scope.clone(), &response).await,
+                        Some(definition) => inspected(definition, scope.clone(), &response).await,
                         None => (scope.plugins.clone(), Vec::new()),
                     };
                     let mut calls = judge(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
@@ -197,14 +197,14 @@ impl Worker {
         });
     }
 
-    fn fly_tool(&mut self, path: &Path, attempt: u32) {
+    fn spawn_tool(&mut self, path: &Path, attempt: u32) {
         let invoked = self.shared.state().call(path).map(|call| {
             let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
             (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited)
         });
         let Some((call, edited)) = invoked else { return };
         let definition = self.frames.tool(path, &call.tool).cloned();
-        let looped = path.parent().and_then(|looped| self.frames.looped(&looped).cloned());
+        let loop_at = path.parent().and_then(|loop_at| self.frames.loop_at(&loop_at).cloned());
         let Some(scope) = self.scope(path.clone()) else { return };
         let shared = Arc::clone(&self.shared);
         self.launch(path.clone(), true, async move {
@@ -218,7 +218,7 @@ impl Worker {
                 (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
                     let (tool, execute) = (definition.as_ref().map(Arc::clone), Arc::clone(execute));
                     let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
-                    let running = around(looped.as_deref(), &scope, &call, move || {
+                    let running = around(loop_at.as_deref(), &scope, &call, move || {
                         Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await })
                     });
                     let limited = match shared.runner.paused_clock {
@@ -332,7 +332,7 @@ impl DeltaSink for Show<'_> {
         let delta = Delta {
             path: self.path.clone(),
             attempt: self.attempt,
-            take: self.take.load(Ordering::Relaxed),
+            generation: self.take.load(Ordering::Relaxed),
             part: piece.part,
             kind: piece.kind,
             call: piece.call,
@@ -345,7 +345,7 @@ impl DeltaSink for Show<'_> {
         }
     }
 
-    fn anew(&self) {
+    fn restart(&self) {
         if self.n.swap(0, Ordering::Relaxed) > 0 {
             self.take.fetch_add(1, Ordering::Relaxed);
         }
@@ -357,14 +357,14 @@ impl DeltaSink for Show<'_> {
 }
 
 /// Refuses the calls of a filtered answer, and says of one that did not fit that its answer was cut off.
-fn cut_off(calls: &mut [Judged], response: &ModelResponse, max_output_tokens: Option<u32>) {
-    let fault = AnswerFault::of(&response.parts, &response.facts.finish, max_output_tokens);
+fn cut_off(calls: &mut [Validated], response: &ModelResponse, max_output_tokens: Option<u32>) {
+    let fault = AnswerFault::of(&response.parts, &response.metadata.finish, max_output_tokens);
     match (fault, calls) {
         (Some(fault @ AnswerFault::Filtered), calls) => {
             let refused = fault.sentence("the model");
             calls.iter_mut().for_each(|call| call.refused = Some(format!("{refused}, so its calls do not run")));
         }
-        (Some(fault @ AnswerFault::Length { .. }), [.., Judged { refused: Some(why), .. }]) => {
+        (Some(fault @ AnswerFault::Length { .. }), [.., Validated { refused: Some(why), .. }]) => {
             *why = format!("{why}; {}", fault.sentence("the model"));
         }
         _ => {}
@@ -378,21 +378,26 @@ async fn judge(
     tools: &ToolSet,
     definition: Option<&LoopDefinition>,
     scope: &Scope,
-) -> Vec<Judged> {
-    let mut judged = Vec::with_capacity(calls.len());
-    let looped = path.parent().unwrap_or_default();
+) -> Vec<Validated> {
+    let mut validated = Vec::with_capacity(calls.len());
+    let loop_at = path.parent().unwrap_or_default();
     let iteration = match path.last() {
         Some(Segment::Iteration(iteration)) => iteration,
         _ => 0,
     };
     for (index, call) in (0..).zip(calls) {
-        let scope = Scope { path: looped.call(iteration, index), ..scope.clone() };
-        judged.push(judge_one(call, tools, definition, scope).await);
+        let scope = Scope { path: loop_at.call(iteration, index), ..scope.clone() };
+        validated.push(judge_one(call, tools, definition, scope).await);
     }
-    judged
+    validated
 }
 
-async fn judge_one(call: &ProposedCall, tools: &ToolSet, definition: Option<&LoopDefinition>, scope: Scope) -> Judged {
+async fn judge_one(
+    call: &ProposedCall,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: Scope,
+) -> Validated {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let (arguments, broken) = match serde_json::from_str::<Value>(text) {
         Ok(mut json) => match check_depth(&json) {
@@ -417,14 +422,14 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, definition: Option<&Loo
     let Some(tool) = tool else {
         let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
         let refused = Some(format!("there is no tool `{}`; the tools are {}", call.name, known.join(", ")));
-        return Judged { call: made, refused };
+        return Validated { call: made, refused };
     };
     made.tool = tool.decl.id.as_str().to_owned();
     if let Some(error) = broken {
-        return Judged { call: made, refused: Some(format!("the arguments {error}")) };
+        return Validated { call: made, refused: Some(format!("the arguments {error}")) };
     }
     if let Err(reason) = tool.schema.accept(Arc::make_mut(&mut made.arguments)) {
-        return Judged { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };
+        return Validated { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };
     }
     made.flags = tool.decl.flags;
     if let Some(exits) = tool.exits.as_ref().filter(|_| made.flags.exit) {
@@ -432,7 +437,7 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, definition: Option<&Loo
             Ok(exit) => made.flags.exit = exit,
             Err(error) => {
                 let refused = Some(format!("it could not be decided whether the call ends the loop: {error}"));
-                return Judged { call: made, refused };
+                return Validated { call: made, refused };
             }
         }
     }
@@ -447,10 +452,10 @@ async fn judge_one(call: &ProposedCall, tools: &ToolSet, definition: Option<&Loo
         None => Ok(None),
     };
     match verdict {
-        Ok(gate) => Judged { call: ToolCall { gate, ..made }, refused: None },
+        Ok(gate) => Validated { call: ToolCall { gate, ..made }, refused: None },
         Err(error) => {
             // Whether a person had to be asked is not known, so the call does not run.
-            Judged {
+            Validated {
                 call: made,
                 refused: Some(format!("it could not be decided whether a person has to approve: {error}")),
             }

@@ -16,7 +16,7 @@ type Kitchen = Loop<(), u32, Journal>;
 fn kitchen(journal: &Journal, config: impl Fn(Kitchen) -> Kitchen + Send + Sync + 'static) -> Brain<(), u32, ()> {
     let kitchen = brain("Kitchen").state(2_u32).services::<Journal>().r#loop("Brew", move |cx| {
         let calls = (0..(*cx.state).min(1)).map(|_| ("brew", json!({})));
-        config(cx.system("Brew.")).decided(calls)
+        config(cx.system("Brew.")).scripted(calls)
     });
     kitchen.bind(journal.clone())
 }

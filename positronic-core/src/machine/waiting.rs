@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::record::{Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
+use super::admit::REPLY;
 use super::call::CallPhase;
-use super::decide::REPLY;
 use super::loop_frame::LoopPhase;
 use super::next::next;
 use super::state::{BrainFrame, Intent, RunState, Stage};

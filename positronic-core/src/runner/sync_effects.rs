@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::async_effects::{at_home, caught_now, took};
 use super::edited::check as check_edited;
-use super::flight::{at_home, caught_now, took};
 use super::frames::Frames;
 use super::shared::Stop;
 use super::state_owner::Changes;
@@ -165,7 +165,7 @@ impl Worker {
     }
 
     fn close_loop(&mut self, path: Path, outcome: LoopOutcome) -> Vec<NewEvent> {
-        let on_exit = match self.frames.looped(&path) {
+        let on_exit = match self.frames.loop_at(&path) {
             Some(definition) => definition.on_exit.clone(),
             // A limit around has ended it before its first iteration.
             None => match self.yielded(&path) {
@@ -177,7 +177,7 @@ impl Worker {
             },
         };
         let found = self.around(&path, |state, _, document| {
-            (document, state.looped(&path).map(|frame| frame.usage).unwrap_or_default())
+            (document, state.loop_at(&path).map(|frame| frame.usage).unwrap_or_default())
         });
         let Some((document, usage)) = found else { return Vec::new() };
         let next = on_exit.map(|on_exit| caught_now(|| on_exit(&document, &outcome))).transpose();

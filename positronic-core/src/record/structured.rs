@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[serde(default)]
 #[builder(field_defaults(default))]
-pub struct Decisions {
+pub struct StructuredActions {
     /// Whether one decision may name several actions: `{reasoning, actions: [{action, input}, …]}`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub batches: bool,
@@ -15,7 +15,7 @@ pub struct Decisions {
     /// iteration is logged.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub form: Option<DecisionForm>,
+    pub form: Option<ActionFormat>,
     /// How often the model is asked again that gave no decision that fits; 3.
     #[builder(default = DEFAULT_RETRIES)]
     #[serde(skip_serializing_if = "is_default_retries")]
@@ -30,7 +30,7 @@ const fn is_default_retries(retries: &u32) -> bool {
     *retries == DEFAULT_RETRIES
 }
 
-impl Default for Decisions {
+impl Default for StructuredActions {
     fn default() -> Self {
         Self::builder().build()
     }
@@ -39,7 +39,7 @@ impl Default for Decisions {
 /// How the form of a decision is told to a model. The model reads the actions in its system prompt in every form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DecisionForm {
+pub enum ActionFormat {
     /// As a structured output format whose root is one object, which every provider with such formats takes. It does not say
     /// which input belongs to which action: the system prompt names the fields of each, and the rest is checked when the answer
     /// is there.

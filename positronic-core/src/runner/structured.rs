@@ -2,15 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::flight::ask;
+use super::async_effects::ask;
 use super::shared::Shared;
 use super::worker::Worker;
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::projection::{Decided, ReasoningStream, decided};
 use crate::record::{
-    AnswerFault, Decisions, DeltaKind, EndReason, EventKind, LoopOutcome, ModelError, ModelRequest, ModelResponse,
-    NewEvent, Path, Seq, ToolSet,
+    AnswerFault, DeltaKind, EndReason, EventKind, LoopOutcome, ModelError, ModelRequest, ModelResponse, NewEvent, Path,
+    Seq, StructuredActions, ToolSet,
 };
 
 /// What a model gave.
@@ -27,7 +27,7 @@ pub(super) async fn given(
     model: &dyn Model,
     request: &ModelRequest,
     after: Seq,
-    decisions: Option<(&Decisions, &ToolSet)>,
+    decisions: Option<(&StructuredActions, &ToolSet)>,
     definition: Option<&LoopDefinition>,
 ) -> Result<Given, ModelError> {
     let Some((decisions, tools)) = decisions else {
@@ -36,7 +36,7 @@ pub(super) async fn given(
     let response = ask(shared, model, request, Some(after), ReasonAlone::before).await?;
     // It decides nothing, and asking for another form of it does not help.
     let limit = request.settings.max_output_tokens;
-    let fault = AnswerFault::of(&response.parts, &response.facts.finish, limit);
+    let fault = AnswerFault::of(&response.parts, &response.metadata.finish, limit);
     if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
         return Ok(Given::Answer(ModelResponse { calls: Vec::new(), ..response }));
     }
@@ -46,7 +46,7 @@ pub(super) async fn given(
         None => Ok(()),
     };
     Ok(match decided(&response, tools, decisions.batches, fits) {
-        Ok(Decided { parts, calls }) => Given::Answer(ModelResponse { parts, calls, facts: response.facts }),
+        Ok(Decided { parts, calls }) => Given::Answer(ModelResponse { parts, calls, metadata: response.metadata }),
         Err(message) => Given::Refused(response, message),
     })
 }
@@ -74,9 +74,9 @@ impl DeltaSink for ReasonAlone<'_> {
         }
     }
 
-    fn anew(&self) {
+    fn restart(&self) {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = ReasoningStream::default();
-        self.show.anew();
+        self.show.restart();
     }
 
     fn is_heard(&self) -> bool {
@@ -94,25 +94,30 @@ impl Worker {
         attempt: u32,
         duration: u64,
     ) -> Vec<NewEvent> {
-        let looped = path.parent().unwrap_or_default();
+        let loop_at = path.parent().unwrap_or_default();
         let state = self.shared.state();
-        let Some(frame) = state.looped(path) else { return Vec::new() };
-        let retries = frame.prepared.settings.decisions.as_ref().map_or(0, |decisions| decisions.retries);
+        let Some(frame) = state.loop_at(path) else { return Vec::new() };
+        let retries = frame.prepared.settings.structured_actions.as_ref().map_or(0, |decisions| decisions.retries);
         let refused = frame.refused.len() + 1;
         let mut usage = frame.usage;
-        let ModelResponse { parts, facts, .. } = response;
-        let facts = self.charged(facts);
-        usage += facts.usage;
+        let ModelResponse { parts, metadata, .. } = response;
+        let metadata = self.charged(metadata);
+        usage += metadata.usage;
         let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
             let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
-            format!("the model of the loop `{looped}` was asked {times} and gave no decision that fits: {message}")
+            format!("the model of the loop `{loop_at}` was asked {times} and gave no decision that fits: {message}")
         });
-        let kind =
-            EventKind::LoopAnswerRefused { attempt, message, parts: parts.into(), facts: Box::new(facts), duration };
+        let kind = EventKind::LoopAnswerRefused {
+            attempt,
+            message,
+            parts: parts.into(),
+            metadata: Box::new(metadata),
+            duration,
+        };
         let mut new_events = vec![NewEvent::new(path.clone(), kind)];
         if let Some(message) = last {
             let outcome = LoopOutcome::Failed { code: EndReason::Decision, message, retryable: true };
-            new_events.push(NewEvent::new(looped, EventKind::LoopComplete { outcome, usage, change: None }));
+            new_events.push(NewEvent::new(loop_at, EventKind::LoopComplete { outcome, usage, change: None }));
         }
         new_events
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::bounds::{Options, Services, State};
 use super::r#loop::Loop;
-use crate::record::{CODE, DecisionForm, Decisions, ModelResponse, Part, ProposedCall, ResponseMetadata};
+use crate::record::{ActionFormat, CODE, ModelResponse, Part, ProposedCall, ResponseMetadata, StructuredActions};
 
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Decides this iteration in code: the loop makes these calls, in this order, and no model is asked. Without a call the loop
@@ -21,11 +21,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// # }
     /// let kitchen = brain("Kitchen").state(vec!["oolong".to_owned()]).r#loop("Brew", |cx| {
     ///     let calls = cx.state.iter().map(|_| ("brew", serde_json::json!({})));
-    ///     cx.system("").tools([brew()]).decided(calls)
+    ///     cx.system("").tools([brew()]).scripted(calls)
     /// });
     /// # let _ = kitchen;
     /// ```
-    pub fn decided<N: Into<String>>(mut self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
+    pub fn scripted<N: Into<String>>(mut self, calls: impl IntoIterator<Item = (N, Value)>) -> Self {
         let call = |(name, arguments): (N, Value)| ProposedCall {
             provider_id: None,
             name: name.into(),
@@ -35,8 +35,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         let calls: Vec<_> = calls.into_iter().map(call).collect();
         let parts = (0..).zip(&calls).map(|(index, _)| Part::Call { index }).collect();
         let (provider, model) = (CODE.to_owned(), CODE.to_owned());
-        let facts = ResponseMetadata { provider, model, ..ResponseMetadata::default() };
-        self.definition.answer = Some(ModelResponse { parts, calls, facts });
+        let metadata = ResponseMetadata { provider, model, ..ResponseMetadata::default() };
+        self.definition.answer = Some(ModelResponse { parts, calls, metadata });
         self
     }
 
@@ -59,7 +59,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let agent = brain("Agent").state(String::new()).r#loop("Act", |cx| {
-    ///     cx.system("Reach the goal.").input("Say hello.").decisions().tool("finish", |t| {
+    ///     cx.system("Reach the goal.").input("Say hello.").structured_actions().tool("finish", |t| {
     ///         t.description("Ends the work with what was found")
     ///             .exit()
     ///             .execute(async |Summary { text }, cx| Ok(cx.result("done").update(move |state| *state = text)))
@@ -72,21 +72,21 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn decisions(mut self) -> Self {
+    pub fn structured_actions(mut self) -> Self {
         _ = self.deciding();
         self
     }
 
     /// Lets the model answer in decisions with one or several actions, `{reasoning, actions: [{action, input}, …]}`; see
     /// [`Loop::decisions`].
-    pub fn decisions_in_batches(mut self) -> Self {
+    pub fn structured_actions_in_batches(mut self) -> Self {
         self.deciding().batches = true;
         self
     }
 
     /// Sets how the form of a decision is told to the model, where that is not as the model says that it can; the loop
     /// answers in decisions, see [`Loop::decisions`].
-    pub fn decision_form(mut self, form: DecisionForm) -> Self {
+    pub fn action_format(mut self, form: ActionFormat) -> Self {
         self.deciding().form = Some(form);
         self
     }
@@ -98,7 +98,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    fn deciding(&mut self) -> &mut Decisions {
-        self.definition.settings.decisions.get_or_insert_default()
+    fn deciding(&mut self) -> &mut StructuredActions {
+        self.definition.settings.structured_actions.get_or_insert_default()
     }
 }

@@ -17,10 +17,10 @@ const LAST_WORDS: Duration = Duration::from_secs(7);
 
 /// The runs that a runner's own workers have in hand.
 #[derive(Clone, Default)]
-pub(super) struct InHand(Arc<Hand>);
+pub(super) struct RunRegistry(Arc<Registry>);
 
 #[derive(Default)]
-struct Hand {
+struct Registry {
     runs: Mutex<HashSet<RunId>>,
     leaves: watch::Sender<bool>,
     /// Rings when the last run is out of hand.
@@ -28,14 +28,14 @@ struct Hand {
 }
 
 /// Says that a run is in hand, until it is dropped.
-pub(super) struct Grip(Arc<Hand>, RunId);
+pub(super) struct RunGuard(Arc<Registry>, RunId);
 
-impl InHand {
+impl RunRegistry {
     /// Takes a run in hand, unless it is. Whoever begins to work on it looks only then whether the runs are let go of: who
     /// lets go of them waits for what is in hand.
-    pub(super) fn grip(&self, run: &RunId) -> Option<Grip> {
+    pub(super) fn grip(&self, run: &RunId) -> Option<RunGuard> {
         let fresh = self.0.runs().insert(run.clone());
-        fresh.then(|| Grip(Arc::clone(&self.0), run.clone()))
+        fresh.then(|| RunGuard(Arc::clone(&self.0), run.clone()))
     }
 
     /// Says whether a run is in hand.
@@ -59,13 +59,13 @@ impl InHand {
     }
 }
 
-impl Hand {
+impl Registry {
     fn runs(&self) -> MutexGuard<'_, HashSet<RunId>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Grip {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         let mut runs = self.0.runs();
         runs.remove(&self.1);
