@@ -275,7 +275,7 @@ pub(crate) struct RunArgs {
     /// The run's id; the same id again is the same run, which then goes on
     #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) id: Option<String>,
-    /// WaitingOn the run belongs to
+    /// Whom the run belongs to
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
     /// Keeps the run in memory alone, so that it ends with this command

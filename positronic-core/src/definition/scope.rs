@@ -29,7 +29,7 @@ pub struct Scope {
     pub services: AnyServices,
     /// The run.
     pub run: RunId,
-    /// WaitingOn the run belongs to.
+    /// Whom the run belongs to.
     pub user: Option<Arc<str>>,
     /// The stage, iteration or call.
     pub path: Path,

@@ -23,7 +23,7 @@ pub struct Prompt {
     pub id: PublicId,
     /// The loop's path.
     pub path: Path,
-    /// WaitingOn the run belongs to.
+    /// Whom the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// Which of the runner's models answers.

@@ -33,7 +33,7 @@ pub struct Start {
     /// anything but its actor is refused, and told what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<SignalId>,
-    /// WaitingOn the run belongs to.
+    /// Whom the run belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Who started it, and over which channel.

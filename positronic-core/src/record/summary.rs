@@ -92,7 +92,7 @@ pub struct RunSummary {
     pub run: RunId,
     /// The title of its brain.
     pub brain: Arc<str>,
-    /// WaitingOn it belongs to.
+    /// Whom it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The conversation it is a part of.

@@ -100,7 +100,7 @@ pub struct Timer {
     /// The brain's options.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub options: Value,
-    /// WaitingOn the started run belongs to.
+    /// Whom the started run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The conversation that it becomes a part of.

@@ -14,7 +14,7 @@ use crate::record::{Assistant, Message, ModelRequest, ModelResponse, Part, Setti
 const OF: &str = "of_model";
 const DATA: &str = "data";
 
-/// WaitingOn a request is for.
+/// Whom a request is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum For<'a> {
     /// The model that is meant.

@@ -33,7 +33,7 @@ pub struct RunReport {
     pub title: String,
     /// What the run was started with.
     pub options: Value,
-    /// WaitingOn it belongs to.
+    /// Whom it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// When it began.
