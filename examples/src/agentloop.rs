@@ -14,7 +14,6 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use positronic_core::dsl::Tool;
 use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::record::{LimitKind, LoopOutcome};

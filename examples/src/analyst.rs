@@ -7,7 +7,7 @@
 //!
 //! `docs/langgraph.md` puts the graph that the design draws for the same agent beside it.
 
-use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, Tool};
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services};
 use positronic_core::plugins::Skills;
 use positronic_core::prelude::*;
 use schemars::JsonSchema;

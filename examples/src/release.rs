@@ -9,7 +9,6 @@
 
 use positronic_core::dsl::Reply;
 use positronic_core::prelude::*;
-use positronic_macros::{brain, tool};
 use serde::{Deserialize, Serialize};
 
 /// The brain's title.

@@ -7,7 +7,6 @@
 
 use positronic_core::dsl::Reply;
 use positronic_core::prelude::*;
-use positronic_macros::Actions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

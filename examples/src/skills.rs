@@ -3,7 +3,6 @@
 //! An assistant that can do forty things does not carry forty tools through every request. It looks into the calendar
 //! first, which is active from the beginning; mail and travel come in when the work needs them, and mail goes again.
 
-use positronic_core::dsl::Tool;
 use positronic_core::plugins::Skills;
 use positronic_core::prelude::*;
 use schemars::JsonSchema;

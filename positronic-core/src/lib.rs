@@ -69,6 +69,8 @@ pub mod toolbox;
 pub mod tools;
 
 pub use error::{Error, Result};
+#[cfg(feature = "macros")]
+pub use positronic_macros::{Actions, brain, tool};
 
 #[doc(hidden)]
 pub mod __private {

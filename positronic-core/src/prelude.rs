@@ -1,5 +1,11 @@
-//! The names that an author's file begins with.
+//! The names that most files with brains need.
+//!
+//! They are few, so that an author's own `Reply` or `Search` does not collide with one of them.
 
-pub use crate::dsl::{Brain, NoArgs, ToolContext, Webhook, brain, webhook};
+#[cfg(feature = "macros")]
+pub use positronic_macros::{Actions, brain, tool};
+
+pub use crate::dsl::{Brain, NoArgs, Tool, ToolContext, Webhook, brain, webhook};
 pub use crate::error::{Error, Result};
 pub use crate::record::OnLimit;
+pub use crate::runner::Runner;

@@ -21,7 +21,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{Actor, Event, ModelRequest, Path, RunId, Seq, Status};
-use positronic_core::runner::{Client, Runner, Settled};
+use positronic_core::runner::{Client, Settled};
 use positronic_core::store::{
     Durability, EventStore, MemoryStore, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
 };

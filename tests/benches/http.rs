@@ -18,7 +18,6 @@ use std::time::Instant;
 
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};
 use positronic_core::prelude::*;
-use positronic_core::runner::Runner;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Gate, Path as CallPath, Pending, PendingKind, Seq, Status};
-use positronic_core::runner::Runner;
 use positronic_core::store::{Durability, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore};
 use positronic_core::testing::store_suite::{Sample, event};
 use schemars::JsonSchema;

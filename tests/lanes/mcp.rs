@@ -8,7 +8,7 @@ use positronic_core::mcp::{Mcp, McpCommand, McpOptions, McpServer};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{OutputKind, Path, Status, ToolResult};
-use positronic_core::runner::{RunHandle, Runner, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
 use serde_json::{Value, json};

@@ -22,7 +22,7 @@ use positronic_core::record::{
     ActionFormat, DeltaKind, EndReason, EventKind, Finish, LoopOutcome, ModelErrorKind, OutputKind, Part, Prompt,
     ResponseMetadata, RoutingStep, Settings, ToolResult,
 };
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
 use schemars::JsonSchema;

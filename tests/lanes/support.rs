@@ -6,7 +6,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses, 
 use positronic_core::model::{Model, RetryPolicy};
 use positronic_core::prelude::*;
 use positronic_core::record::Delta;
-use positronic_core::runner::{RunHandle, Runner};
+use positronic_core::runner::RunHandle;
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test};
 use schemars::JsonSchema;

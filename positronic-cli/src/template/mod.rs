@@ -48,10 +48,9 @@ pub(crate) fn filled(text: &str, package: &str, source: &Source) -> String {
         .replace("{{crate}}", &package.replace('-', "_"))
         .replace(
             "{{core}}",
-            &source.dependency("positronic-core", ", default-features = false, features = [\"openai\"]"),
+            &source.dependency("positronic-core", ", default-features = false, features = [\"macros\", \"openai\"]"),
         )
         .replace("{{cli}}", &source.dependency("positronic-cli", ", default-features = false"))
-        .replace("{{macros}}", &source.dependency("positronic-macros", ""))
 }
 
 /// Makes a package's name from a folder's: lower case, letters, digits and dashes, none that Cargo or Rust refuses.

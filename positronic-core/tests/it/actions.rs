@@ -5,7 +5,7 @@ use positronic_core::dsl::Action;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{EndReason, ToolResult};
-use positronic_core::runner::{Runner, Settled, StartError};
+use positronic_core::runner::{Settled, StartError};
 use positronic_core::testing::Story;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

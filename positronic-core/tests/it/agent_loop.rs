@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Prompts;
 use positronic_core::record::{
     CallState, Decision, EventKind, OutputKind, PromptState, Seq, Start, ToolOutput, ToolResult, hash_json,
 };
-use positronic_core::runner::Runner;
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, CallFlags, Gate, Pending, PendingKind, SignalKind, Timestamp, ToolResult};
-use positronic_core::runner::{Clock, RunHandle, Runner, SignalError};
+use positronic_core::runner::{Clock, RunHandle, SignalError};
 use positronic_core::testing::TestClock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 
-use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::ToolResult;

@@ -9,7 +9,7 @@ use positronic_core::model::{DeltaSink, Model, Piece};
 use positronic_core::prelude::*;
 use positronic_core::record::Status;
 use positronic_core::record::{DeltaKind, LoopOutcome, ModelError, ModelRequest, ModelResponse, ToolResult};
-use positronic_core::runner::{RunError, Runner, Settled, SignalError};
+use positronic_core::runner::{RunError, Settled, SignalError};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::json;
 

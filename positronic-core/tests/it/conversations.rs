@@ -6,7 +6,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
 use positronic_core::record::{EventKind, Message, ModelRequest, Opening, RunId, Seq, Status, Timestamp};
-use positronic_core::runner::{Busy, ConversationError, Runner, Settled};
+use positronic_core::runner::{Busy, ConversationError, Settled};
 use positronic_core::store::{Append, EventStore as _, Index, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
 use schemars::JsonSchema;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, ModelRequest, OutputKind, PublicId, RunId};
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{CountedIds, FaultyStore, Story, Test, TestClock};
 use serde_json::json;

@@ -8,7 +8,7 @@ use positronic_core::machine::MAX_CRASHES;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{EndReason, Epoch, Event, EventKind, ModelRequest, Path, RunId, Seq, ToolResult};
-use positronic_core::runner::{RunHandle, Runner, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::{Value, json};

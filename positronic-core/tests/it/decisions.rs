@@ -160,7 +160,10 @@ async fn each_form_is_sent_as_the_loop_or_else_the_model_says() {
     let test = positronic_core::testing::Test::new(Talker(model));
     let story = test.run(&deciding(&journal), ()).await;
     assert_eq!(*seen.lock().unwrap(), [OutputFormat::Text], "as the model says");
-    assert!(story.json_lines().contains("\"decisions\":{\"form\":\"plain\"}"), "so the request can be rebuilt");
+    assert!(
+        story.json_lines().contains("\"structured_actions\":{\"form\":\"plain\"}"),
+        "so the request can be rebuilt"
+    );
     test.run(&grammar, ()).await;
     assert!(matches!(seen.lock().unwrap()[1], OutputFormat::JsonText { .. }), "as the loop says");
 }

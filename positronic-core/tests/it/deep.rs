@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use positronic_core::dsl::{Loop, LoopContext, Reply as ToolReply, Runnable as _, Tool};
+use positronic_core::dsl::{Loop, LoopContext, Reply as ToolReply, Runnable as _};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
     Actor, MAX_DOCUMENT_BYTES, ModelResponse, Part, ProposedCall, Signal, SignalId, SignalKind, ToolResult,
 };
-use positronic_core::runner::{Runner, Settled, SignalError, StartError};
+use positronic_core::runner::{Settled, SignalError, StartError};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

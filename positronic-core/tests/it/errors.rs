@@ -5,7 +5,6 @@ use std::fmt;
 use std::io;
 
 use anyhow::Context as _;
-use positronic_core::dsl::Tool;
 use positronic_core::prelude::*;
 
 use crate::support::{

@@ -112,10 +112,10 @@ fn examples() -> Vec<Value> {
         json!({
             "type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {
                 "output": {"type": "json_text", "name": "N", "schema": "{}"},
-                "decisions": {"batches": true, "form": "grammar", "retries": 1}
+                "structured_actions": {"batches": true, "form": "grammar", "retries": 1}
             }}
         }),
-        json!({"type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {"decisions": {}}}}),
+        json!({"type": "LOOP_ITERATION", "settings": {"hash": hash, "body": {"structured_actions": {}}}}),
         json!({"type": "LOOP_TOOL_CALL", "tool": "a", "arguments": "{oops"}),
         json!({
             "type": "LOOP_TOOL_CALL", "tool": "a", "arguments": {"n": 1.25}, "provider_id": "p1", "data": null,

@@ -4,12 +4,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
-use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::RunFile;
 use positronic_core::record::{EventKind, RunId, Seq, SideOutput, Timestamp, sha256};
-use positronic_core::runner::{Clock, Fork, RunHandle, Runner};
+use positronic_core::runner::{Clock, Fork, RunHandle};
 use positronic_core::store::{EventStore, LARGEST_BLOB, MemoryStore, SqliteStore, StoreError};
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, TestClock};
 use serde_json::json;

@@ -9,7 +9,6 @@ use positronic_core::model::openai::{ChatAssembler, ResponsesAssembler, SseDecod
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, ModelError, ModelResponse, ToolResult};
-use positronic_core::runner::Runner;
 use positronic_core::tools::Schema;
 use proptest::collection::vec;
 use proptest::prelude::*;

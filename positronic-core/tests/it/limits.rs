@@ -7,7 +7,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::{
     EndReason, EventKind, LimitKind, LoopOutcome, ModelError, ModelErrorKind, ToolResult, Usage,
 };
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, Story, Test, TestClock};
 use serde_json::json;

@@ -7,7 +7,7 @@ use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Seq, SignalId, SignalKind, Start, Status};
-use positronic_core::runner::{RunError, Runner};
+use positronic_core::runner::RunError;
 use positronic_core::store::{EventStore, MemoryStore, RunFilter};
 use positronic_core::testing::{FaultyStore, TestClock};
 use schemars::JsonSchema;

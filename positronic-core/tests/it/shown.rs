@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Prompts;

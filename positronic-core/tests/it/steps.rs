@@ -12,7 +12,7 @@ use positronic_core::record::{
     Actor, Budget, EndReason, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Opening,
     OutputFormat, Overrides, Settings, SignalId, Start, Tier, Usage,
 };
-use positronic_core::runner::{Difference, Runner, Settled, StartError};
+use positronic_core::runner::{Difference, Settled, StartError};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{Fault, FaultyStore, Test};
 use schemars::JsonSchema;

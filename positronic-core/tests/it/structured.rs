@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::dsl::{Runnable as _, Tool};
+use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::{Compaction, Memory, MemoryFacts, Modes};
 use positronic_core::prelude::*;
 use positronic_core::record::{EndReason, Message, ModelRequest, OutputFormat, Start, ToolResult};
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
 use crate::plugins::{contexts, dies_everywhere};

@@ -8,7 +8,6 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Traffic, traffic};
 use positronic_core::record::{Event, ModelError, ModelErrorKind, Seq};
-use positronic_core::runner::Runner;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

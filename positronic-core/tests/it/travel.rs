@@ -4,7 +4,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::diff;
 use positronic_core::record::{EventKind, ModelRequest, Overrides, RunId, Seq, Status, ToolResult};
-use positronic_core::runner::{Client, Fork, ForkError, ResumeError, RunHandle, Runner, Settled};
+use positronic_core::runner::{Client, Fork, ForkError, ResumeError, RunHandle, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, ClaimRefusal, EventKind, ModelRequest, RunId, Seq, Status};
-use positronic_core::runner::{ResumeError, Runner};
+use positronic_core::runner::ResumeError;
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::dsl::{Tool, Wait};
+use positronic_core::dsl::Wait;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;

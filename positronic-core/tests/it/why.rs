@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use positronic_core::dsl::Tool;
 use positronic_core::machine::{RunState, why};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Path, RunId, SignalId, Start};
-use positronic_core::runner::{Client, Runner, Settled, SignalError};
+use positronic_core::runner::{Client, Settled, SignalError};
 use positronic_core::store::SqliteStore;
 use serde_json::json;
 

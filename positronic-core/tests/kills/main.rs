@@ -19,14 +19,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use positronic_core::dsl::{Tool, ToolBuilder};
+use positronic_core::dsl::ToolBuilder;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
     Event, ModelRequest, OutputKind, Path, Pending, PendingKind, RunId, Seq, SignalId, Start, ToolOutput, ToolResult,
 };
-use positronic_core::runner::{RunHandle, Runner, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::sink::{EventSink, SinkError};
 use positronic_core::store::{EventStore, MemoryStore, SqliteStore};
 use schemars::JsonSchema;

@@ -4,7 +4,6 @@ use positronic_core::mcp::{Mcp, McpOptions};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::ToolResult;
-use positronic_core::runner::Runner;
 use positronic_core::sink::Recorder;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use positronic_core::mcp::{Mcp, McpError, McpOptions};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, RunId, ToolResult};
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::{Value, json};

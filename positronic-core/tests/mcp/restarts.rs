@@ -7,7 +7,7 @@ use positronic_core::mcp::McpOptions;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, RunId, Seq, ToolResult};
-use positronic_core::runner::{RunHandle, Runner, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::{Value, json};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventKind, ModelRequest, SignalKind, ToolResult};

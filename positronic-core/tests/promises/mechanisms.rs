@@ -8,7 +8,7 @@ use positronic_core::machine::RunState;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, EventError, Settings, Timestamp, ToolResult};
-use positronic_core::runner::{Clock, Runner, Settled};
+use positronic_core::runner::{Clock, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
 

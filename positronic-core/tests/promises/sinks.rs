@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Delta, Event, RunId, Seq};
-use positronic_core::runner::{ResumeError, Runner, Settled};
+use positronic_core::runner::{ResumeError, Settled};
 use positronic_core::sink::{EventSink, Recorder, SinkError};
 use positronic_core::store::{MemoryStore, StoreError};
 use positronic_core::testing::FaultyStore;

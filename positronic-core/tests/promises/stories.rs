@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use positronic_core::dsl::{Runnable, Tool, ToolBuilder};
+use positronic_core::dsl::{Runnable, ToolBuilder};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{Amounts, FileOutput, LimitKind, ModelRequest, Pending, PendingKind, SignalKind};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use positronic_core::dsl::{Loop, Tool};
+use positronic_core::dsl::Loop;
 use positronic_core::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use positronic_core::dsl::{Loop, Reply as ToolReply, Runnable, Tool, ToolBuilder};
+use positronic_core::dsl::{Loop, Reply as ToolReply, Runnable, ToolBuilder};
 use positronic_core::machine::{RunState, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -19,7 +19,7 @@ use positronic_core::record::{
     Assistant, Event, EventKind, Message, ModelRequest, OutputKind, Path, Pending, PriceTable, Prompt, Status,
     ToolOutput, ToolResult,
 };
-use positronic_core::runner::{RunHandle, Runner, Settled};
+use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -1,6 +1,6 @@
 //! A folder that goes away with its test, and a brain with one loop of tools.
 
-use positronic_core::dsl::{State, Tool};
+use positronic_core::dsl::State;
 use positronic_core::prelude::*;
 use positronic_core::record::{FileOutput, OutputKind, Pending, PendingKind};
 use positronic_core::runner::RunHandle;

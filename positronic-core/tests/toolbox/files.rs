@@ -2,11 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use positronic_core::dsl::Tool;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{LARGEST_BLOB, ToolResult};
-use positronic_core::runner::Runner;
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Story;
 use positronic_core::toolbox::{self, CodeOptions, CodeRunner, FolderError, FolderOptions, Overwrite};

@@ -1,6 +1,6 @@
 //! `Actions`: the tools that an enum becomes, and a loop over them.
 
-use positronic_core::dsl::{Act, Actions as _, Tool};
+use positronic_core::dsl::{Act, Actions as _};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{CallFlags, EventKind};

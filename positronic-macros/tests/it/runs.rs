@@ -5,7 +5,7 @@ use positronic_core::model::scripted::{Reply as Says, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::transcript;
 use positronic_core::record::{Actor, SignalKind};
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_macros::{brain, tool};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -2,7 +2,6 @@
 
 use positronic_core::dsl::Reply;
 use positronic_core::prelude::*;
-use positronic_macros::tool;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

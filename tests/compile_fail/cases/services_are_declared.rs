@@ -1,7 +1,6 @@
 //! Services are declared before the first stage.
 
 use positronic_core::prelude::*;
-use positronic_macros::tool;
 
 struct Acme;
 

@@ -6,7 +6,7 @@ use positronic_core::record::{
     Amounts, Budget, Busy, Charge, LimitKind, Message, Money, Path, PriceTable, Seq, Start, Status, Timer, Timestamp,
     Trigger, TriggerId,
 };
-use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, RunHandle, Runner, Settled};
+use positronic_core::runner::{Conversation, ConversationError, FireError, Fork, RunHandle, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{EndReason, PriceTable, Usage};
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::Story;
 use serde_json::json;

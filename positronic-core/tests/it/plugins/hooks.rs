@@ -1,7 +1,7 @@
 //! Hooks: their order, what an error in each does, and what they may edit.
 
 use positronic_core::dsl::{
-    CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, Services, State, Tool,
+    CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, Services, State,
 };
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;

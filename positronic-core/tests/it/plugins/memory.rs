@@ -7,7 +7,6 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, SqliteFacts};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, Start};
-use positronic_core::runner::Runner;
 use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{Loop, Runnable as _, Tool, Wait};
+use positronic_core::dsl::{Loop, Runnable as _, Wait};
 use positronic_core::model::scripted::Reply;
 use positronic_core::plugins::{CurrentMode, Modes, Skills};
 use positronic_core::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::dsl::{Runnable as _, Tool};
+use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::plugins::{ActiveSkills, Skills};
 use positronic_core::prelude::*;

@@ -11,7 +11,7 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
 use positronic_core::record::{Busy, Event, EventKind, Fired, RunId, RunSummary, Seq, Speaker, Start, Status, Timer};
-use positronic_core::runner::{Client, FireError, Fork, Runner, Settled};
+use positronic_core::runner::{Client, FireError, Fork, Settled};
 use positronic_core::store::{EventStore, MemoryStore, RunFilter, SqliteStore, StoreError, TimerFilter};
 use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::{Value, json};

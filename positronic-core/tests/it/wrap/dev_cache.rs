@@ -7,7 +7,7 @@ use positronic_core::model::wrap::{DevCache, Fallback};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Cost, Costs};
 use positronic_core::record::{ModelErrorKind, Money, PriceTable, Settings, Usage};
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use serde_json::json;

@@ -10,7 +10,7 @@ use positronic_core::projection::Costs;
 use positronic_core::record::{
     ActionFormat, EventKind, Finish, ModelErrorKind, ModelResponse, Part, PriceTable, ResponseMetadata, Settings,
 };
-use positronic_core::runner::{Runner, Settled};
+use positronic_core::runner::Settled;
 use positronic_core::sink::Recorder;
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};

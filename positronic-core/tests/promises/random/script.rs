@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::dsl::{Loop, Tool, ToolBuilder};
+use positronic_core::dsl::{Loop, ToolBuilder};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{BatchPolicy, ModelRequest, Usage};

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, Weak};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{RunId, Seq};
-use positronic_core::runner::Runner;
 use positronic_core::store::{EventStore as _, SqliteOptions, SqliteStore, StoreError, Watcher};
 use positronic_core::testing::store_suite::Sample;
 

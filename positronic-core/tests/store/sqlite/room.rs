@@ -7,7 +7,6 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{ModelRequest, RunId, Seq, Status};
-use positronic_core::runner::Runner;
 use positronic_core::store::{EventStore as _, SqliteStore};
 use positronic_core::testing::store_suite::Sample;
 use schemars::JsonSchema;
