@@ -10,6 +10,7 @@
 
 mod actions;
 mod agent_loop;
+mod api;
 mod approvals;
 #[path = "../support/asks.rs"]
 mod asks;

@@ -1,0 +1,91 @@
+//! The public API by name, so that a change of it shows in review.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::{Attribute, Item, UseTree, Visibility};
+
+/// Public names by module. A re-export stands in the module that re-exports it.
+type Api = BTreeMap<String, Vec<String>>;
+
+#[test]
+fn the_public_names_are_these() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut api = Api::new();
+    module("positronic_core", &src.join("lib.rs"), &src, &mut api);
+
+    let text: String = api.iter().map(|(module, names)| format!("{module}: {}\n", names.join(" "))).collect();
+    insta::assert_snapshot!(text);
+}
+
+/// Adds the public names of the module in `file`, whose submodules lie in `folder`.
+fn module(path: &str, file: &Path, folder: &Path, api: &mut Api) {
+    let code = syn::parse_file(&fs::read_to_string(file).unwrap()).unwrap();
+    let mut names = Vec::new();
+    for item in code.items {
+        let (vis, attrs, ident) = match &item {
+            Item::Const(item) => (&item.vis, &item.attrs, item.ident.to_string()),
+            Item::Enum(item) => (&item.vis, &item.attrs, item.ident.to_string()),
+            Item::Fn(item) => (&item.vis, &item.attrs, item.sig.ident.to_string()),
+            Item::Struct(item) => (&item.vis, &item.attrs, item.ident.to_string()),
+            Item::Trait(item) => (&item.vis, &item.attrs, item.ident.to_string()),
+            Item::Type(item) => (&item.vis, &item.attrs, item.ident.to_string()),
+            Item::Macro(item) if item.attrs.iter().any(|attr| attr.path().is_ident("macro_export")) => {
+                api.entry("macros".to_owned()).or_default().extend(item.ident.iter().map(|name| format!("{name}!")));
+                continue;
+            }
+            Item::Use(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
+                imported(&item.tree, &mut names);
+                continue;
+            }
+            Item::Mod(item) if item.content.is_none() => {
+                if is_public(&item.vis) && !is_hidden(&item.attrs) {
+                    let name = item.ident.to_string();
+                    let (file, inner) = found(folder, &name);
+                    module(&format!("{path}::{name}"), &file, &inner, api);
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        if is_public(vis) && !is_hidden(attrs) {
+            names.push(ident);
+        }
+    }
+    names.sort_unstable();
+    api.insert(path.to_owned(), names);
+}
+
+/// Finds a module's file and the folder of its submodules.
+fn found(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
+    let name = name.trim_start_matches("r#");
+    let inner = folder.join(name);
+    let file = folder.join(format!("{name}.rs"));
+    if file.exists() { (file, inner) } else { (inner.join("mod.rs"), inner) }
+}
+
+fn imported(tree: &UseTree, names: &mut Vec<String>) {
+    match tree {
+        UseTree::Path(path) => imported(&path.tree, names),
+        UseTree::Name(name) => names.push(name.ident.to_string()),
+        UseTree::Rename(rename) => names.push(rename.rename.to_string()),
+        UseTree::Glob(_) => names.push("*".to_owned()),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| imported(tree, names)),
+    }
+}
+
+fn is_public(vis: &Visibility) -> bool {
+    matches!(vis, Visibility::Public(_))
+}
+
+fn is_hidden(attrs: &[Attribute]) -> bool {
+    attrs.iter().any(|attr| attr.path().is_ident("doc") && quoted(attr).contains("hidden"))
+}
+
+fn quoted(attr: &Attribute) -> String {
+    match &attr.meta {
+        syn::Meta::List(list) => list.tokens.to_string(),
+        _ => String::new(),
+    }
+}
