@@ -276,7 +276,7 @@ impl Record {
             }
             EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
             EventKind::LoopModelResult { metadata, .. } if std::mem::take(&mut self.asking) => {
-                self.prompt.usage += metadata.usage
+                self.prompt.usage += metadata.usage;
             }
             EventKind::LoopAnswerRefused { metadata, .. } => self.prompt.usage += metadata.usage,
             EventKind::LoopModelResult { parts, metadata, duration } => {

@@ -281,7 +281,7 @@ impl Fold<'_> {
             }
             EventKind::LoopApprovalWithdrawn { cause } => self.note(path, format!("the question is void: {cause}")),
             EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => {
-                self.note(path, "nobody decided in time")
+                self.note(path, "nobody decided in time");
             }
             EventKind::LoopWait { waits, .. } => {
                 let waits: Vec<_> = waits.iter().map(awaited).collect();
@@ -299,7 +299,7 @@ impl Fold<'_> {
                 self.note(path, format!("{who} said: {text}"));
             }
             EventKind::LoopMaxIterations { limit } => {
-                self.note(path, format!("its limit of {limit} iterations was reached"))
+                self.note(path, format!("its limit of {limit} iterations was reached"));
             }
             EventKind::LoopLimit { kind, limit, used, unpriced, .. } => self.note(
                 path,
