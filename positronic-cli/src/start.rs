@@ -171,7 +171,58 @@ fn told(failure: &Failure, ui: &mut Ui) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::Arc;
+
+    use positronic_core::model::scripted::{Reply, ScriptedModel};
+    use positronic_core::prelude::*;
+    use positronic_core::record::Tier;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
     use super::*;
+
+    /// What a model writes to a person's terminal: it clears the screen, and hides a letter.
+    const HOSTILE: &str = "\u{1b}[2Jall is well\u{202e}";
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Note {
+        /// What to note
+        text: String,
+    }
+
+    /// Is started by the test below in a process of its own, since the panic hook belongs to the whole process.
+    #[test]
+    #[ignore = "a_panic_with_text_of_a_model_is_printed_without_control_characters starts it"]
+    fn a_tool_panics_with_what_the_model_wrote() {
+        let writer = brain("Writer").r#loop("Write", |cx| {
+            cx.system("You note.").input("Note it.").tool("note", |t| {
+                t.description("Notes something").execute(async |Note { text }, _| match text.as_str() {
+                    "" => Ok("nothing"),
+                    text => panic!("cannot note {text}"),
+                })
+            })
+        });
+        let model =
+            ScriptedModel::new([Reply::call("note", serde_json::json!({ "text": HOSTILE })), Reply::text("Done.")]);
+        let project = Project::new().brain(writer).model(Tier::Normal, Arc::new(model));
+        process(|_, ui| in_project(&project, &["desk", "run", "writer", "--memory"].map(OsString::from), ui));
+    }
+
+    #[test]
+    fn a_panic_with_text_of_a_model_is_printed_without_control_characters() {
+        let name = "start::tests::a_tool_panics_with_what_the_model_wrote";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", name, "--ignored", "--nocapture"]).env("RUST_BACKTRACE", "0").env("NO_COLOR", "1");
+
+        let output = command.output().unwrap();
+
+        let printed = String::from_utf8(output.stderr).unwrap();
+        let panic = printed.lines().find(|line| line.contains("cannot note")).unwrap_or_default();
+        assert!(panic.contains("cannot note \u{241b}[2Jall is well"), "{printed:?}");
+        assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{printed:?}");
+        assert!(printed.contains("panicked at "), "it says where: {printed:?}");
+    }
 
     #[test]
     fn a_wrong_command_line_is_not_said_back_to_the_terminal_as_it_is() {
