@@ -156,8 +156,15 @@ fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
 
 /// Says the error again of arguments that hold what a terminal would obey, with signs in its place.
 fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::Error {
-    let safe = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode));
-    Cli::try_parse_from(safe).err().unwrap_or(error)
+    let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode)).collect();
+    if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
+        return error;
+    }
+    // The signs can be valid where the characters were not: then the message itself is made safe, without its colours.
+    Cli::try_parse_from(safe).err().unwrap_or_else(|| {
+        let message = sanitise(&error.to_string(), unicode);
+        clap::Error::raw(error.kind(), message.trim_start_matches("error: "))
+    })
 }
 
 /// Tells a failure; a reader that has gone away, as `head` does, is none.
@@ -232,6 +239,12 @@ mod tests {
         let said = harmless(error, &arguments, true).to_string();
 
         assert!(said.starts_with("error: unexpected argument '␛[2J\u{fffd}31m' found"), "{said}");
+
+        // The value is refused for its control characters alone.
+        let arguments = ["desk", "run", "idle", "--reasoning", "lo\u{9b}2Jw"].map(OsString::from);
+        let error = Cli::try_parse_from(&arguments).unwrap_err();
+        let said = harmless(error, &arguments, true).render().ansi().to_string();
+        assert!(!said.contains('\u{9b}') && said.contains("--reasoning"), "{said:?}");
     }
 
     #[test]
