@@ -132,14 +132,19 @@ impl Schema {
         compiled.as_ref().map_err(Clone::clone)
     }
 
+    /// Returns what checks a value, and in how many steps at most.
+    fn bounded(&self, value: &Value) -> Result<(&jsonschema::Validator, u64), String> {
+        let Compiled { validator, outline } = self.compiled()?;
+        Ok((validator, outline.bound(&self.json, value)?))
+    }
+
     /// Checks a value. A check that would take too many steps is not begun.
     ///
     /// # Errors
     ///
     /// A sentence that names the places that do not fit, or says why the value or the schema cannot be checked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        let Compiled { validator, outline } = self.compiled()?;
-        let steps = outline.bound(&self.json, value)?;
+        let (validator, steps) = self.bounded(value)?;
         if validator.is_valid(value) {
             return Ok(());
         }
@@ -171,6 +176,8 @@ impl Schema {
     /// As [`Schema::check`]; the value is unchanged then.
     pub fn accept(&self, value: &mut Value) -> Result<(), String> {
         let Err(problem) = self.check(value) else { return Ok(()) };
+        // What is too much work to check is too much to look through.
+        self.bounded(value)?;
         let mut present = value.clone();
         if !remove_absent(&self.json, &mut present) {
             return Err(problem);
