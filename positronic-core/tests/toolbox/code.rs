@@ -17,6 +17,20 @@ pub(crate) fn limited(place: &Place, limits: CodeLimits) -> CodeRunner {
 }
 
 #[tokio::test]
+async fn files_beyond_what_the_folder_may_hold_are_not_read() {
+    let place = Place::with(FolderOptions::builder().max_total(100_000).build());
+
+    let ran = runner(&place).run("sh", "for n in 1 2 3; do truncate -s 60000 $n; done; echo x > a").await.unwrap();
+
+    let files: Vec<_> = ran.files.iter().map(|file| (&*file.name, file.size)).collect();
+    assert_eq!(files, [("1", 60_000), ("a", 2)]);
+    assert_eq!(
+        ran.notes[1],
+        "2 new or changed files are not listed, since the files are larger than the folder may be"
+    );
+}
+
+#[tokio::test]
 async fn output_error_output_and_exit_code_are_apart_and_files_stay() {
     let place = Place::new();
     place.folder.write("numbers.csv", b"1\n2\n3\n").unwrap();

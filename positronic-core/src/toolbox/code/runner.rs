@@ -204,7 +204,14 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     let after = folder.stamps()?;
     let mut notes = Vec::new();
     let mut files = Vec::new();
-    for path in after.since(&before) {
+    // Files are read to be described. Of those that a program has made without data, such as by `truncate`, there may be any amount.
+    let (mut left, mut unread) = (folder.options().max_total, 0_u64);
+    for (path, size) in after.since(&before) {
+        let Some(rest) = left.checked_sub(size) else {
+            unread += 1;
+            continue;
+        };
+        left = rest;
         match folder.describe(&path) {
             Ok(file) => files.push(file),
             Err(error) => notes.push(error.to_string()),
@@ -212,6 +219,11 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     }
     if let Err(error) = folder.usage().and_then(|usage| usage.check(folder.options())) {
         notes.push(format!("{error}; remove what is not needed"));
+    }
+    if unread > 0 {
+        notes.push(format!(
+            "{unread} new or changed files are not listed, since the files are larger than the folder may be"
+        ));
     }
     let stopped = stopped.map(|stopped| stopped.sentence(&job.options.limits));
     Ok(Ran { exit_code, stdout, stderr, files, stopped, not_enforced, notes })
