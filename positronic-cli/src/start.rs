@@ -114,8 +114,12 @@ fn print_panics_harmlessly() {
             _ => String::new(),
         };
         // A closed stderr leaves no place to report to.
-        _ = writeln!(io::stderr(), "thread '{name}' {}{trace}", sanitise(&panic.to_string(), true));
+        _ = writeln!(io::stderr(), "{}{trace}", said_of_panic(name, panic));
     }));
+}
+
+fn said_of_panic(thread: &str, panic: &impl std::fmt::Display) -> String {
+    format!("thread '{}' {}", sanitise(thread, true), sanitise(&panic.to_string(), true))
 }
 
 fn with_command(
@@ -229,6 +233,16 @@ mod tests {
         assert!(panic.contains("cannot note \u{241b}[2Jall is well"), "{printed:?}");
         assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{printed:?}");
         assert!(printed.contains("panicked at "), "it says where: {printed:?}");
+    }
+
+    #[test]
+    fn a_panic_with_a_models_text_is_printed_harmlessly() {
+        let panic = "panicked at src/tool.rs:1:1:\nno \u{1b}[2J\u{9b}31m\u{202e}";
+
+        assert_eq!(
+            said_of_panic("main\u{7}", &panic),
+            "thread 'main␇' panicked at src/tool.rs:1:1:\nno ␛[2J\u{fffd}31m<U+202E>"
+        );
     }
 
     #[test]
