@@ -105,11 +105,18 @@ impl Connection {
         let connected = tokio::time::timeout(options.connect_timeout, making).await.unwrap_or_else(|_| {
             let what = format!("it did not shake hands within {:?}", options.connect_timeout);
             Err(McpError::Start { server: server.to_string(), what, transient: false })
+        });
+        let secrets = transport.secrets();
+        let connected = connected.map_err(|mut error| {
+            if let McpError::Start { what, .. } = &mut error {
+                secrets.hide_in(what);
+            }
+            error
         })?;
         Ok(Self {
             server: Arc::clone(server),
             transport: transport.clone(),
-            secrets: transport.secrets(),
+            secrets,
             heard,
             connected,
             served: AtomicBool::new(false),
@@ -168,7 +175,9 @@ impl Connection {
     }
 
     pub(super) async fn last_words(&self) -> String {
-        self.connected.wire.last_words().await
+        let mut words = self.connected.wire.last_words().await;
+        self.secrets.hide_in(&mut words);
+        words
     }
 
     /// Lists the tools, all pages.
