@@ -31,6 +31,16 @@ async fn files_beyond_what_the_folder_may_hold_are_not_read() {
 }
 
 #[tokio::test]
+async fn of_many_files_that_cannot_be_listed_some_are_named() {
+    let place = Place::new();
+
+    let ran = runner(&place).run("python3", "for n in range(50): open('a\\n%02d' % n, 'w')").await.unwrap();
+
+    assert!(ran.notes[9].contains("a\\n09") && ran.files.is_empty(), "{ran:?}");
+    assert_eq!(ran.notes[10..], ["40 more files are not listed for reasons like these"]);
+}
+
+#[tokio::test]
 async fn output_error_output_and_exit_code_are_apart_and_files_stay() {
     let place = Place::new();
     place.folder.write("numbers.csv", b"1\n2\n3\n").unwrap();
