@@ -74,15 +74,37 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
         proxy: flags.proxy.clone(),
         ..config
     };
-    let refuse = |error: ModelError| Failure::Model { message: error.message };
+    let refuse = |error: ModelError| unusable(&config, &error);
     let model: Arc<dyn Model> = if responses {
-        Arc::new(OpenAiResponses::new(config).map_err(refuse)?)
+        Arc::new(OpenAiResponses::new(config.clone()).map_err(refuse)?)
     } else {
-        Arc::new(OpenAiChat::new(config).map_err(refuse)?)
+        Arc::new(OpenAiChat::new(config.clone()).map_err(refuse)?)
     };
-    let own_address = settings.base_url.is_none();
-    let has_key = settings.api_key.is_some();
-    Ok(Arc::new(Advised::new(model, move |error| advice(error, own_address, has_key))))
+    let given = Given {
+        address: settings.base_url.is_some(),
+        key: settings.api_key.is_some(),
+        proxy: wanted.endpoint.proxy.is_some(),
+    };
+    Ok(Arc::new(Advised::new(model, move |error| advice(error, given))))
+}
+
+/// Names the flag or the variable whose value the adapter refused: the one without which it takes the rest.
+fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
+    let is_usable = |config: &OpenAiConfig| OpenAiChat::new(config.clone()).is_ok();
+    let without_proxy = OpenAiConfig { proxy: None, ..config.clone() };
+    let without_headers = OpenAiConfig { headers: Vec::new(), ..without_proxy.clone() };
+    let without_key = OpenAiConfig { api_key: String::new(), ..without_headers.clone() };
+    let from = if is_usable(&without_proxy) {
+        "--proxy"
+    } else if is_usable(&without_headers) {
+        "--header"
+    } else if is_usable(&without_key) {
+        "OPENAI_API_KEY"
+    } else {
+        "OPENAI_BASE_URL"
+    };
+    let (problem, remedy) = error.message.split_once("; ").unwrap_or((&error.message, "correct its value"));
+    Failure::Misused { message: format!("{from} cannot be used: {problem}"), hint: remedy.to_owned() }
 }
 
 /// Refuses an address that has the end already which is put behind it.
@@ -131,21 +153,30 @@ pub(crate) fn unhidden(secrets: &[String]) -> Option<String> {
     is_short.then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not hidden in a cassette"))
 }
 
+/// Which of the settings that a failure may come from are given.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    address: bool,
+    key: bool,
+    proxy: bool,
+}
+
 /// Says which variable or flag to check after a failure of the endpoint.
-fn advice(error: &ModelError, own_address: bool, has_key: bool) -> Option<String> {
-    let address = if own_address {
-        "OPENAI_BASE_URL names another endpoint than OpenAI's own"
-    } else {
+fn advice(error: &ModelError, given: Given) -> Option<String> {
+    let address = if given.address {
         "the base URL is that of OPENAI_BASE_URL"
+    } else {
+        "OPENAI_BASE_URL names another endpoint than OpenAI's own"
     };
     Some(match (error.kind, error.status) {
-        (ModelErrorKind::Auth, _) if !has_key => "set OPENAI_API_KEY to a key of this endpoint".to_owned(),
+        (ModelErrorKind::Auth, _) if !given.key => "set OPENAI_API_KEY to a key of this endpoint".to_owned(),
         (ModelErrorKind::Auth, _) => {
             "check OPENAI_API_KEY: it has to be a key of this endpoint that may use the model".to_owned()
         }
         (ModelErrorKind::NotFound, Some(_)) if error.message.to_ascii_lowercase().contains("model") => {
             "name a model that the endpoint has with --model or OPENAI_MODEL".to_owned()
         }
+        (ModelErrorKind::Connection, None) if given.proxy => format!("the proxy is that of --proxy, and {address}"),
         (ModelErrorKind::NotFound, _) | (ModelErrorKind::Connection, None) => address.to_owned(),
         _ => return None,
     })
@@ -281,9 +312,34 @@ mod tests {
         let with = |header: &str| EndpointArgs { headers: vec![header.to_owned()], ..EndpointArgs::default() };
 
         assert!(refused(with("hunter2")).starts_with("error: --header takes a name, a colon and a value\n"));
-        assert!(refused(with("X Title: hunter2")).contains("the header `X Title` has a name or a value"));
+        assert!(
+            refused(with("X Title: hunter2")).starts_with("error: --header cannot be used: the header `X Title` has")
+        );
+        assert!(refused(with("Content-Length: 3")).ends_with("\n  leave it out\n"));
         let proxy = Some("ftp://ann:hunter2@host".to_owned());
-        assert!(refused(EndpointArgs { proxy, ..EndpointArgs::default() }).contains("invalid address of a proxy"));
+        assert_eq!(
+            refused(EndpointArgs { proxy, ..EndpointArgs::default() }),
+            "error: --proxy cannot be used: invalid address of a proxy\n  \
+             write it as http://host:port or socks5://host:port\n"
+        );
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_used_is_named() {
+        let refused = |key: &str, url: &str| {
+            let (key, url) = (Some(key.to_owned()), Some(url.to_owned()));
+            let settings = Settings { api_key: key, base_url: url, ..Settings::default() };
+            let flags = EndpointArgs { headers: vec!["X-Title: Desk".to_owned()], ..EndpointArgs::default() };
+            let failure = endpoint(&wanted(flags), &settings).err().unwrap();
+            assert_eq!(failure.exit(), crate::failure::Exit::Usage);
+            failure.prose()
+        };
+
+        assert_eq!(
+            refused("sk-1", "host"),
+            "error: OPENAI_BASE_URL cannot be used: invalid base URL `host`\n  write it as https://host/v1\n"
+        );
+        assert!(refused("sk\n1", "http://host/v1").starts_with("error: OPENAI_API_KEY cannot be used: the key "));
     }
 
     #[test]
@@ -304,9 +360,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_names_the_variable_or_the_flag_to_check() {
-        let said = |kind, status: Option<u16>, message: &str, own_address, has_key| {
+        let said = |kind, status: Option<u16>, message: &str, own_address: bool, key| {
             let error = ModelError { status, ..ModelError::new(kind, message) };
-            advice(&error, own_address, has_key).unwrap_or_default()
+            advice(&error, Given { address: !own_address, key, proxy: false }).unwrap_or_default()
         };
         for (advice, words) in [
             (said(ModelErrorKind::Auth, Some(401), "no", true, true), "check OPENAI_API_KEY"),
@@ -324,5 +380,9 @@ mod tests {
         let error = model.call(&request(), &NoDeltas).await.unwrap_err();
         assert!(error.message.starts_with("cannot reach http://127.0.0.1:1/v1/chat/completions: "), "{error}");
         assert!(error.message.ends_with("; the base URL is that of OPENAI_BASE_URL"), "{error}");
+        let flags = EndpointArgs { proxy: Some("http://ann:pass@127.0.0.1:1".to_owned()), ..EndpointArgs::default() };
+        let error = endpoint(&wanted(flags), &settings).unwrap().call(&request(), &NoDeltas).await.unwrap_err();
+        assert!(error.message.contains(" through the proxy http://127.0.0.1:1: "), "{error}");
+        assert!(error.message.contains("; the proxy is that of --proxy, and the base URL"), "{error}");
     }
 }

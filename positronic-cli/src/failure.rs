@@ -2,7 +2,7 @@
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | the run completed, the command did what it was asked to do |
+//! | 0 | the run completed, the command did what it was asked to do; `work` for all runs was told to end |
 //! | 1 | the run failed |
 //! | 2 | the command line is wrong: unknown brain or run, an id that fits several runs, bad option, unknown flag |
 //! | 3 | the run waits for an approval or an answer, and nobody is here to give it |
@@ -27,7 +27,7 @@ use crate::suggest::did_you_mean;
 /// The table of exit codes as `--help` shows it.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0    completed
+  0    completed; `work` for all runs was told to end (Ctrl-C, TERM)
   1    the run failed
   2    the command line is wrong: unknown brain or run, bad option, unknown flag
   3    the run waits for an approval or an answer, and nobody is here to give it
@@ -35,7 +35,7 @@ Exit codes:
   5    there is no model: no key, no address, no cassette
   6    the surroundings are not in order: no project, a failed build, the store
   7    the run refuses it: it is over or decided already, or it does not fit
-  130  Ctrl-C: `run` has cancelled the run, every other command has left it
+  130  Ctrl-C: `run` has cancelled the run, other commands have left it
   143  told to end by the system; the run stays, and `work` goes on with it";
 
 /// How a command ended, as its exit code says it.

@@ -114,8 +114,12 @@ fn print_panics_harmlessly() {
             _ => String::new(),
         };
         // A closed stderr leaves no place to report to.
-        _ = writeln!(io::stderr(), "thread '{name}' {}{trace}", sanitise(&panic.to_string(), true));
+        _ = writeln!(io::stderr(), "{}{trace}", said_of_panic(name, panic));
     }));
+}
+
+fn said_of_panic(thread: &str, panic: &impl std::fmt::Display) -> String {
+    format!("thread '{}' {}", sanitise(thread, true), sanitise(&panic.to_string(), true))
 }
 
 fn with_command(
@@ -156,8 +160,15 @@ fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
 
 /// Says the error again of arguments that hold what a terminal would obey, with signs in its place.
 fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::Error {
-    let safe = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode));
-    Cli::try_parse_from(safe).err().unwrap_or(error)
+    let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode)).collect();
+    if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
+        return error;
+    }
+    // The signs can be valid where the characters were not: then the message itself is made safe, without its colours.
+    Cli::try_parse_from(safe).err().unwrap_or_else(|| {
+        let message = sanitise(&error.to_string(), unicode);
+        clap::Error::raw(error.kind(), message.trim_start_matches("error: "))
+    })
 }
 
 /// Tells a failure; a reader that has gone away, as `head` does, is none.
@@ -171,7 +182,68 @@ fn told(failure: &Failure, ui: &mut Ui) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::Arc;
+
+    use positronic_core::model::scripted::{Reply, ScriptedModel};
+    use positronic_core::prelude::*;
+    use positronic_core::record::Tier;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
     use super::*;
+
+    /// What a model writes to a person's terminal: it clears the screen, and hides a letter.
+    const HOSTILE: &str = "\u{1b}[2Jall is well\u{202e}";
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Note {
+        /// What to note
+        text: String,
+    }
+
+    /// Is started by the test below in a process of its own, since the panic hook belongs to the whole process.
+    #[test]
+    #[ignore = "a_panic_with_text_of_a_model_is_printed_without_control_characters starts it"]
+    fn a_tool_panics_with_what_the_model_wrote() {
+        let writer = brain("Writer").r#loop("Write", |cx| {
+            cx.system("You note.").input("Note it.").tool("note", |t| {
+                t.description("Notes something").execute(async |Note { text }, _| match text.as_str() {
+                    "" => Ok("nothing"),
+                    text => panic!("cannot note {text}"),
+                })
+            })
+        });
+        let model =
+            ScriptedModel::new([Reply::call("note", serde_json::json!({ "text": HOSTILE })), Reply::text("Done.")]);
+        let project = Project::new().brain(writer).model(Tier::Normal, Arc::new(model));
+        process(|_, ui| in_project(&project, &["desk", "run", "writer", "--memory"].map(OsString::from), ui));
+    }
+
+    #[test]
+    fn a_panic_with_text_of_a_model_is_printed_without_control_characters() {
+        let name = "start::tests::a_tool_panics_with_what_the_model_wrote";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", name, "--ignored", "--nocapture"]).env("RUST_BACKTRACE", "0").env("NO_COLOR", "1");
+
+        let output = command.output().unwrap();
+
+        let printed = String::from_utf8(output.stderr).unwrap();
+        let panic = printed.lines().find(|line| line.contains("cannot note")).unwrap_or_default();
+        assert!(panic.contains("cannot note \u{241b}[2Jall is well"), "{printed:?}");
+        assert!(!printed.contains(['\u{1b}', '\u{202e}']), "{printed:?}");
+        assert!(printed.contains("panicked at "), "it says where: {printed:?}");
+    }
+
+    #[test]
+    fn a_panic_with_a_models_text_is_printed_harmlessly() {
+        let panic = "panicked at src/tool.rs:1:1:\nno \u{1b}[2J\u{9b}31m\u{202e}";
+
+        assert_eq!(
+            said_of_panic("main\u{7}", &panic),
+            "thread 'main␇' panicked at src/tool.rs:1:1:\nno ␛[2J\u{fffd}31m<U+202E>"
+        );
+    }
 
     #[test]
     fn a_wrong_command_line_is_not_said_back_to_the_terminal_as_it_is() {
@@ -181,6 +253,12 @@ mod tests {
         let said = harmless(error, &arguments, true).to_string();
 
         assert!(said.starts_with("error: unexpected argument '␛[2J\u{fffd}31m' found"), "{said}");
+
+        // The value is refused for its control characters alone.
+        let arguments = ["desk", "run", "idle", "--reasoning", "lo\u{9b}2Jw"].map(OsString::from);
+        let error = Cli::try_parse_from(&arguments).unwrap_err();
+        let said = harmless(error, &arguments, true).render().ansi().to_string();
+        assert!(!said.contains('\u{9b}') && said.contains("--reasoning"), "{said:?}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ mod nested;
 mod readme;
 mod release;
 mod rover;
+#[cfg(unix)]
+mod shutdown;
 mod skills;
 mod strict;
 mod support;

@@ -187,3 +187,73 @@ fn a_person_chooses_and_edits() {
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("\"deployed\": \"2.0.0\""), "{screen}");
 }
+
+/// Writes a cassette whose call of `deploy` has arguments of many lines, and returns the path.
+fn long_cassette(desk: &Desk, lines: usize) -> String {
+    let version = (1..=lines).map(|line| format!("line {line} of {lines}")).collect::<Vec<_>>().join("\n");
+    let calls = [
+        json!({"name": "run_tests"}),
+        json!({"name": "run_tests"}),
+        json!({
+            "name": "deploy", "arguments": {"version": version}
+        }),
+    ];
+    let calls = calls.map(|call| json!({"at": "Ship", "reply": {"calls": [call]}}).to_string());
+    let end = json!({"at": "Ship", "reply": {"calls": [{"name": "announce", "arguments": {"news": "It is out."}}]}});
+    let path = desk.0.path().join("long.jsonl");
+    let header = r#"{"cassette": 1, "model": "cassette/long"}"#;
+    std::fs::write(&path, [header, &calls.join("\n"), &end.to_string()].join("\n")).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_long_approval_is_paged_to_its_end_and_the_keys_that_page_never_approve() {
+    let desk = Desk::new();
+    let cassette = long_cassette(&desk, 70);
+    let mut seat = Seat::at(&desk, &["run", "release", "--ask", "--id", "v1", "--cassette", &cassette]);
+    let mut screens = Vec::new();
+
+    // The terminal has 40 rows, and a question with its choices takes twelve of them.
+    seat.sees("asks (71 lines, ");
+    for (question, choice) in [
+        ("43 of 71 rows were not shown yet.", "> Show the next 28 of 71 rows"),
+        ("15 of 71 rows were not shown yet.", "> Show the next 15 of 71 rows"),
+        ("May deploy run?", "> Show it from the beginning"),
+        ("43 of 71 rows were not shown yet.", "> Show the next 28 of 71 rows"),
+    ] {
+        seat.sees(question);
+        seat.types("\u{1b}[B");
+        seat.sees(choice);
+        screens.push(seat.look());
+        seat.types("\r");
+    }
+
+    for line in 1..=70 {
+        let text = format!("line {line} of 70");
+        assert!(screens.iter().any(|screen| screen.contains(&text)), "{text} was never shown");
+    }
+    assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "paging decides nothing");
+    seat.sees("15 of 71 rows were not shown yet.");
+    seat.types("\u{1b}[B\u{1b}[B");
+    seat.sees("> Approve");
+    seat.types("\r");
+    let (code, screen) = seat.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("line 70 of 70"), "{screen}");
+}
+
+#[test]
+fn a_long_approval_is_refused_before_its_end() {
+    let desk = Desk::new();
+    let cassette = long_cassette(&desk, 70);
+    let mut seat = Seat::at(&desk, &["run", "release", "--ask", "--id", "v1", "--cassette", &cassette]);
+    seat.sees("43 of 71 rows were not shown yet.");
+
+    seat.types("\u{1b}[B\u{1b}[B\u{1b}[B\u{1b}[B\r");
+    seat.sees("Why not?");
+    seat.types("too long to read\r");
+    seat.end();
+
+    let log = desk.expect(&["events", "v1"], 0);
+    assert!(log.contains("too long to read"), "{log}");
+}

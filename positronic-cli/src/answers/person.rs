@@ -38,6 +38,7 @@ const GRANT: &str = "Grant more";
 const REFUSE: &str = "Refuse";
 const LATER: &str = "Leave it for later";
 const STOP: &str = "Stop the run";
+const AGAIN: &str = "Show it from the beginning";
 
 /// Asks until there is an answer, Ctrl-C, or the question is taken back; where the run lasts, it can be left for later.
 ///
@@ -90,21 +91,28 @@ fn approval(terminal: &mut Terminal, pending: &Pending, gate: &Gate, place: &str
     let extent = extent(&pending.arguments).map_or_else(String::new, |extent| format!(" ({extent})"));
     terminal.say(&format!("{} asks{extent}: {}", one_line(place, true), one_line(&gate.reason, true)))?;
     let mut unread = rows.as_slice();
+    let mut has_pages = false;
     let decision = loop {
         let (shown, rest) = unread.split_at(page().min(unread.len()));
         terminal.say(&shown.join("\n"))?;
         unread = rest;
         let left = unread.len();
-        let more = (left > 0).then(|| format!("Show the next {} of {} rows", page().min(left), rows.len()));
+        has_pages |= left > 0;
+        // The first choice turns a page to the end, so that the keys that turn pages never approve.
+        let turn = match left {
+            0 => has_pages.then(|| AGAIN.to_owned()),
+            _ => Some(format!("Show the next {} of {} rows", page().min(left), rows.len())),
+        };
         let question = match left {
             0 => format!("May {} run?", pending.tool),
             left => format!("May {} run? {left} of {} rows were not shown yet.", pending.tool, rows.len()),
         };
         let (edit, later) = (gate.editable.then_some(EDIT), lasts.then_some(LATER));
         let choices: Vec<_> =
-            [more.as_deref(), Some(APPROVE), edit, Some(REJECT), later, Some(STOP)].into_iter().flatten().collect();
+            [turn.as_deref(), Some(APPROVE), edit, Some(REJECT), later, Some(STOP)].into_iter().flatten().collect();
         match terminal.choose(&question, &choices)? {
-            chosen if more.as_deref() == Some(chosen) => {}
+            AGAIN => unread = &rows,
+            chosen if turn.as_deref() == Some(chosen) => {}
             APPROVE => break APPROVE,
             EDIT => break EDIT,
             REJECT => break REJECT,

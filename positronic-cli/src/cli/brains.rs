@@ -116,7 +116,7 @@ pub(crate) struct ModelArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EndpointArgs {
     /// The most tokens of each answer, reasoning included, such as 4000 or 4k; a brain that sets fewer keeps its own
-    #[arg(long, value_name = "NUMBER", value_parser = output_tokens, conflicts_with = "cassette")]
+    #[arg(long, value_name = "NUMBER", value_parser = output_tokens, conflicts_with = "cassette", allow_negative_numbers = true)]
     pub(crate) max_output_tokens: Option<u32>,
     /// How much the model reasons: none, minimal, low, medium, high, or another word of the endpoint; a brain that sets it keeps
     /// its own

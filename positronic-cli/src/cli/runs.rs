@@ -26,10 +26,10 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// Only runs in which something has happened in the last time, such as 2d
-    #[arg(long, value_name = "AGE", value_parser = age)]
+    #[arg(long, value_name = "AGE", value_parser = age, allow_negative_numbers = true)]
     pub(crate) since: Option<Duration>,
     /// Only runs in which nothing has happened for a time, such as 30d
-    #[arg(long, value_name = "AGE", value_parser = age)]
+    #[arg(long, value_name = "AGE", value_parser = age, allow_negative_numbers = true)]
     pub(crate) before: Option<Duration>,
     /// Only runs with this text in their events
     #[arg(long, value_name = "TEXT")]
@@ -179,7 +179,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Only runs in which nothing has happened for this time, such as 30d
-    #[arg(long, value_name = "AGE", value_parser = age)]
+    #[arg(long, value_name = "AGE", value_parser = age, allow_negative_numbers = true)]
     pub(crate) before: Duration,
     /// Only runs that ended so: completed, failed or cancelled
     #[arg(long, value_parser = over(), value_delimiter = ',')]

@@ -147,18 +147,24 @@ async fn conversation(kept: &Kept, entry: &Entry, args: &ChatArgs, ui: &Ui) -> R
         None => new_id(&client).await?,
     };
     let last = client.conversation(&id).await?.into_iter().next();
-    belongs(&id, last.and_then(|last| last.user).as_deref(), args.user.as_deref())?;
+    if let Some(last) = last {
+        belongs(&id, last.user.as_deref(), args.user.as_deref())?;
+    }
     Ok(id)
 }
 
-/// Refuses a conversation that belongs to a user where none is named: whoever types an id must not speak as another user by
-/// accident. That a named user is the right one is checked when a message is taken.
+/// Refuses to continue a user's conversation where no user is named, and one without a user where one is: a typed id does not
+/// suffice to speak as another user. Two different users are told apart when a message is taken.
 fn belongs(id: &str, owner: Option<&str>, user: Option<&str>) -> Result<(), Failure> {
-    if owner.is_none() || user.is_some() {
-        return Ok(());
+    match (owner, user) {
+        (Some(_), None) => Err(Failure::Misused {
+            message: format!("the conversation `{id}` belongs to a user"),
+            hint: "say --user NAME to continue it as that user, or leave out -c to begin a new one".to_owned(),
+        }),
+        (None, Some(_)) => Err(Failure::Misused {
+            message: format!("the conversation `{id}` belongs to no user"),
+            hint: "leave out --user to continue it, or name another conversation to begin a new one".to_owned(),
+        }),
+        (None, None) | (Some(_), Some(_)) => Ok(()),
     }
-    Err(Failure::Misused {
-        message: format!("the conversation {id} belongs to a user"),
-        hint: "say --user NAME to continue it as that user, or leave out -c to begin a new one".to_owned(),
-    })
 }

@@ -252,9 +252,12 @@ fn an_id_is_found_by_its_beginning_and_a_wrong_one_is_refused() {
     let (code, err) = begin(&["chat", "helper", "-c", "order-17"]);
     assert_eq!(code, 2, "{err}");
     assert!(
-        err.starts_with("error: the conversation order-17 belongs to a user\n  say --user NAME to continue it"),
+        err.starts_with("error: the conversation `order-17` belongs to a user\n  say --user NAME to continue it"),
         "{err}"
     );
+    let (code, err) = begin(&["chat", "helper", "-c", "order", "--user", "eve"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.starts_with("error: the conversation `order` belongs to no user\n  leave out --user"), "{err}");
     assert_eq!(begin(&["chat", "helper", "--last", "--user", "eve"]).0, 2, "she has none");
     assert_eq!(begin(&["chat", "helper", "--last", "--user", "bob"]).0, 0);
     assert_eq!(count("order-17"), 2);

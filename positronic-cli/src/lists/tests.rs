@@ -114,7 +114,7 @@ fn what_waits_comes_with_the_commands_that_answer() {
 #[test]
 fn long_arguments_have_their_size_said_first_and_can_be_read_whole() {
     let code: String = (0..100).map(|n| format!("line {n}\n")).collect();
-    let gate = Gate { reason: "it runs".to_owned(), valid_for: None, editable: false };
+    let gate = Gate { reason: "it runs".to_owned(), valid_for: None, editable: true };
     let waiter = PendingItem {
         run: RunId::new("ticket-1"),
         brain: "Support".into(),
@@ -132,6 +132,10 @@ fn long_arguments_have_their_size_said_first_and_can_be_read_whole() {
     let listed = written(Some(LISTED_ROWS));
     assert!(listed.contains("\n  with arguments of 101 lines, 901 bytes:\n  code:\n    line 0\n"), "{listed}");
     assert!(listed.contains("\n    line 18\n  … 81 more rows: desk show ticket-1\n"), "{listed}");
+    assert!(
+        listed.contains("\n    desk approve ticket-1 Chat/1.0 --args @FILE\n"),
+        "they are edited in a file: {listed}"
+    );
     let whole = written(None);
     assert!(whole.contains("\n    line 99\n    desk approve ticket-1 Chat/1.0\n"), "{whole}");
 }

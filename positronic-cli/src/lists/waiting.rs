@@ -102,6 +102,9 @@ pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     }
 }
 
+/// The most bytes of arguments that a command to edit holds; longer ones are edited in a file.
+const LONGEST_ARGUMENTS: usize = 400;
+
 /// Returns the commands that answer what is pending, or that go on without an answer where its time is up.
 pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> Vec<String> {
     let call = pending.call.as_str();
@@ -112,7 +115,9 @@ pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> 
         PendingKind::Approval { gate, .. } => {
             let mut commands = vec![ui.command(&["approve", run, call])];
             if gate.editable {
-                commands.push(ui.command(&["approve", run, call, "--args", &pending.arguments.to_string()]));
+                let arguments = pending.arguments.to_string();
+                let arguments = if arguments.len() > LONGEST_ARGUMENTS { "@FILE" } else { &arguments };
+                commands.push(ui.command(&["approve", run, call, "--args", arguments]));
             }
             commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));
             commands

@@ -18,6 +18,7 @@ use super::error::McpError;
 use super::names::plain;
 use super::options::McpOptions;
 use super::plugin::McpSeen;
+use super::secrets::Secrets;
 use super::transport::{Connected, McpTransport};
 
 /// How many tools of a server are listed; a model is lost among far fewer.
@@ -83,6 +84,7 @@ fn progress(said: &ProgressNotificationParam) -> String {
 pub(super) struct Connection {
     server: Arc<str>,
     transport: McpTransport,
+    secrets: Secrets,
     heard: Arc<Heard>,
     // Dropped in this order: the input of a process is closed before it is told to end.
     connected: Connected,
@@ -103,10 +105,18 @@ impl Connection {
         let connected = tokio::time::timeout(options.connect_timeout, making).await.unwrap_or_else(|_| {
             let what = format!("it did not shake hands within {:?}", options.connect_timeout);
             Err(McpError::Start { server: server.to_string(), what, transient: false })
+        });
+        let secrets = transport.secrets();
+        let connected = connected.map_err(|mut error| {
+            if let McpError::Start { what, .. } = &mut error {
+                secrets.hide_in(what);
+            }
+            error
         })?;
         Ok(Self {
             server: Arc::clone(server),
             transport: transport.clone(),
+            secrets,
             heard,
             connected,
             served: AtomicBool::new(false),
@@ -165,7 +175,9 @@ impl Connection {
     }
 
     pub(super) async fn last_words(&self) -> String {
-        self.connected.wire.last_words().await
+        let mut words = self.connected.wire.last_words().await;
+        self.secrets.hide_in(&mut words);
+        words
     }
 
     /// Lists the tools, all pages.
@@ -211,7 +223,10 @@ impl Connection {
             self.served.store(true, Ordering::SeqCst);
         }
         match answer? {
-            ServerResult::CallToolResult(result) => Ok(result),
+            ServerResult::CallToolResult(mut result) => {
+                self.secrets.hide_in_result(&mut result);
+                Ok(result)
+            }
             ServerResult::InputRequiredResult(_) => {
                 Err(self.something_else("it asks for more input, which nobody gives"))
             }
@@ -252,12 +267,15 @@ impl Connection {
 
     async fn failed(&self, error: ServiceError) -> McpError {
         let server = self.server.to_string();
-        if let Some((what, transient)) = self.transport.refusal(&error) {
+        if let Some((mut what, transient)) = self.transport.refusal(&error) {
+            self.secrets.hide_in(&mut what);
             return McpError::Request { server, what, transient };
         }
         match error {
             ServiceError::McpError(error) => {
-                McpError::Refused { server, code: error.code.0, message: error.message.into_owned() }
+                let mut message = error.message.into_owned();
+                self.secrets.hide_in(&mut message);
+                McpError::Refused { server, code: error.code.0, message }
             }
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
                 McpError::Died { server, what: self.last_words().await }

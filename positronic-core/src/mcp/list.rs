@@ -127,9 +127,11 @@ pub(super) fn recalled(server: &str, decl: &ToolDecl, options: &McpOptions) -> O
     Some(Listed { tool, name, title: decl.title.clone(), description: decl.description.clone(), schema, policy })
 }
 
-/// Lets a schema describe an object, as providers demand; one that says nothing about it is meant so.
+/// Lets a schema describe an object, as providers demand; one that says nothing about it is meant so. Its annotations have no
+/// characters that people do not see.
 fn usable(schema: &mut Value) -> Result<(), String> {
     check_depth(schema)?;
+    show_annotations(schema);
     schema.sort_all_objects();
     let Some(fields) = schema.as_object_mut() else { return Err("it is no object".to_owned()) };
     match fields.get("type") {
@@ -140,5 +142,27 @@ fn usable(schema: &mut Value) -> Result<(), String> {
             schema.sort_all_objects();
             Ok(())
         }
+    }
+}
+
+/// The keywords whose texts a model reads and no check does.
+const ANNOTATIONS: [&str; 3] = ["description", "title", "$comment"];
+
+/// Removes invisible characters from the annotations of a schema and of all within it.
+fn show_annotations(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if ANNOTATIONS.contains(&name.as_str()) => {
+                        text.retain(|letter| !is_invisible(letter));
+                    }
+                    _ if matches!(name.as_str(), "enum" | "const") => {}
+                    value => show_annotations(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(show_annotations),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

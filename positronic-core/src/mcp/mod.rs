@@ -56,6 +56,7 @@ mod names;
 mod options;
 mod plugin;
 mod policy;
+mod secrets;
 mod server;
 mod session;
 mod tools;

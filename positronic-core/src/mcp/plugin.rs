@@ -13,6 +13,7 @@ use super::names::{NAME, plain};
 use super::server::McpServer;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, usage_panic};
 use crate::error::Result;
+use crate::record::is_invisible;
 
 /// How much of a server's instructions a model reads, in characters.
 const INSTRUCTIONS: usize = 8 << 10;
@@ -112,7 +113,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
                 })?;
             }
             if let Some(text) = listing.instructions.as_ref().filter(|_| server.options().instructions) {
-                let text: String = text.chars().take(INSTRUCTIONS).collect();
+                let text: String = text.chars().filter(|letter| !is_invisible(*letter)).take(INSTRUCTIONS).collect();
                 cx.context(format!("mcp {}", server.name()), text);
             }
             cx.state.servers.insert(server.name().to_owned(), listing.seen.clone());

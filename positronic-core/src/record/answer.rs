@@ -62,8 +62,9 @@ impl AnswerFault {
                 "the answer of {whose} was cut off at its limit: `max_output_tokens` is {limit}; raise it, or ask for less"
             ),
             Self::Length { max_output_tokens: None } => format!(
-                "the answer of {whose} was cut off at the model's own limit of tokens; ask for less, shorten the history, or \
-                 choose a model with a larger limit"
+                "the answer of {whose} was cut off at a limit of tokens that the loop does not set: the model's own, or \
+                 `max_output_tokens` of its configuration; raise it there, ask for less, shorten the history, or choose a \
+                 model with a larger limit"
             ),
             Self::Empty { reason: Some(reason) } => {
                 format!("{whose} gave an empty answer, and stopped with `{reason}`")

@@ -3,6 +3,8 @@
 //! Strict mode requires every property, so an optional one is sent as one that may be `null`. A model that answers `null` for it
 //! means that it is absent, and the author's schema may not allow the `null`.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 /// Removes each `null` that stands for an optional property whose schema does not take it. Says whether there was one.
@@ -51,13 +53,12 @@ fn within(root: &Value, schemas: &[&Value], value: &mut Value) -> bool {
 /// Follows references, and lists the branches of unions that can describe an object with these fields.
 fn views<'s>(root: &'s Value, schemas: &[&'s Value], fields: &Map<String, Value>) -> Vec<&'s Map<String, Value>> {
     let mut open: Vec<&Value> = schemas.to_vec();
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen = HashSet::new();
     let mut views = Vec::new();
     while let Some(schema) = open.pop() {
-        if seen.iter().any(|known| std::ptr::eq(*known, schema)) {
+        if !seen.insert(std::ptr::from_ref(schema)) {
             continue;
         }
-        seen.push(schema);
         let Value::Object(keywords) = schema else { continue };
         open.extend(target(root, keywords));
         for union in ["anyOf", "oneOf", "allOf"] {
@@ -89,17 +90,16 @@ fn is_absent(root: &Value, views: &[&Map<String, Value>], name: &str) -> bool {
         && known.all(|(view, schema)| {
             let required = view.get("required").and_then(Value::as_array);
             let required = required.is_some_and(|names| names.iter().any(|required| required == name));
-            !required && !takes_null(root, schema, &mut Vec::new())
+            !required && !takes_null(root, schema, &mut HashSet::new())
         })
 }
 
-fn takes_null<'s>(root: &'s Value, schema: &'s Value, seen: &mut Vec<&'s Value>) -> bool {
+fn takes_null(root: &Value, schema: &Value, seen: &mut HashSet<*const Value>) -> bool {
     let Value::Object(keywords) = schema else { return schema != &Value::Bool(false) };
-    if seen.iter().any(|known| std::ptr::eq(*known, schema)) {
+    if !seen.insert(std::ptr::from_ref(schema)) {
         // References in a circle allow whatever the others do.
         return true;
     }
-    seen.push(schema);
     let of_type = keywords.get("type").is_none_or(|kind| match kind {
         Value::Array(kinds) => kinds.iter().any(|kind| kind == "null"),
         kind => kind == "null",

@@ -132,14 +132,24 @@ impl Schema {
         compiled.as_ref().map_err(Clone::clone)
     }
 
+    /// Returns what checks a value, and in how many steps at most.
+    fn bounded(&self, value: &Value) -> Result<(&jsonschema::Validator, u64), String> {
+        let Compiled { validator, outline } = self.compiled()?;
+        Ok((validator, outline.bound(&self.json, value)?))
+    }
+
     /// Checks a value. A check that would take too many steps is not begun.
     ///
     /// # Errors
     ///
     /// A sentence that names the places that do not fit, or says why the value or the schema cannot be checked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        let Compiled { validator, outline } = self.compiled()?;
-        let steps = outline.bound(&self.json, value)?;
+        let (validator, steps) = self.bounded(value)?;
+        Self::explain(validator, steps, value)
+    }
+
+    /// Names the places of a value that do not fit.
+    fn explain(validator: &jsonschema::Validator, steps: u64, value: &Value) -> Result<(), String> {
         if validator.is_valid(value) {
             return Ok(());
         }
@@ -170,7 +180,9 @@ impl Schema {
     ///
     /// As [`Schema::check`]; the value is unchanged then.
     pub fn accept(&self, value: &mut Value) -> Result<(), String> {
-        let Err(problem) = self.check(value) else { return Ok(()) };
+        // What is too much work to check is too much to look through.
+        let (validator, steps) = self.bounded(value)?;
+        let Err(problem) = Self::explain(validator, steps, value) else { return Ok(()) };
         let mut present = value.clone();
         if !remove_absent(&self.json, &mut present) {
             return Err(problem);
@@ -377,6 +389,19 @@ mod tests {
 
         let error = schema.accept(&mut json!({"reasoning": null, "confidence": null, "answer": true})).unwrap_err();
         assert_eq!(error, "at `/reasoning`: null is not of type \"string\"");
+    }
+
+    #[test]
+    fn a_value_that_takes_too_long_to_check_is_not_searched_for_absent_properties() {
+        let branch = |n: usize| json!({"properties": {"a": {"type": "string"}, format!("b{n}"): {"type": "integer"}}});
+        let schema = Schema::new(json!({"items": {"anyOf": (0..4000).map(branch).collect::<Vec<_>>()}}));
+        let mut items = Value::Array(vec![json!({"a": null}); 20_000]);
+
+        // A search would visit 80 million branches.
+        let error = schema.accept(&mut items).unwrap_err();
+
+        assert!(error.contains("the check would take more than"), "{error}");
+        assert_eq!(items[19_999], json!({"a": null}));
     }
 
     #[test]

@@ -80,7 +80,7 @@ async fn an_author_can_end_the_loop_instead() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_was_cut_off_names_its_limit() {
     for (limit, what) in
-        [(Some(64), "`max_output_tokens` is 64; raise it"), (None, "at the model's own limit of tokens")]
+        [(Some(64), "`max_output_tokens` is 64; raise it"), (None, "a limit of tokens that the loop does not set")]
     {
         let play = Play::free([Reply::text("The tree is").finish(Finish::Length)]);
 
@@ -141,7 +141,7 @@ async fn calls_that_are_cut_off_again_and_again_end_the_loop() {
     assert_eq!(fault, AnswerFault::Length { max_output_tokens: None });
     assert!(sentence.ends_with(", 3 times in a row"), "{sentence}");
     let ToolResult::Error { message } = &results(&story, "Work")[0] else { panic!("it does not run") };
-    assert!(message.contains("was cut off at the model's own limit"), "{message}");
+    assert!(message.contains("was cut off at a limit of tokens that the loop does not set"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,9 +6,10 @@
 use std::path::Path;
 
 use positronic_core::model::openai::{ChatAssembler, ResponsesAssembler, SseDecoder};
+use positronic_core::model::schema::{SchemaRole, WireSchema};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::record::{Event, EventKind, ModelError, ModelResponse, ToolResult};
+use positronic_core::record::{Event, EventKind, ModelError, ModelResponse, OrderedJson, ToolResult};
 use positronic_core::tools::Schema;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -144,6 +145,14 @@ fn streams(folder: &str) -> Vec<Vec<u8>> {
     recorded.filter(|stream| stream.len() < 64 << 10).chain(files("fuzz/sse")).collect()
 }
 
+/// Makes of a schema what endpoints take, which has to come to an end.
+fn sent(schema: &Value) {
+    let schema = OrderedJson::of_schema(schema);
+    for role in [SchemaRole::Arguments, SchemaRole::Answer] {
+        _ = WireSchema::new(&schema, role, true);
+    }
+}
+
 /// Makes schemas out of the keywords that refer, combine and descend.
 fn schemas() -> impl Strategy<Value = Value> {
     let reference = select(vec!["#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#node", "#/nowhere", "x.json"]);
@@ -153,6 +162,7 @@ fn schemas() -> impl Strategy<Value = Value> {
         Just(json!({"pattern": "^(?!b)(a|aa)+$"})),
         Just(json!({"uniqueItems": true, "minItems": 1})),
         Just(json!({"$dynamicAnchor": "node"})),
+        Just(json!({"type": "object", "properties": {"a": {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}}})),
         reference.prop_map(|reference| json!({"$ref": reference})),
     ];
     let names = select(vec!["properties", "$defs", "dependentSchemas", "patternProperties"]);
@@ -241,6 +251,7 @@ proptest! {
     #[test]
     fn fuzz_schema_text(text in changed(files("fuzz/schemas"), JSON), value in values()) {
         if let Ok(schema) = serde_json::from_slice::<Value>(&text) {
+            sent(&schema);
             let schema = Schema::new(schema);
             prop_assert_eq!(schema.check(&value), schema.check(&value));
         }
@@ -248,6 +259,7 @@ proptest! {
 
     #[test]
     fn fuzz_schema(schema in schemas(), value in values()) {
+        sent(&schema);
         let schema = Schema::new(schema);
         let compiled = schema.compile();
         let checked = schema.check(&value);

@@ -293,12 +293,26 @@ async fn what_a_tool_from_elsewhere_gave_is_folded_into_the_state() {
     assert_eq!(error_of(&results[2]), "c broke");
 }
 
+/// Arguments whose type itself takes, and ignores, fields that it does not name.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Named {
+    id: String,
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_argument_that_the_tool_does_not_name_is_refused() {
     let journal = Journal::default();
-    let play = Play::new([Reply::call("safe", json!({"id": "a", "urgent": true})), done()]);
+    let play = Play::new([Reply::call("plain", json!({"id": "a", "urgent": true})), done()]);
+    let plain = workshop(&journal, |config| {
+        config.tool("plain", |t| {
+            t.execute(async |named: Named, cx| {
+                cx.services.note(named.id);
+                Ok("ran")
+            })
+        })
+    });
 
-    let story = play.run(&workshop(&journal, tools), ()).await;
+    let story = play.run(&plain, ()).await;
 
     let results = results(&story, "Work");
     assert_eq!(
@@ -306,5 +320,5 @@ async fn an_argument_that_the_tool_does_not_name_is_refused() {
         "the arguments do not fit: Additional properties are not allowed ('urgent' was unexpected)"
     );
     assert_eq!(journal.take(), Vec::<String>::new());
-    assert_eq!(play.last_request().tools.find("safe").unwrap().parameters["additionalProperties"], json!(false));
+    assert_eq!(play.last_request().tools.find("plain").unwrap().parameters["additionalProperties"], json!(false));
 }

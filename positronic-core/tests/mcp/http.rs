@@ -197,6 +197,38 @@ async fn who_is_not_let_in_is_told_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_token_that_the_server_repeats_is_in_no_result() {
+    let site = Site::start(|asked| {
+        if asked.body["method"] != "tools/call" {
+            return well(asked, "s1");
+        }
+        let said = format!("{:?}", asked.headers);
+        match asked.body["params"]["arguments"]["as"].as_str() {
+            Some("error") => {
+                let error =
+                    json!({"jsonrpc": "2.0", "id": asked.body["id"], "error": {"code": -32000, "message": said}});
+                ("200 OK\r\nContent-Type: application/json".to_owned(), error.to_string())
+            }
+            Some("structure") => result(asked, &json!({"content": [], "structuredContent": {"all": [said]}})),
+            _ => result(asked, &json!({"content": [{"type": "text", "text": said}]})),
+        }
+    });
+    let server = site.server(|http| {
+        http.bearer("t0ken-0123456789").header("X-Api-Key", "k3y-0123456789abc").header("X-Title", "A title of an app")
+    });
+    let call = |kind: &str| Reply::call("web__echo", json!({"as": kind}));
+    let play = Play::new([call("text"), call("structure"), call("error"), done()]);
+
+    let story = play.run(desk(&[&server]), ()).await;
+
+    for result in results(&story, "Work") {
+        let said = serde_json::to_string(&result).unwrap();
+        assert!(said.contains("Bearer [hidden]") && said.contains("A title of an app"), "{said}");
+        assert!(!said.contains("t0ken-0123456789") && !said.contains("k3y-0123456789abc"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_mcp_server_is_named_without_its_address() {
     let page = Site::start(|_| ("200 OK\r\nContent-Type: text/html".to_owned(), "<h1>Tea</h1>".to_owned()));
     let error =

@@ -97,6 +97,22 @@ async fn two_servers_of_one_name_are_found_when_the_plugin_is_made() {
     _ = Mcp::of([&fake.server(McpOptions::default()), &fake.server(McpOptions::default())]);
 }
 
+#[tokio::test]
+async fn a_server_hides_no_instructions_in_characters_that_people_do_not_see() {
+    let hidden: String = "obey".chars().filter_map(|letter| char::from_u32(0xE0000 + u32::from(letter))).collect();
+    let odd = json!({"name": "odd", "title": format!("Odd{hidden}"), "description": format!("Does it{hidden}"), "inputSchema": {
+        "type": "object",
+        "properties": {"a": {"description": format!("What{hidden}"), "anyOf": [{"title": format!("A\u{200b}b"), "type": "string"}]}},
+    }});
+    let play = Play::new([done()]);
+
+    play.run(desk(&[&quiet([odd]).server(McpOptions::default())]), ()).await;
+
+    let seen = serde_json::to_string(play.last_request().tools.tools()).unwrap();
+    assert!(seen.contains("Does it") && seen.contains("What") && seen.contains("Ab"), "{seen}");
+    assert!(!seen.contains(&hidden) && !seen.contains('\u{200b}'), "{seen:?}");
+}
+
 /// A schema of two kilobytes whose references double at every step, so that no check of it would come to an end.
 fn doubling(steps: usize) -> Value {
     let next = |step: usize| json!({"$ref": format!("#/$defs/d{step}")});

@@ -96,6 +96,24 @@ async fn a_process_that_dies_says_how_and_its_last_words_and_the_next_call_start
 }
 
 #[tokio::test]
+async fn a_secret_variable_is_in_no_result_and_in_no_last_words() {
+    let folder = TempDir::new().unwrap();
+    let command =
+        script("if test -e said; then echo \"bad $API_KEY\" >&2; exit 3; else touch said; say \"with $API_KEY\"; fi");
+    let key = "k3y-0123456789abc";
+    let play = Play::new(act(2));
+
+    let story = play.run(desk(&[&server(command.env("API_KEY", key).folder(folder.path()))]), ()).await;
+
+    let results = results(&story, "Work");
+    assert_eq!(results[0], success("with [hidden]"));
+    assert!(error_of(&results[1]).contains("starting / bad [hidden]"), "{results:?}");
+    let ends = McpCommand::new("sh").args(["-c", "echo \"bad $API_KEY\" >&2; exit 64"]).env("API_KEY", key);
+    let ends = server(ends).connect().await.unwrap_err().to_string();
+    assert!(ends.ends_with("the last it said: bad [hidden]"), "{ends}");
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_there_or_no_server_says_so() {
     let missing = server(McpCommand::new("no-such-program-4711")).connect().await.unwrap_err().to_string();
     assert!(

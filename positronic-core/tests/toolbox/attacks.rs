@@ -144,6 +144,7 @@ fn attacks() -> Vec<(&'static str, i64, &'static str)> {
         ("socketpair of datagrams", libc::SYS_socketpair, "1, 2, 0, zeros"),
         ("socketpair of raw datagrams", libc::SYS_socketpair, "1, 3, 0, zeros"),
         ("socketpair of packets", libc::SYS_socketpair, "1, 5, 0, zeros"),
+        ("socketpair of another family", libc::SYS_socketpair, "30, 1, 0, zeros"),
         ("shmget", libc::SYS_shmget, "0x7531, 4096, 0o1666"),
         ("msgget", libc::SYS_msgget, "0x7531, 0o1666"),
         ("semget", libc::SYS_semget, "0x7531, 1, 0o1666"),
@@ -271,7 +272,7 @@ fn a_program_of_root_is_another_users_and_its_files_come_back_to_their_owners() 
     let inside = |name: &str| place.folder.place().join(name);
     chown(inside("others"), Some(1234), Some(2345)).unwrap();
     let code = "id -u; cat mine; echo more >> mine; echo more >> others; echo more >> dir/.hidden/deep\n\
-        touch mine made; chmod 600 made; mkdir -p new/dir\n";
+        touch mine made; chmod 600 made; mkdir -p new/dir; ln -s /etc/passwd link\n";
 
     let ran = Who::Me.run(&place, CodeOptions::default(), "sh", code);
 
@@ -285,6 +286,8 @@ fn a_program_of_root_is_another_users_and_its_files_come_back_to_their_owners() 
     for name in ["", "mine", "made", "new", "new/dir", "dir/.hidden/deep"] {
         assert_eq!(owner(name), (0, 0), "{name}");
     }
+    let link = inside("link").symlink_metadata().unwrap();
+    assert_eq!((link.uid(), link.gid()), (0, 0), "the link itself");
     assert_eq!(owner("others"), (1234, 2345));
     assert_eq!(std::fs::read_to_string(inside("others")).unwrap(), "textmore\n");
 }

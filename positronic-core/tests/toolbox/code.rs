@@ -17,6 +17,30 @@ pub(crate) fn limited(place: &Place, limits: CodeLimits) -> CodeRunner {
 }
 
 #[tokio::test]
+async fn files_beyond_what_the_folder_may_hold_are_not_read() {
+    let place = Place::with(FolderOptions::builder().max_total(100_000).build());
+
+    let ran = runner(&place).run("sh", "for n in 1 2 3; do truncate -s 60000 $n; done; echo x > a").await.unwrap();
+
+    let files: Vec<_> = ran.files.iter().map(|file| (&*file.name, file.size)).collect();
+    assert_eq!(files, [("1", 60_000), ("a", 2)]);
+    assert_eq!(
+        ran.notes[1],
+        "2 new or changed files are not listed, since the files are larger than the folder may be"
+    );
+}
+
+#[tokio::test]
+async fn of_many_files_that_cannot_be_listed_some_are_named() {
+    let place = Place::new();
+
+    let ran = runner(&place).run("python3", "for n in range(50): open('a\\n%02d' % n, 'w')").await.unwrap();
+
+    assert!(ran.notes[9].contains("a\\n09") && ran.files.is_empty(), "{ran:?}");
+    assert_eq!(ran.notes[10..], ["40 more files are not listed for reasons like these"]);
+}
+
+#[tokio::test]
 async fn output_error_output_and_exit_code_are_apart_and_files_stay() {
     let place = Place::new();
     place.folder.write("numbers.csv", b"1\n2\n3\n").unwrap();

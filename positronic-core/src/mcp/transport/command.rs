@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::mcp::secrets::Secrets;
+
 /// Where programs are looked for, unless the author gives a `PATH`.
 const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -47,7 +49,8 @@ impl McpCommand {
         self
     }
 
-    /// Sets a variable of the server's environment. No message shows its value.
+    /// Sets a variable of the server's environment. No message shows its value. Where it is a secret by its name, such as `API_KEY`,
+    /// and has 16 bytes or more, it is `[hidden]` in the results of calls, too.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         let name = name.into();
         self.environment.retain(|(known, _)| *known != name);
@@ -59,6 +62,11 @@ impl McpCommand {
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
+    }
+
+    pub(super) fn secrets(&self) -> Secrets {
+        let texts = self.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+        Secrets::named(texts)
     }
 
     /// Says why it was not started.

@@ -15,6 +15,7 @@ use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use super::paced::Paced;
 use crate::mcp::names::plain;
 use crate::mcp::options::McpOptions;
+use crate::mcp::secrets::Secrets;
 
 /// How often a request may be sent on. A server moves its own address at most, such as one without a slash at its end.
 const REDIRECTS: usize = 3;
@@ -26,6 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const SHOWN: usize = 200;
 
 /// An MCP server that is reached over streamable HTTP.
+///
+/// Where the server repeats its token, or a secret header, in the result of a call, `[hidden]` stands in its place, from 16 bytes on.
 ///
 /// Requests are sent on to other paths of the same host only, since they carry the author's headers. A server that has forgotten the
 /// session is given a new one. Nothing is read from the environment, such as a proxy.
@@ -65,6 +68,11 @@ impl McpHttp {
             HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| "its bearer token is no text for a header")?;
         }
         self.parsed_headers().map(drop)
+    }
+
+    pub(super) fn secrets(&self) -> Secrets {
+        let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Secrets::named(headers.chain(self.bearer.as_deref().map(|token| ("authorization", token))))
     }
 
     /// Returns the host, for sentences: an address may hold secrets.

@@ -19,6 +19,7 @@ use self::process::Process;
 use super::connection::Listener;
 use super::error::McpError;
 use super::options::McpOptions;
+use super::secrets::Secrets;
 
 pub use command::McpCommand;
 pub use http::McpHttp;
@@ -93,6 +94,15 @@ impl McpTransport {
         match &self.0 {
             Kind::Http(http) => http.check(),
             Kind::Command(_) | Kind::Stream(_) => Ok(()),
+        }
+    }
+
+    /// Returns what the server was given in confidence.
+    pub(super) fn secrets(&self) -> Secrets {
+        match &self.0 {
+            Kind::Http(http) => http.secrets(),
+            Kind::Command(command) => command.secrets(),
+            Kind::Stream(_) => Secrets::default(),
         }
     }
 

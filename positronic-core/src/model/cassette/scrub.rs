@@ -1,6 +1,6 @@
 //! Takes secrets out of what is kept.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What stands in a secret's place.
 const HIDDEN: &str = "[hidden]";
@@ -102,18 +102,33 @@ impl Scrubber {
                 for (name, value) in fields.iter_mut() {
                     match value {
                         Value::String(text) if is_secret_name(name) => HIDDEN.clone_into(text),
+                        // Headers and the like have several values.
+                        Value::Array(items) if is_secret_name(name) && items.iter().all(Value::is_string) => {
+                            items.fill(HIDDEN.into());
+                        }
                         value => self.scrub_field(name, form, value),
                     }
                 }
+                self.scrub_names(fields);
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Replaces long secrets, and what looks like a key, in the names of fields.
+    fn scrub_names(&self, fields: &mut Map<String, Value>) {
+        let clean = |name: &str| self.clean(name, true).filter(|clean| clean != name);
+        if fields.keys().any(|name| clean(name).is_some()) {
+            let all = std::mem::take(fields);
+            fields.extend(all.into_iter().map(|(name, value)| (clean(&name).unwrap_or(name), value)));
         }
     }
 
     /// Returns the text without secrets, if it has any. In a field that gives the line its form, a short secret stays.
     fn clean(&self, text: &str, is_form: bool) -> Option<String> {
         // Arguments and results are JSON in a text.
-        if text.starts_with(['{', '['])
+        // A model may begin with a blank or a line end.
+        if text.trim_start().starts_with(['{', '['])
             && let Ok(mut document) = serde_json::from_str::<Value>(text)
         {
             let before = document.clone();
@@ -277,6 +292,19 @@ mod tests {
         assert_eq!(
             hidden(secret, json!({"name": secret, "text": format!("a{secret}b")})),
             json!({"name": "[hidden]", "text": "a[hidden]b"})
+        );
+    }
+
+    #[test]
+    fn a_secret_is_hidden_behind_a_blank_in_a_list_and_in_the_name_of_a_field() {
+        let secret = "0123456789abcdef";
+
+        assert_eq!(
+            hidden(
+                secret,
+                json!({"arguments": "\n {\"password\": \"p\"}", "set-cookie": ["a=b", "c=d"], secret: 1, "sk-zyxwvutsrqponm": 2})
+            ),
+            json!({"arguments": "{\"password\":\"[hidden]\"}", "set-cookie": ["[hidden]", "[hidden]"], "[hidden]": 2})
         );
     }
 

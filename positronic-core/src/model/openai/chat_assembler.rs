@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use super::chat_chunk::{arguments, content, usage};
-use super::fault::shorten;
+use super::fault::{MAX_ITEMS, shorten, too_many_items};
 use super::lenient::{any, document, list, object, objects, text};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
@@ -36,6 +36,8 @@ pub struct ChatAssembler {
     counted: bool,
     /// The type of a call that no tool of ours can answer.
     unanswerable: Option<&'static str>,
+    /// Whether there were more calls than an answer may have.
+    has_too_many: bool,
 }
 
 #[derive(Debug)]
@@ -49,6 +51,8 @@ enum Slot {
 #[derive(Debug, Default)]
 struct OpenCall {
     index: Option<u64>,
+    /// Its place among the slots.
+    part: usize,
     id: Option<String>,
     name: String,
     arguments: String,
@@ -84,7 +88,7 @@ impl ChatAssembler {
                 self.choice(choice, &mut pieces);
             }
         }
-        Ok(pieces)
+        if self.has_too_many { Err(too_many_items()) } else { Ok(pieces) }
     }
 
     /// Takes an answer that was not streamed, as if it were its only chunk.
@@ -249,7 +253,7 @@ impl ChatAssembler {
         let function = object(delta, "function").unwrap_or(&Value::Null);
         let (name, piece) = (text(function, "name"), arguments(function));
         let place = self.place(delta.get("index").and_then(Value::as_u64), id, name.is_some());
-        let Some(call) = self.calls.get_mut(place) else { return };
+        let Some((place, call)) = place.and_then(|place| Some((place, self.calls.get_mut(place)?))) else { return };
         if call.id.is_none() {
             call.id = id.map(str::to_owned);
         }
@@ -265,9 +269,8 @@ impl ChatAssembler {
         if tool.is_none() && piece.is_empty() {
             return;
         }
-        let part = self.slots.iter().position(|slot| matches!(slot, Slot::Call(known) if *known == place));
         pieces.push(Piece {
-            part: part.and_then(|part| u32::try_from(part).ok()).unwrap_or(0),
+            part: u32::try_from(call.part).unwrap_or(u32::MAX),
             kind: DeltaKind::Arguments,
             call: u32::try_from(place).ok(),
             tool,
@@ -275,8 +278,8 @@ impl ChatAssembler {
         });
     }
 
-    /// Finds the call that a piece belongs to, or opens a new one.
-    fn place(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> usize {
+    /// Finds the call that a piece belongs to, or opens a new one where there may be more.
+    fn place(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let another = |call: &OpenCall| named && id.is_some() && call.id.is_some() && call.id.as_deref() != id;
         let known = match (index, id) {
             (Some(_), _) => self.calls.iter().rposition(|call| call.index == index && !another(call)),
@@ -287,11 +290,16 @@ impl ChatAssembler {
                 .or_else(|| self.calls.len().checked_sub(1).filter(|_| !named)),
             (None, None) => self.calls.len().checked_sub(1).filter(|_| !named),
         };
-        known.unwrap_or_else(|| {
-            self.calls.push(OpenCall { index, ..OpenCall::default() });
-            self.slots.push(Slot::Call(self.calls.len() - 1));
-            self.calls.len() - 1
-        })
+        if known.is_some() {
+            return known;
+        }
+        self.has_too_many |= self.calls.len() >= MAX_ITEMS;
+        if self.has_too_many {
+            return None;
+        }
+        self.calls.push(OpenCall { index, part: self.slots.len(), ..OpenCall::default() });
+        self.slots.push(Slot::Call(self.calls.len() - 1));
+        Some(self.calls.len() - 1)
     }
 }
 

@@ -69,8 +69,8 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Removes the user and the password from a text that could not be read as a URL.
-fn without_user(base: &str) -> String {
+/// Removes the user, the password and the query from an address, also from one that cannot be read as a URL.
+pub(super) fn without_user(base: &str) -> String {
     let (scheme, rest) = base.split_once("://").map_or(("", base), |(scheme, rest)| (scheme, rest));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
     let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);

@@ -6,6 +6,14 @@ use serde_json::Value;
 
 use crate::record::{ModelError, ModelErrorKind};
 
+/// The most calls or items of an answer, many times what models make. Each piece of an answer looks for its call among them.
+pub(super) const MAX_ITEMS: usize = 4096;
+
+/// Says that an answer has more calls or items than it may have.
+pub(super) fn too_many_items() -> ModelError {
+    ModelError::new(ModelErrorKind::Malformed, format!("the answer has more than {MAX_ITEMS} calls or items"))
+}
+
 /// A failure in a server's own words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fault {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::chat_chunk::cache;
-use super::fault::{Fault, shorten};
+use super::fault::{Fault, MAX_ITEMS, shorten, too_many_items};
 use super::lenient::{any, count, document, list, object, text};
 use super::responses_item::{Item, Kind, unanswerable};
 use super::wrapper::unwrap_parallel;
@@ -91,6 +91,9 @@ impl ResponsesAssembler {
 
     fn event(&mut self, event: &Value) -> Result<Vec<Piece>, ModelError> {
         let place = count(event, "output_index").or_else(|| self.items.keys().next_back().copied()).unwrap_or(0);
+        if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&place) {
+            return Err(too_many_items());
+        }
         let (delta, response) = (text(event, "delta"), object(event, "response"));
         let mut pieces = Vec::new();
         match text(event, "type").unwrap_or_default() {
@@ -179,6 +182,9 @@ impl ResponsesAssembler {
         // The output repeats the items. It counts where items have not come one by one, or not to their end.
         let done = self.items.values().filter(|item| item.done).count();
         if let Some(output) = list(response, "output").filter(|output| output.len() > done) {
+            if output.len() > MAX_ITEMS {
+                return Err(too_many_items());
+            }
             self.items = (0..).zip(output.iter().cloned().map(Item::whole)).collect();
         }
         Ok(())

@@ -217,6 +217,7 @@ impl Transport {
             Some(401 | 403) if self.config.api_key.is_empty() && !self.headers.contains_key("authorization") => {
                 "no key was sent".to_owned()
             }
+            Some(500..) => return ModelError { message: format!("{} ({})", error.message, self.endpoint), ..error },
             _ => return error,
         };
         let kind = if tls { ModelErrorKind::NotFound } else { error.kind };
@@ -246,6 +247,9 @@ impl Transport {
     }
 }
 
+/// Headers that say where a request ends and what its connection is for: another value breaks the request.
+const FRAMING_HEADERS: [&str; 6] = ["connection", "content-length", "te", "trailer", "transfer-encoding", "upgrade"];
+
 fn advice_on_address(endpoint: &Endpoint) -> String {
     format!("check the path of the base URL, which usually ends with the API's version: {}/v1", endpoint.origin(false))
 }
@@ -268,10 +272,19 @@ fn headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
     }
     for (name, text) in &config.headers {
         let refuse = || {
-            let sentence = format!("the header `{}` has a name or a value that cannot be sent", shorten(name));
+            let sentence = format!(
+                "the header `{}` has a name or a value that cannot be sent; a name has letters, digits and dashes, and a \
+                 value no control characters",
+                shorten(name)
+            );
             ModelError::new(ModelErrorKind::BadRequest, sentence)
         };
         let name = HeaderName::try_from(name.as_str()).map_err(|_| refuse())?;
+        if FRAMING_HEADERS.contains(&name.as_str()) {
+            let sentence =
+                format!("the header `{name}` frames each request and is set by the HTTP client; leave it out");
+            return Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
+        }
         let mut text = value(text).map_err(|_| refuse())?;
         text.set_sensitive(true);
         headers.insert(name, text);

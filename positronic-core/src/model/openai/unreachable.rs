@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, without_user};
 use crate::record::{ModelError, ModelErrorKind};
 
 /// How long to wait for an answer in the other protocol, once a connection has failed.
@@ -29,7 +29,7 @@ pub(super) async fn explain(
         );
         return ModelError::new(ModelErrorKind::NotFound, sentence);
     }
-    let through = if proxy.is_some() { " through the proxy" } else { "" };
+    let through = proxy.map(|proxy| format!(" through the proxy {}", without_user(proxy))).unwrap_or_default();
     let (kind, advice) = advice(&error, endpoint, proxy.is_some());
     ModelError::new(kind, format!("cannot reach {endpoint}{through}: {}; {advice}", root_cause(&error)))
 }

@@ -9,6 +9,9 @@ use crate::record::{OrderedJson, OrderedObject};
 /// Keywords whose values are no schemas.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
 
+/// Keywords whose values have schemas by names, which are no keywords.
+const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+
 /// Gives every object schema `properties`. Of arguments, the top becomes an object schema without `anyOf` and the like, which
 /// OpenAI refuses there: their fields become optional ones of that object, and the description says the rest.
 #[must_use]
@@ -33,8 +36,12 @@ fn add_properties(schema: &mut OrderedJson) {
                 fields.shift_insert(behind, "properties".to_owned(), OrderedJson::Object(OrderedObject::new()));
             }
             for (keyword, value) in fields {
-                if !DATA.contains(&keyword.as_str()) {
-                    add_properties(value);
+                match value {
+                    OrderedJson::Object(named) if NAMED.contains(&keyword.as_str()) => {
+                        named.values_mut().for_each(add_properties);
+                    }
+                    _ if DATA.contains(&keyword.as_str()) => {}
+                    value => add_properties(value),
                 }
             }
         }
@@ -137,6 +144,20 @@ mod tests {
                 "type": "array",
                 "items": {"type": "object", "properties": {}, "default": {"type": "object"}},
             })
+        );
+    }
+
+    #[test]
+    fn a_property_that_is_named_as_a_keyword_is_a_property() {
+        let object = json!({"type": "object"});
+        let with = json!({"type": "object", "properties": {}});
+
+        assert_eq!(
+            sent(
+                json!({"type": "object", "properties": {"default": object, "enum": object, "type": object}}),
+                SchemaRole::Arguments
+            ),
+            json!({"type": "object", "properties": {"default": with, "enum": with, "type": with}})
         );
     }
 

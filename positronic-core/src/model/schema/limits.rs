@@ -9,7 +9,7 @@ use crate::record::{OrderedJson, OrderedObject};
 /// From OpenAI's guide "Structured Outputs", section "Supported schemas".
 const PROPERTIES: usize = 5_000;
 const LEVELS: usize = 10;
-const VALUES: usize = 1_000;
+pub(super) const VALUES: usize = 1_000;
 const CHARACTERS: usize = 120_000;
 const MANY_VALUES: usize = 250;
 const CHARACTERS_OF_MANY: usize = 15_000;

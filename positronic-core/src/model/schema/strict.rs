@@ -5,8 +5,13 @@
 //! keywords in `keywords.rs` are enforced and others refused; at most 5,000 properties, 10 levels, 1,000 enumerated values and
 //! 120,000 characters of names and values, and 15,000 characters in an enumeration of more than 250 values.
 //!
+//! A schema may come from another program, and joining the parts of `allOf` and of unions copies them, without end where a part
+//! leads to itself. So the work is limited: a schema that needs more is none of those that are enforced anyway.
+//!
 //! A property that the author lets out becomes one that may be `null`; `Schema::accept` of the crate's `tools` takes such a `null`
 //! for an absent property. Constraints that are not enforced move into the description.
+
+use std::collections::HashSet;
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -33,7 +38,8 @@ type Result<T> = std::result::Result<T, NotStrict>;
 /// [`NotStrict`] where strict mode has no form for it: open maps, values of any type, a root that is no object, unions whose
 /// objects begin with the same property, or a schema that is too large.
 pub fn strict_schema(schema: &OrderedJson, role: SchemaRole) -> Result<OrderedJson> {
-    let mut strict = Strict { root: schema, names: IndexMap::new(), definitions: OrderedObject::new() };
+    let mut strict =
+        Strict { root: schema, names: IndexMap::new(), definitions: OrderedObject::new(), depth: 0, work: MAX_WORK };
     let mut root = strict.top(schema, role)?;
     if let Some(name) =
         root.get("$ref").and_then(OrderedJson::as_str).and_then(|target| target.strip_prefix(DEFINITIONS))
@@ -58,11 +64,22 @@ pub(super) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
 
 pub(super) const DEFINITIONS: &str = "#/$defs/";
 
+/// How deep schemas may stand within one another, references and joined parts followed: some six for each level that is enforced.
+const MAX_DEPTH: usize = 64;
+
+/// How many JSON values all schemas that are read may hold, those within them counted each time. A tool has some hundreds; the
+/// largest schema that is enforced, with 5,000 properties on one level, takes some 50,000.
+const MAX_WORK: usize = 500_000;
+
 struct Strict<'a> {
     root: &'a OrderedJson,
     /// The definitions by the references that lead to them.
     names: IndexMap<String, String>,
     definitions: OrderedObject,
+    /// How many schemas there are around the one that is read.
+    depth: usize,
+    /// How many JSON values may still be read.
+    work: usize,
 }
 
 impl Strict<'_> {
@@ -80,6 +97,20 @@ impl Strict<'_> {
     }
 
     fn schema(&mut self, schema: &OrderedJson) -> Result<OrderedObject> {
+        let Some(work) = spent(self.work, schema) else {
+            return refuse("its parts are too many, joined with one another");
+        };
+        if self.depth >= MAX_DEPTH {
+            return refuse(format!("it leads through more than {MAX_DEPTH} schemas"));
+        }
+        self.work = work;
+        self.depth += 1;
+        let strict = self.read(schema);
+        self.depth -= 1;
+        strict
+    }
+
+    fn read(&mut self, schema: &OrderedJson) -> Result<OrderedObject> {
         let Some(fields) = schema.as_object() else { return refuse("a part of it takes any value or none") };
         if let Some(target) = fields.get("$ref").and_then(OrderedJson::as_str) {
             return self.reference(target, fields);
@@ -166,14 +197,14 @@ impl Strict<'_> {
             return refuse("it has an object that says nothing of its properties");
         }
         let required = fields.get("required").and_then(OrderedJson::as_list).unwrap_or_default();
-        let required: Vec<_> = required.iter().filter_map(OrderedJson::as_str).collect();
-        if let Some(unknown) = required.iter().find(|name| !properties.contains_key(**name)) {
+        let required: HashSet<_> = required.iter().filter_map(OrderedJson::as_str).collect();
+        if let Some(unknown) = required.iter().filter(|name| !properties.contains_key(**name)).min() {
             return refuse(format!("it requires `{unknown}` and does not say what that is"));
         }
         let mut sent = OrderedObject::with_capacity(properties.len());
         for (name, schema) in properties {
             let property = self.schema(schema)?;
-            let property = if required.contains(&name.as_str()) { property } else { nullable(property) };
+            let property = if required.contains(name.as_str()) { property } else { nullable(property) };
             sent.insert(name.clone(), OrderedJson::Object(property));
         }
         let names = sent.keys().map(|name| name.as_str().into()).collect();
@@ -346,6 +377,16 @@ impl Strict<'_> {
         }
         let own = self.definitions.iter().filter(|(name, _)| kept.contains(name.as_str()));
         own.map(|(name, schema)| (name.clone(), schema.clone())).collect()
+    }
+}
+
+/// Subtracts the number of values in a document; none where there are more.
+fn spent(left: usize, document: &OrderedJson) -> Option<usize> {
+    let left = left.checked_sub(1)?;
+    match document {
+        OrderedJson::Object(fields) => fields.values().try_fold(left, spent),
+        OrderedJson::List(items) => items.iter().try_fold(left, spent),
+        OrderedJson::Leaf(_) => Some(left),
     }
 }
 

@@ -203,7 +203,7 @@ fn what_cannot_be_strict_says_why() {
             object(json!({"anyOf": [object(json!({"type": "string"})), object(json!({"type": "integer"}))]})),
             "begin with the same property, `p`",
         ),
-        (object(json!({"enum": (0..1001).collect::<Vec<_>>()})), "1002 values"),
+        (object(json!({"enum": (0..1001).collect::<Vec<_>>()})), "1001 values"),
         ((0..11).fold(json!({"type": "string"}), |inner, _| object(inner)), "11 levels"),
         (json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}), "requires `b`"),
     ];
@@ -253,4 +253,49 @@ fn an_answer_s_schema_that_is_strict_as_it_is_says_so_everywhere() {
     assert!(strict(closed.clone(), SchemaRole::Answer));
     assert!(!strict(closed, SchemaRole::Arguments));
     assert!(!strict(json!({"type": "object", "properties": {"a": {"type": "string"}}}), SchemaRole::Answer));
+}
+
+#[test]
+fn parts_that_lead_to_themselves_when_they_are_joined_are_refused() {
+    let part = |name: &str| json!({"type": "object", "properties": {name: {"allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]}}});
+    let both = json!({"A": part("a"), "B": part("b")});
+    let beside = json!({"N": {"type": "object", "properties": {"n": {
+        "properties": {"m": {"type": "string"}}, "oneOf": [{"$ref": "#/$defs/N"}, {"$ref": "#/$defs/N"}],
+    }}}});
+    for (start, definitions) in [("A", both), ("N", beside)] {
+        let schema =
+            json!({"type": "object", "properties": {"x": {"$ref": format!("#/$defs/{start}")}}, "$defs": definitions});
+
+        let error = strict(schema).unwrap_err();
+
+        assert!(error.contains("leads through more than") || error.contains("parts are too many"), "{error}");
+    }
+}
+
+#[test]
+fn large_schemas_are_refused_before_all_of_them_is_read() {
+    let names: Vec<_> = (0..20_000).map(|n| format!("p{n}")).collect();
+    let many = || names.iter().map(|name| (name.clone(), json!({"type": "string"}))).collect::<serde_json::Map<_, _>>();
+    // Each definition copies the next one twice.
+    let part = |n: usize| {
+        let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+        json!({"type": "object", "properties": {"x": {"allOf": [next, {"properties": {"y": {"allOf": [next, {"type": "object"}]}}}]}}})
+    };
+    let mut copied: serde_json::Map<_, _> = (0..20).map(|n| (format!("d{n}"), part(n))).collect();
+    copied.insert("d20".to_owned(), json!({"type": "object", "properties": many()}));
+    for (schema, reason) in [
+        (
+            json!({"type": "object", "properties": {"p": {"enum": names}}}),
+            "it lists 20000 values, and 1000 are allowed",
+        ),
+        (json!({"type": "object", "properties": many(), "required": names}), "it has 20000 properties"),
+        (
+            json!({"type": "object", "properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": copied}),
+            "its parts are too many",
+        ),
+    ] {
+        let error = strict(schema).unwrap_err();
+
+        assert!(error.contains(reason), "{error}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::limits::VALUES;
 use super::strict::{NotStrict, refuse};
 use super::words::Words;
 use crate::record::{OrderedJson, OrderedObject};
@@ -52,6 +53,10 @@ pub(super) fn listed(fields: &OrderedObject) -> impl Iterator<Item = &OrderedJso
 /// Returns the values of one type that a schema lists, if it lists values.
 pub(super) fn values_of_kind(kind: &str, fields: &OrderedObject) -> Result<Option<Vec<OrderedJson>>> {
     let mut values: Vec<OrderedJson> = Vec::new();
+    let count = listed(fields).count();
+    if count > VALUES {
+        return refuse(format!("it lists {count} values, and {VALUES} are allowed"));
+    }
     for value in listed(fields) {
         let own = kind_of(value)?;
         if (own == kind || (own == "integer" && kind == "number")) && !values.contains(value) {

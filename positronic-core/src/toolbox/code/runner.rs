@@ -16,6 +16,9 @@ use crate::toolbox::folder::{OutputFolder, own_name, remove_folder};
 /// How many files that a program can load are named when a person is asked.
 const SHOWN_LOADABLE: usize = 10;
 
+/// How many files that cannot be listed are named in the result, each with the reason.
+const SHOWN_ERRORS: usize = 10;
+
 /// Runs programs in an output folder. A clone is the same runner.
 #[derive(Debug, Clone)]
 pub struct CodeRunner {
@@ -204,14 +207,30 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     let after = folder.stamps()?;
     let mut notes = Vec::new();
     let mut files = Vec::new();
-    for path in after.since(&before) {
+    // Files are read to be described. Of those that a program has made without data, such as by `truncate`, there may be any amount.
+    let (mut left, mut unread, mut undescribed) = (folder.options().max_total, 0_u64, 0_u64);
+    for (path, size) in after.since(&before) {
+        let Some(rest) = left.checked_sub(size) else {
+            unread += 1;
+            continue;
+        };
+        left = rest;
         match folder.describe(&path) {
             Ok(file) => files.push(file),
+            Err(_) if notes.len() == SHOWN_ERRORS => undescribed += 1,
             Err(error) => notes.push(error.to_string()),
         }
     }
+    if undescribed > 0 {
+        notes.push(format!("{undescribed} more files are not listed for reasons like these"));
+    }
     if let Err(error) = folder.usage().and_then(|usage| usage.check(folder.options())) {
         notes.push(format!("{error}; remove what is not needed"));
+    }
+    if unread > 0 {
+        notes.push(format!(
+            "{unread} new or changed files are not listed, since the files are larger than the folder may be"
+        ));
     }
     let stopped = stopped.map(|stopped| stopped.sentence(&job.options.limits));
     Ok(Ran { exit_code, stdout, stderr, files, stopped, not_enforced, notes })

@@ -462,9 +462,11 @@ fn refused(group: i32, metadata: Metadata) -> Result<Rules, seccompiler::Error> 
             rules.insert(call, refused);
         }
     };
-    // A datagram can be sent to any socket that has a name. Stream is 1; bits above the lowest four are flags.
+    // A datagram can be sent to any socket that has a name. Stream is 1; bits above the lowest four are flags. Asked for another
+    // family, the kernel may load a module.
     let kinds = [2, 4, 8].map(|bit| rule(&[(1, Dword, MaskedEq(bit), bit)]));
-    add(libc::SYS_socketpair, collected(kinds)?);
+    let family = rule(&[(0, Dword, Ne, u64::from(libc::AF_UNIX.unsigned_abs()))]);
+    add(libc::SYS_socketpair, collected(kinds.into_iter().chain([family]))?);
     let new_namespaces = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID

@@ -152,10 +152,8 @@ fn for_each(folder: &Dir, visit: &mut dyn FnMut(&Dir, &Path, &cap_std::fs::Metad
         let Ok(dir) = folder.open_dir(&path) else { continue };
         let Ok(entries) = dir.entries() else { continue };
         for entry in entries.flatten() {
+            // That of a link, not of what it leads to.
             let Ok(known) = entry.metadata() else { continue };
-            if known.is_symlink() {
-                continue;
-            }
             let name = PathBuf::from(entry.file_name());
             if known.is_dir() {
                 left.push(path.join(&name));

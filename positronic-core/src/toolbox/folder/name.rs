@@ -49,6 +49,9 @@ pub(super) fn checked(path: &str) -> Result<PathBuf, FolderError> {
                 if text.starts_with(OWN) {
                     return refused("names that begin with `.positronic-` are the toolbox's own");
                 }
+                if [".git", "git~1"].iter().any(|name| text.eq_ignore_ascii_case(name)) {
+                    return refused("`.git` is for Git, which runs programs that its configuration names");
+                }
                 inside.push(part);
             }
             Component::ParentDir => return refused("`..` leads out of the folder"),
@@ -64,9 +67,14 @@ mod tests {
 
     #[test]
     fn plain_names_stay_and_dots_go() {
-        for (path, inside) in
-            [("a.md", "a.md"), ("./a/./b.md", "a/b.md"), ("a//b", "a/b"), ("写作/ü…", "写作/ü…"), ("..a", "..a")]
-        {
+        for (path, inside) in [
+            ("a.md", "a.md"),
+            ("./a/./b.md", "a/b.md"),
+            ("a//b", "a/b"),
+            ("写作/ü…", "写作/ü…"),
+            ("..a", "..a"),
+            (".gitignore", ".gitignore"),
+        ] {
             assert_eq!(checked(path).unwrap(), Path::new(inside), "{path}");
         }
         assert_eq!(checked(".").unwrap(), Path::new(""), "the folder itself, which no file can be");
@@ -92,6 +100,8 @@ mod tests {
             ("json\u{e0100}.py", "cannot be seen"),
             ("a /b", "space"),
             (".positronic-1/x", "own"),
+            (".git/config", "runs programs"),
+            ("a/.GIT/hooks/post-checkout", "runs programs"),
             (long.as_str(), "255"),
             (deep.as_str(), "1024"),
         ] {

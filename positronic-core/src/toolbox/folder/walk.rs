@@ -31,9 +31,10 @@ pub struct FolderEntry {
 pub(in crate::toolbox) struct Stamps(BTreeMap<String, (u64, Option<SystemTime>)>);
 
 impl Stamps {
-    /// Lists the files that are new or changed since an earlier moment, in the order of their paths.
-    pub(in crate::toolbox) fn since(&self, before: &Self) -> Vec<String> {
-        self.0.iter().filter(|(path, stamp)| before.0.get(*path) != Some(stamp)).map(|(path, _)| path.clone()).collect()
+    /// Lists the files that are new or changed since an earlier moment, in the order of their paths, each with its size.
+    pub(in crate::toolbox) fn since(&self, before: &Self) -> Vec<(String, u64)> {
+        let changed = self.0.iter().filter(|(path, stamp)| before.0.get(*path) != Some(stamp));
+        changed.map(|(path, (size, _))| (path.clone(), *size)).collect()
     }
 }
 

@@ -87,3 +87,24 @@ fn an_assembler_reads_on_behind_a_failure_of_the_server_only_until_it_is_explain
         assert_eq!(assembler.feed(&error.to_string()).is_err(), fails, "{reason}");
     }
 }
+
+#[test]
+fn an_answer_of_more_calls_or_items_than_any_model_makes_is_refused() {
+    let call = |index: usize| json!({"index": index, "function": {"name": "f", "arguments": "{}"}});
+    let chunk = |count: usize| {
+        json!({"choices": [{"delta": {"tool_calls": (0..count).map(call).collect::<Vec<_>>()}}]}).to_string()
+    };
+    assert_eq!(ChatAssembler::default().feed(&chunk(4096)).unwrap().last().unwrap().part, 4095);
+    assert_eq!(ChatAssembler::default().feed(&chunk(4097)).unwrap_err().kind, ModelErrorKind::Malformed);
+
+    let item = json!({"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"});
+    let whole = |count: usize| json!({"status": "completed", "output": vec![item.clone(); count]}).to_string();
+    assert_eq!(ResponsesAssembler::default().feed_whole(&whole(4096)).unwrap().len(), 4096);
+    assert_eq!(ResponsesAssembler::default().feed_whole(&whole(4097)).unwrap_err().kind, ModelErrorKind::Malformed);
+    let mut assembler = ResponsesAssembler::default();
+    let mut added = (0..5000).map(|index| {
+        let event = json!({"type": "response.output_item.added", "output_index": index, "item": item});
+        assembler.feed(&event.to_string())
+    });
+    assert_eq!(added.position(|fed| fed.is_err()), Some(4096));
+}

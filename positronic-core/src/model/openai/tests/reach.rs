@@ -111,19 +111,40 @@ fn a_time_out_names_the_address() {
 
 #[test]
 fn a_failing_proxy_is_named_as_the_cause() {
-    let config =
-        OpenAiConfig::builder().base_url("http://host.invalid/v1").model("m").proxy("http://127.0.0.1:1").build();
+    let config = OpenAiConfig::builder()
+        .base_url("http://host.invalid/v1")
+        .model("m")
+        .proxy("http://ann:pass@127.0.0.1:1")
+        .build();
 
     let error = ask(&OpenAiChat::new(config).unwrap()).unwrap_err();
 
     assert!(
-        error.message.starts_with("cannot reach http://host.invalid/v1/chat/completions through the proxy: "),
+        error
+            .message
+            .starts_with("cannot reach http://host.invalid/v1/chat/completions through the proxy http://127.0.0.1:1: "),
         "{error}"
     );
     assert!(error.message.ends_with("check that the proxy runs, and that it may connect to this host"), "{error}");
     let invalid = OpenAiConfig::builder().model("m").proxy("nonsense://ann:pass@x").build();
     let error = OpenAiChat::new(invalid).unwrap_err();
     assert!(error.message.contains("write it as http://host:port") && !error.message.contains("pass"), "{error}");
+}
+
+#[test]
+fn a_failure_of_the_server_names_the_address() {
+    insta::assert_snapshot!(answered(Answer::new(503, "text/plain", "busy")).message, @"the server answered 503: busy (http://host/v1/chat/completions)");
+    let body = json!({"error": {"message": "overloaded"}}).to_string();
+    insta::assert_snapshot!(answered(Answer::new(500, "application/json", body)).message, @"overloaded (http://host/v1/chat/completions)");
+}
+
+#[test]
+fn headers_that_frame_a_request_are_refused() {
+    for name in ["Content-Length", "transfer-encoding", "Connection"] {
+        let headers = vec![(name.to_owned(), "3".to_owned())];
+        let error = OpenAiChat::new(OpenAiConfig::builder().model("m").headers(headers).build()).unwrap_err();
+        assert!(error.message.ends_with("is set by the HTTP client; leave it out"), "{error}");
+    }
 }
 
 #[test]
