@@ -5,7 +5,7 @@
 //! when it needs them. What leaves the house is approved by a person. [`Desk`] is a plugin as an application writes one:
 //! it adds a piece of context that follows from what has happened so far, and keeps its own state.
 //!
-//! `docs/langgraph.md` puts the graph that the design draws for the same agent beside it.
+//! `docs/guide/appendix/langgraph.md` puts the graph that the design draws for the same agent beside it.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services};
 use positronic_core::plugins::Skills;

@@ -14,7 +14,7 @@
 //! In decisions, the model answers with an action and the reason for it: [`rover`] has a fixed space of actions as an enum, and
 //! [`agentloop`] is an autonomous agent with the tools of the library's toolbox.
 //!
-//! [`analyst`] has all of the agent loop's design in one brain, and `docs/langgraph.md` compares it with a graph.
+//! [`analyst`] has all of the agent loop's design in one brain, and `docs/guide/appendix/langgraph.md` compares it with a graph.
 //!
 //! Each has a title, a function that makes the brain, and a cassette: what the model, the people and the webhooks say
 //! where no model is configured. The tests of this crate show how each is tested.

@@ -1,1 +1,40 @@
-//! Placeholder.
+//! Tests that cross the crates. The code blocks of the guide and the README run as tests of this crate's docs.
+
+#[cfg(test)]
+mod book;
+
+/// Makes a page's code blocks tests.
+#[cfg(doctest)]
+macro_rules! pages {
+    ($($module:ident: $page:literal,)+) => {
+        $(
+            #[doc = include_str!(concat!("../../", $page))]
+            mod $module {}
+        )+
+    };
+}
+
+#[cfg(doctest)]
+pages! {
+    readme: "README.md",
+    introduction: "docs/guide/introduction.md",
+    first_brain: "docs/guide/first-brain.md",
+    tools: "docs/guide/tools.md",
+    approvals: "docs/guide/approvals.md",
+    waiting: "docs/guide/waiting.md",
+    nested_brains: "docs/guide/nested-brains.md",
+    conversations: "docs/guide/conversations.md",
+    plugins: "docs/guide/plugins.md",
+    structured_actions: "docs/guide/structured-actions.md",
+    limits: "docs/guide/limits.md",
+    testing: "docs/guide/testing.md",
+    durability: "docs/guide/durability.md",
+    embedding: "docs/guide/embedding.md",
+    command_line: "docs/guide/command-line.md",
+    models: "docs/guide/models.md",
+    providers: "docs/guide/providers.md",
+    mcp: "docs/guide/mcp.md",
+    toolbox: "docs/guide/toolbox.md",
+    events: "docs/guide/events.md",
+    examples: "docs/guide/examples.md",
+}

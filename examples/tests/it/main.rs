@@ -11,6 +11,7 @@ mod compaction;
 mod crash;
 mod delegate;
 mod durable;
+mod guide;
 #[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;

@@ -1,4 +1,4 @@
-//! The README's first brain and its test, so that they compile, pass, and stay what they are here.
+//! The README's first brain and the guide's test of it: both compile, pass, and stay as they are here.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -51,13 +51,20 @@ async fn collects_what_is_asked_for() {
 }
 
 #[test]
-fn the_readme_shows_this_file() {
-    let readme = include_str!("../../../README.md");
+fn readme_and_guide_show_this_file() {
     let here = without_layout(include_str!("readme.rs"));
-    let blocks = readme.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());
-    for line in blocks.flat_map(|block| block.split_inclusive([';', '{', '}'])) {
-        assert!(here.contains(&without_layout(line)), "the README says `{}`, this file does not", line.trim());
-    }
+    let readme = include_str!("../../../README.md");
+    let testing = include_str!("../../../docs/guide/testing.md");
+    let shows = |page: &str, wanted: &str| {
+        let blocks = page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let shown: Vec<_> = blocks.filter(|block| block.contains(wanted)).collect();
+        assert!(!shown.is_empty(), "no code block contains `{wanted}`");
+        for line in shown.iter().flat_map(|block| block.split_inclusive([';', '{', '}'])) {
+            assert!(here.contains(&without_layout(line)), "a page shows `{}`, this file does not", line.trim());
+        }
+    };
+    shows(readme, "");
+    shows(testing, "#[tokio::test");
 }
 
 /// Drops what a formatter may change.

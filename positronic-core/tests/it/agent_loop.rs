@@ -1,4 +1,4 @@
-//! Claims of the agent loop's design that no other test shows; `docs/agent-loop.md` lists them all.
+//! Claims of the agent loop's design that no other test shows; `docs/guide/appendix/agent-loop.md` lists them all.
 
 use std::sync::Arc;
 

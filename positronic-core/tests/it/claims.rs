@@ -1,4 +1,4 @@
-//! Pages of `docs/` say which test shows which claim of the designs.
+//! Pages of the guide's appendix say which test shows which claim of the designs.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ fn named(workspace: &Path, page: &str) -> usize {
 fn every_claim_names_tests_that_exist() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
 
-    assert!(named(workspace, "docs/agent-loop.md") > 40);
-    assert!(named(workspace, "docs/decision-loop.md") > 40);
-    assert!(named(workspace, "docs/loop-step.md") > 30);
+    assert!(named(workspace, "docs/guide/appendix/agent-loop.md") > 40);
+    assert!(named(workspace, "docs/guide/appendix/decision-loop.md") > 40);
+    assert!(named(workspace, "docs/guide/appendix/loop-step.md") > 30);
 }

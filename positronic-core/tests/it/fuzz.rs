@@ -1,4 +1,4 @@
-//! Random and hostile input for the parsers of what comes from outside. `docs/lanes.md` says how to run many cases.
+//! Random and hostile input for the parsers of what comes from outside. `docs/guide/appendix/lanes.md` says how to run many cases.
 //!
 //! Each test reads the kept inputs of `tests/data/fuzz` as they are and changed at random. None may panic or go on without
 //! an end, and each has a property of its own. Work is bounded by counts within the code under test, so nothing here is timed.

@@ -29,6 +29,7 @@ mod deep;
 mod dialogue;
 mod due;
 mod errors;
+mod event_format;
 mod events;
 mod exits;
 mod faults;
