@@ -157,10 +157,14 @@ fn words(kind: &str, named: &mut BTreeSet<String>) -> String {
     word.to_owned()
 }
 
-/// Returns the first sentence of a doc comment without the links of rustdoc, and so that it fits into a cell.
+/// Returns the first sentence of a doc comment.
 fn sentence(docs: &str) -> String {
-    let first = docs.split_once(". ").map_or(docs, |(first, _)| first);
-    let plain = first.replace("[`", "`").replace("`]", "`").replace('|', "\\|");
+    plain(docs.split_once(". ").map_or(docs, |(first, _)| first))
+}
+
+/// Returns a doc comment without the links of rustdoc, and so that it fits into a cell of a table.
+fn plain(docs: &str) -> String {
+    let plain = docs.replace("[`", "`").replace("`]", "`").replace('|', "\\|");
     // A link's target in parentheses: `](crate::…)`.
     let mut text = String::new();
     let mut rest = plain.as_str();
@@ -185,7 +189,7 @@ fn table(fields: &[Field], page: &mut String, named: &mut BTreeSet<String>) {
     page.push_str("| field | type | always there | meaning |\n|---|---|---|---|\n");
     for field in fields {
         let kind = words(&field.kind, named);
-        let meaning = sentence(&field.docs);
+        let meaning = plain(&field.docs);
         if field.serde.contains("flatten") {
             _ = writeln!(page, "| the fields of {kind} | | yes | {meaning} |");
         } else {
@@ -216,11 +220,12 @@ fn choices(item: &Item, page: &mut String, named: &mut BTreeSet<String>) {
             (kind, _) => words(kind, named),
         };
         let json = match (tagged, fields.is_empty(), variant.kind.is_empty()) {
-            (true, _, _) => format!("`{{\"type\": \"{name}\", …}}`"),
+            (true, true, _) => format!("`{{\"type\": \"{name}\"}}`"),
+            (true, false, _) => format!("`{{\"type\": \"{name}\", …}}`"),
             (false, true, _) => format!("`\"{name}\"`"),
             (false, false, _) => format!("`{{\"{name}\": …}}`"),
         };
-        _ = writeln!(page, "| {json} | {fields} | {} |", sentence(&variant.docs));
+        _ = writeln!(page, "| {json} | {fields} | {} |", plain(&variant.docs));
     }
 }
 
@@ -237,7 +242,11 @@ fn generated() -> String {
     let source = std::fs::read_to_string(record.join("event_kind.rs")).unwrap();
     let rows: Vec<Vec<&str>> =
         source.lines().filter(|line| line.starts_with("/// | `")).map(|row| row.split(" | ").collect()).collect();
-    let row = |event: &str| rows.iter().find(|row| row[0].contains(&format!("`{event}`"))).unwrap();
+    let row = |event: &str| {
+        rows.iter()
+            .find(|row| row[1].contains(&format!("`{event}`")))
+            .unwrap_or_else(|| panic!("the table in the docs has no `{event}`"))
+    };
 
     let mut page = String::from("\n## Events\n");
     let mut named = BTreeSet::new();
@@ -248,7 +257,7 @@ fn generated() -> String {
             "" => &event.fields,
             kind => &items[kind].fields,
         };
-        _ = write!(page, "\n### `{name}`\n\n{}. Path: {}.\n\n", sentence(&event.docs), row(&name)[1]);
+        _ = write!(page, "\n### `{name}`\n\n{}. Path: {}.\n\n", plain(&event.docs), row(&name)[2]);
         table(fields, &mut page, &mut named);
     }
 
