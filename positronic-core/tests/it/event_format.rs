@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use syn::{Expr, ExprLit, Lit, Meta, Type};
+
 /// Begins the generated part of the page.
 const MARK: &str = "<!-- generated from the types by positronic-core/tests/it/event_format.rs -->\n";
 
-/// A type as it stands in the source.
-#[derive(Debug, Default, Clone)]
+/// A struct or an enum.
+#[derive(Clone)]
 struct Item {
     docs: String,
     serde: String,
@@ -19,73 +21,63 @@ struct Item {
     fields: Vec<Field>,
 }
 
-/// A field of a struct, or a variant of an enum.
-#[derive(Debug, Default, Clone)]
+/// A field of a struct, or a variant of an enum: one with a value has its type, one with fields has these.
+#[derive(Clone)]
 struct Field {
     name: String,
-    kind: String,
+    kind: Option<Type>,
     docs: String,
     serde: String,
     fields: Vec<Field>,
 }
 
-/// Reads the structs and enums of a file as rustfmt writes them.
+/// Reads the structs and enums of a file.
 fn read(source: &str, items: &mut BTreeMap<String, Item>) {
-    let (mut docs, mut serde) = (String::new(), String::new());
-    let (mut item, mut variant): (Option<(String, Item)>, Option<Field>) = (None, None);
-    let mut attribute: Option<String> = None;
-    for line in source.lines() {
-        let text = line.trim();
-        if let Some(open) = &mut attribute {
-            open.push_str(text);
-            if text.ends_with(")]") {
-                serde.push_str(&attribute.take().unwrap());
+    for item in syn::parse_file(source).unwrap().items {
+        let (attrs, ident, is_enum, fields) = match item {
+            syn::Item::Struct(item) => (item.attrs, item.ident, false, fields(&item.fields)),
+            syn::Item::Enum(item) => {
+                let variant = |variant: &syn::Variant| {
+                    let mut read = fields(&variant.fields);
+                    // What a variant holds without a name stands in its place.
+                    let kind = read.first().filter(|only| only.name.is_empty()).and_then(|only| only.kind.clone());
+                    read.retain(|field| !field.name.is_empty());
+                    let (docs, serde) = notes(&variant.attrs);
+                    Field { name: variant.ident.to_string(), kind, docs, serde, fields: read }
+                };
+                (item.attrs, item.ident, true, item.variants.iter().map(variant).collect())
             }
-        } else if let Some(sentence) = text.strip_prefix("///") {
-            let gap = if docs.is_empty() { "" } else { " " };
-            _ = write!(docs, "{gap}{}", sentence.trim());
-        } else if text.starts_with("#[serde(") {
-            if text.ends_with(")]") { serde.push_str(text) } else { attribute = Some(text.to_owned()) }
-        } else if text.starts_with("#[") {
-        } else if let (None, Some(head)) = (&item, line.strip_prefix("pub struct ").or(line.strip_prefix("pub enum ")))
-        {
-            let name = head.split(|letter: char| !letter.is_alphanumeric()).next().unwrap().to_owned();
-            let mut next = Item { docs: take(&mut docs), serde: take(&mut serde), ..Item::default() };
-            next.is_enum = line.starts_with("pub enum");
-            if let Some((_, inner)) = head.split_once('(') {
-                let kind = inner.trim_end_matches(");").trim_start_matches("pub ").to_owned();
-                next.fields.push(Field { kind, ..Field::default() });
-                items.insert(name, next);
-            } else if head.ends_with('{') {
-                item = Some((name, next));
-            }
-        } else if line == "}" {
-            items.extend(item.take());
-        } else if let Some((_, open)) = &mut item {
-            let mut field = Field { docs: take(&mut docs), serde: take(&mut serde), ..Field::default() };
-            if text == "}," || text == "}" {
-                open.fields.extend(variant.take());
-            } else if let Some((name, kind)) = text.trim_start_matches("pub ").split_once(": ") {
-                (field.name, field.kind) = (name.to_owned(), kind.trim_end_matches(',').to_owned());
-                variant.as_mut().map_or(&mut open.fields, |variant| &mut variant.fields).push(field);
-            } else if let Some(name) = text.strip_suffix(" {") {
-                field.name = name.to_owned();
-                variant = Some(field);
-            } else if let Some((name, kind)) = text.trim_end_matches("),").split_once('(') {
-                (field.name, field.kind) = (name.to_owned(), kind.trim_start_matches("#[from] ").to_owned());
-                open.fields.push(field);
-            } else {
-                field.name = text.trim_end_matches(',').trim_end_matches(" {}").to_owned();
-                open.fields.push(field);
-            }
-        } else {
-            (docs, serde) = (String::new(), String::new());
-        }
+            _ => continue,
+        };
+        let (docs, serde) = notes(&attrs);
+        items.insert(ident.to_string(), Item { docs, serde, is_enum, fields });
     }
 }
 
-fn take(text: &mut String) -> String {
-    std::mem::take(text)
+fn fields(fields: &syn::Fields) -> Vec<Field> {
+    let field = |field: &syn::Field| {
+        let (docs, serde) = notes(&field.attrs);
+        let name = field.ident.as_ref().map_or_else(String::new, ToString::to_string);
+        Field { name, kind: Some(field.ty.clone()), docs, serde, fields: Vec::new() }
+    };
+    fields.iter().map(field).collect()
+}
+
+/// Returns the doc comment as one line, and what is said to serde.
+fn notes(attrs: &[syn::Attribute]) -> (String, String) {
+    let (mut docs, mut serde) = (Vec::new(), String::new());
+    for attr in attrs {
+        match &attr.meta {
+            Meta::NameValue(pair) if pair.path.is_ident("doc") => {
+                if let Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) = &pair.value {
+                    docs.push(line.value().trim().to_owned());
+                }
+            }
+            Meta::List(list) if list.path.is_ident("serde") => serde.push_str(&list.tokens.to_string()),
+            _ => {}
+        }
+    }
+    (docs.join(" ").trim().to_owned(), serde)
 }
 
 /// Writes a Rust name as JSON has it.
@@ -106,36 +98,30 @@ fn cased(name: &str, serde: &str) -> String {
     }
 }
 
-/// Takes a generic type's head and its argument apart.
-fn inner<'a>(kind: &'a str, head: &str) -> Option<&'a str> {
-    kind.strip_prefix(head)?.strip_prefix('<')?.strip_suffix('>')
-}
-
 /// Writes a Rust type in the words of JSON, and notes the types that it names.
-fn words(kind: &str, named: &mut BTreeSet<String>) -> String {
-    let kind = kind.trim().trim_start_matches("pub ");
-    let kind = kind.rsplit_once("::").filter(|(head, _)| !head.contains(['<', '('])).map_or(kind, |(_, name)| name);
-    for head in ["Option", "Box", "Arc", "std::sync::Arc"] {
-        if let Some(kind) = inner(kind, head) {
-            return words(kind, named);
+fn words(kind: &Type, named: &mut BTreeSet<String>) -> String {
+    let path = match kind {
+        Type::Path(path) => path.path.segments.last().unwrap(),
+        Type::Slice(list) => return format!("list of {}", words(&list.elem, named)),
+        Type::Tuple(pair) => {
+            let kinds: Vec<_> = pair.elems.iter().map(|kind| words(kind, named)).collect();
+            return format!("list of {}", kinds.join(" and "));
         }
+        _ => panic!("a type of another form"),
+    };
+    let name = path.ident.to_string();
+    let inner = inner(path);
+    match (&*name, inner.last()) {
+        ("Option" | "Box" | "Arc", Some(kind)) => return words(kind, named),
+        ("Vec", Some(kind)) => return format!("list of {}", words(kind, named)),
+        ("IndexMap" | "BTreeMap", Some(kind)) => return format!("object whose values are {}", words(kind, named)),
+        ("Content", Some(kind)) => {
+            named.insert(name);
+            return format!("[`Content`](#content) with a body that is {}", words(kind, named));
+        }
+        _ => {}
     }
-    if let Some(kind) = inner(kind, "Vec").or_else(|| kind.strip_prefix('[')?.strip_suffix(']')) {
-        return format!("list of {}", words(kind, named));
-    }
-    if let Some(kind) = inner(kind, "IndexMap").or_else(|| inner(kind, "BTreeMap")) {
-        let (_, kind) = kind.split_once(", ").unwrap();
-        return format!("object whose values are {}", words(kind, named));
-    }
-    if let Some(kind) = inner(kind, "Content") {
-        named.insert("Content".to_owned());
-        return format!("[`Content`](#content) with a body that is {}", words(kind, named));
-    }
-    if let Some(pair) = kind.strip_prefix('(').and_then(|kind| kind.strip_suffix(')')) {
-        let kinds: Vec<_> = pair.split(", ").map(|kind| words(kind, named)).collect();
-        return format!("list of {}", kinds.join(" and "));
-    }
-    let word = match kind {
+    let word = match &*name {
         "String" | "str" => "text",
         "bool" => "boolean",
         "u16" | "u32" | "u64" | "usize" => "integer",
@@ -150,11 +136,22 @@ fn words(kind: &str, named: &mut BTreeSet<String>) -> String {
         "Money" => "money",
         "Patch" => "RFC 6902 patch",
         _ => {
-            named.insert(kind.to_owned());
-            return format!("[`{kind}`](#{})", kind.to_lowercase());
+            let link = format!("[`{name}`](#{})", name.to_lowercase());
+            named.insert(name);
+            return link;
         }
     };
     word.to_owned()
+}
+
+/// Returns what a generic type is of.
+fn inner(path: &syn::PathSegment) -> Vec<&Type> {
+    let syn::PathArguments::AngleBracketed(list) = &path.arguments else { return Vec::new() };
+    let kinds = list.args.iter().filter_map(|argument| match argument {
+        syn::GenericArgument::Type(kind) => Some(kind),
+        _ => None,
+    });
+    kinds.collect()
 }
 
 /// Returns the first sentence of a doc comment.
@@ -188,7 +185,7 @@ fn table(fields: &[Field], page: &mut String, named: &mut BTreeSet<String>) {
     }
     page.push_str("| field | type | always there | meaning |\n|---|---|---|---|\n");
     for field in fields {
-        let kind = words(&field.kind, named);
+        let kind = words(field.kind.as_ref().unwrap(), named);
         let meaning = plain(&field.docs);
         if field.serde.contains("flatten") {
             _ = writeln!(page, "| the fields of {kind} | | yes | {meaning} |");
@@ -203,7 +200,7 @@ fn table(fields: &[Field], page: &mut String, named: &mut BTreeSet<String>) {
 fn in_line(fields: &[Field], named: &mut BTreeSet<String>) -> String {
     let one = |field: &Field, named: &mut BTreeSet<String>| {
         let mark = if is_optional(field) { "?" } else { "" };
-        format!("`{}`{mark}: {}", field.name, words(&field.kind, named))
+        format!("`{}`{mark}: {}", field.name, words(field.kind.as_ref().unwrap(), named))
     };
     fields.iter().map(|field| one(field, named)).collect::<Vec<_>>().join("; ")
 }
@@ -214,16 +211,15 @@ fn choices(item: &Item, page: &mut String, named: &mut BTreeSet<String>) {
     page.push_str("| JSON | fields | meaning |\n|---|---|---|\n");
     for variant in &item.fields {
         let name = cased(&variant.name, &item.serde);
-        let fields = match (&*variant.kind, &*variant.fields) {
-            ("", []) => String::new(),
-            ("", fields) => in_line(fields, named),
-            (kind, _) => words(kind, named),
+        let fields = match &variant.kind {
+            Some(kind) => words(kind, named),
+            None => in_line(&variant.fields, named),
         };
-        let json = match (tagged, fields.is_empty(), variant.kind.is_empty()) {
-            (true, true, _) => format!("`{{\"type\": \"{name}\"}}`"),
-            (true, false, _) => format!("`{{\"type\": \"{name}\", …}}`"),
-            (false, true, _) => format!("`\"{name}\"`"),
-            (false, false, _) => format!("`{{\"{name}\": …}}`"),
+        let json = match (tagged, fields.is_empty()) {
+            (true, true) => format!("`{{\"type\": \"{name}\"}}`"),
+            (true, false) => format!("`{{\"type\": \"{name}\", …}}`"),
+            (false, true) => format!("`\"{name}\"`"),
+            (false, false) => format!("`{{\"{name}\": …}}`"),
         };
         _ = writeln!(page, "| {json} | {fields} | {} |", plain(&variant.docs));
     }
@@ -253,9 +249,14 @@ fn generated() -> String {
     let kinds = &items["EventKind"];
     for event in &kinds.fields {
         let name = cased(&event.name, &kinds.serde);
-        let fields = match inner(&event.kind, "Box").unwrap_or(&event.kind) {
-            "" => &event.fields,
-            kind => &items[kind].fields,
+        // A variant with a box has the fields of the struct in it.
+        let fields = match &event.kind {
+            None => &event.fields,
+            Some(kind) => {
+                let mut inside = BTreeSet::new();
+                words(kind, &mut inside);
+                &items[inside.first().unwrap()].fields
+            }
         };
         _ = write!(page, "\n### `{name}`\n\n{}. Path: {}.\n\n", plain(&event.docs), row(&name)[2]);
         table(fields, &mut page, &mut named);
@@ -267,8 +268,8 @@ fn generated() -> String {
         // A type stands where its name is in the alphabet, so its text is kept until all are known.
         let item = items.get(&name).unwrap_or_else(|| panic!("no type `{name}` in record/; say its word in `words`"));
         for field in item.fields.iter().flat_map(|field| std::iter::once(field).chain(&field.fields)) {
-            if !field.kind.is_empty() {
-                words(&field.kind, &mut named);
+            if let Some(kind) = &field.kind {
+                words(kind, &mut named);
             }
         }
         written.insert(name);
@@ -279,7 +280,7 @@ fn generated() -> String {
         match (&*item.fields, item.is_enum) {
             (_, true) => choices(item, &mut page, &mut named),
             ([only], false) if only.name.is_empty() => {
-                let kind = words(&only.kind, &mut named);
+                let kind = words(only.kind.as_ref().unwrap(), &mut named);
                 _ = writeln!(page, "JSON: {kind}.");
             }
             (fields, false) => table(fields, &mut page, &mut named),

@@ -35,6 +35,7 @@ mod exits;
 mod faults;
 mod files;
 mod first;
+mod format_1;
 #[cfg(feature = "openai")]
 mod fuzz;
 mod layers;
