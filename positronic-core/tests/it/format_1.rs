@@ -1,7 +1,9 @@
 //! A log of format 1: it is read, folded to the same state and written byte for byte, by this release and every later one.
 //!
-//! The file was written by [`run`] and does not change any more. A new format gets a file of its own.
+//! The file was written by [`run`]. Once a release has written format 1, the file does not change any more, and a new format
+//! gets a file of its own. Until then, `POSITRONIC_WRITE_FORMAT_1=1` writes it anew.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use positronic_core::machine::RunState;
@@ -116,8 +118,16 @@ fn a_log_of_format_1_folds_to_the_same_state() {
 
     assert!(state.has_ended());
     let root = state.root.as_ref().unwrap();
-    insta::assert_snapshot!(root.state, @"");
-    insta::assert_snapshot!(transcript(&Prompts::of(&events)), @"");
+    insta::assert_snapshot!(root.state, @r#"{"advice":"Offer a repair.","answers":["The handle is off."],"paid":20}"#);
+    insta::assert_snapshot!(transcript(&Prompts::of(&events)), @r#"
+    # Work
+    user: Order 7 arrived broken.
+    ask({"text":"How broken?"}) -> {"answer":{"text":"The handle is off."},"result":"asked: How broken?"}
+    pay({"amount":20}) -> paid
+    pay({"amount":900}) -> Denied: a person refused this call: too much
+    advise({}) -> Offer a repair.
+    = {"type":"max_iterations"}
+    "#);
 }
 
 #[test]
@@ -138,7 +148,8 @@ async fn a_log_of_format_1_has_what_such_a_run_writes_today() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/format-1.jsonl");
         std::fs::write(file, today.json_lines()).unwrap();
     }
-    let kinds = |log: &str| -> Vec<&'static str> {
+    // Signals may come before or after an outcome, so it is not the order that is compared.
+    let kinds = |log: &str| -> BTreeSet<&'static str> {
         log.lines().map(|line| Event::from_json(line).unwrap().kind.name()).collect()
     };
     assert_eq!(kinds(&today.json_lines()), kinds(LOG));
