@@ -98,7 +98,9 @@ fn every_relative_link_resolves() {
 }
 
 #[test]
-fn readme_is_short() {
-    let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
-    assert!(readme.lines().count() <= 150, "{} lines", readme.lines().count());
+fn readme_and_map_are_short() {
+    for page in ["README.md", "ARCHITECTURE.md"] {
+        let lines = std::fs::read_to_string(workspace().join(page)).unwrap().lines().count();
+        assert!(lines <= 150, "{page} has {lines} lines");
+    }
 }
