@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_says_when_it_is_for_the_conversation() {
+    fn question_names_the_conversations_limit() {
         let (own, shared) =
             (asks(LimitKind::Iterations, 3, 3, false, None), asks(LimitKind::Iterations, 3, 3, true, None));
         assert!(own.starts_with("asks for more iterations: "), "{own}");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_is_read_as_its_limit_is_counted() {
+    fn amount_is_parsed_in_the_unit_of_its_limit() {
         for (text, tokens) in [("20_000", 20_000), (" 7 ", 7), ("20k", 20_000), ("1.5k", 1_500), ("2M", 2_000_000)] {
             assert_eq!(read(LimitKind::Tokens, text).unwrap(), Amounts::tokens(tokens));
         }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_money_is_a_round_amount_that_is_enough() {
+    fn smallest_sufficient_money_is_a_round_amount() {
         for (limit, used, least) in [
             (300_000_000, 330_000_000, "0.031"),
             (300_000_000, 300_000_000, "0.000000001"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn money_that_is_asked_for_has_its_currency_where_that_is_known() {
+    fn requested_money_shows_its_currency_if_known() {
         let asked = |currency| asks(LimitKind::Money, 300_000_000, 330_000_000, false, currency);
 
         assert_eq!(asked(Some("EUR")), "asks for more money: 0.33 of 0.30 EUR used");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_suggested_is_iteration_and_enough_for_as_much_work_again() {
+    fn suggestion_is_round_and_covers_as_much_work_again() {
         for (kind, limit, used, suggestion) in [
             (LimitKind::Tokens, 20, 20, "20"),
             (LimitKind::Tokens, 10_000, 10_432, "20000"),

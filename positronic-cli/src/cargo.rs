@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_project_upwards_counts_else_the_only_one() {
+    fn nearest_project_upwards_wins_else_the_only_one() {
         let packages = || {
             vec![
                 package("", "positronic-cli", &["outer"]),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_binaries_has_to_be_named() {
+    fn one_of_several_binaries_must_be_named() {
         let mut several = package("a", "positronic-cli", &["one", "two"]);
         assert!(matches!(
             binary(package("a", "positronic-cli", &["one", "two"])),

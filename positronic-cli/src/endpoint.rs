@@ -205,7 +205,7 @@ mod tests {
     use crate::cli::EndpointArgs;
 
     #[test]
-    fn an_endpoint_without_a_model_or_with_an_end_of_its_own_is_refused_as_a_wrong_setting() {
+    fn endpoint_without_a_model_or_with_a_path_suffix_is_a_settings_error() {
         let refused = |model: Option<&str>, set: Option<&str>, url: &str| {
             let (model, set) = (model.map(str::to_owned), set.map(str::to_owned));
             let settings = Settings { base_url: Some(url.to_owned()), model: set, ..Settings::default() };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_set_the_most_tokens_and_the_reasoning_of_each_request() {
+    fn flags_set_max_tokens_and_reasoning_of_each_request() {
         let settings = Settings { base_url: Some("http://127.0.0.1:4030/v1".to_owned()), ..Settings::default() };
         let flags =
             EndpointArgs { max_output_tokens: Some(500), reasoning: Some("low".to_owned()), ..EndpointArgs::default() };
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_or_a_proxy_that_cannot_be_used_is_refused_without_its_secret() {
+    fn invalid_header_or_proxy_is_refused_without_its_secret() {
         let settings = Settings { base_url: Some("http://127.0.0.1:4030/v1".to_owned()), ..Settings::default() };
         let refused = |flags: EndpointArgs| {
             let prose = endpoint(&wanted(flags), &settings).err().unwrap().prose();
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_recording_must_not_hold_is_the_key_and_the_secrets_of_headers_and_addresses() {
+    fn recording_secrets_are_the_key_header_values_and_url_credentials() {
         let settings = Settings {
             api_key: Some("sk-1".to_owned()),
             base_url: Some("https://ann:pass1@host/v1".to_owned()),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_names_the_variable_or_the_flag_to_check() {
+    async fn failure_names_the_variable_or_flag_to_check() {
         let said = |kind, status: Option<u16>, message: &str, own_address, has_key| {
             let error = ModelError { status, ..ModelError::new(kind, message) };
             advice(&error, own_address, has_key).unwrap_or_default()

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_exit_code_is_in_the_table() {
+    fn table_lists_every_exit_code() {
         let all = [
             Exit::Done,
             Exit::RunFailed,
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_is_wrong_and_what_can_be_done() {
+    fn failure_states_the_problem_and_the_remedy() {
         let failure = Failure::UnknownBrain {
             written: "suport".to_owned(),
             near: vec!["Support Agent".to_owned()],

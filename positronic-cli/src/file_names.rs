@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_lead_out_of_the_folder() {
+    fn name_cannot_leave_the_folder() {
         for (name, expected) in [
             ("list.md", "list.md"),
             ("../../etc/passwd", "passwd"),

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_may_be_written_large_and_without_its_dashes() {
+    fn id_may_be_upper_case_and_without_dashes() {
         assert_eq!(generated("0193A1B2C3D47").unwrap(), "0193a1b2-c3d4-7");
         assert_eq!(generated("0193-a1b2").unwrap(), "0193a1b2");
         assert_eq!(generated("ticket-1"), None);

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_said_without_the_words_of_a_parser() {
+    fn invalid_json_is_described_without_parser_jargon() {
         assert_eq!(said("12 apples"), "it is no JSON from `apples` on");
         assert_eq!(said("{\"a\": 1,\n \"b\": ü}"), "it is no JSON from `ü}` on in line 2");
         assert_eq!(said("[1, 2"), "it is no JSON: it ends too early");

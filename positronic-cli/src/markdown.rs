@@ -150,14 +150,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_holds_whatever_backticks() {
+    fn code_span_contains_any_backticks() {
         assert_eq!(code("a"), "`a`");
         assert_eq!(code("a `b` ``c``"), "``` a `b` ``c`` ```");
         assert_eq!(code(""), "`  `");
     }
 
     #[test]
-    fn a_block_holds_whatever_fences_and_says_what_it_cuts() {
+    fn code_block_contains_any_fences_and_reports_truncation() {
         let mut out = String::new();
         block(&mut out, "```\n<b>\u{1b}[2J\n````", "  ");
         assert_eq!(out, "  `````\n  ```\n  <b>␛[2J\n  ````\n  `````\n");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quotation_keeps_its_markdown_and_cannot_be_left() {
+    fn quotation_keeps_its_markdown_and_cannot_be_escaped() {
         let mut out = String::new();
         quoted_markdown(
             &mut out,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_marks_up_nothing() {
+    fn text_escapes_all_markup() {
         assert_eq!(
             escaped("# no *heading* <script> [a](b) `c` &amp; x|y"),
             r"\# no \*heading\* \<script\> \[a\](b) \`c\` \&amp; x\|y"

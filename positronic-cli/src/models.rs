@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_asked_for_decisions_as_the_command_line_or_the_environment_says() {
+    fn command_line_and_environment_select_the_actions_format() {
         let local = |action_format: Option<&str>| Settings {
             base_url: Some("http://127.0.0.1:4030/v1".to_owned()),
             model: Some("smollm2".to_owned()),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_recording_asks_the_model_of_each_tier() {
+    async fn recording_asks_the_model_of_each_tier() {
         let says = |text: &'static str| Arc::new(ScriptedModel::new([Reply::text(text)])) as Arc<dyn Model>;
         let both = ByTier { normal: says("normal"), high: Some(says("high")) };
         let request = |tier| ModelRequest {

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_short_line() {
+    fn name_is_a_short_line() {
         assert_eq!(sound("the id", "order 17 / ü"), Ok(()));
         assert_eq!(sound("the id", " ").unwrap_err(), "the id is empty");
         assert_eq!(sound("the id", "a\nb").unwrap_err(), "the id has a line break or another control character in it");

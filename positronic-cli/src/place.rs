@@ -95,7 +95,7 @@ mod tests {
     const PACKAGE: &str = "[package]\nname = \"shop\"\n";
 
     #[test]
-    fn from_everywhere_in_a_workspace_it_is_the_one_at_its_root() {
+    fn workspace_root_is_the_project_from_every_folder_inside() {
         let disk = Disk::with(&[
             ("", "[workspace]\nmembers = [\"apps/*\"]\nexclude = [\"apart\"]"),
             ("apps/shop", PACKAGE),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_workspace_has_its_own_and_no_package_the_current_folder() {
+    fn package_without_a_workspace_is_its_own_project() {
         let disk = Disk::with(&[("shop", PACKAGE), ("alone", "[package]\n[workspace]"), ("broken", "[package")]);
 
         assert_eq!(disk.from("shop/src/brains"), "shop/.positronic");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_there_counts_and_the_nearest_of_several() {
+    fn nearest_existing_folder_wins() {
         let disk = Disk::with(&[("", "[workspace]"), ("apps/shop", PACKAGE)]);
 
         disk.made("apps/shop/.positronic");

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_variable_is_not_set_and_a_key_is_not_shown() {
+    fn empty_variable_counts_as_unset_and_keys_are_redacted() {
         let settings = Settings::from_variables(|name| match name {
             "OPENAI_API_KEY" => Some("sk-secret".to_owned()),
             "NO_COLOR" | "OPENAI_MODEL" => Some(String::new()),

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_command_line_is_not_said_back_to_the_terminal_as_it_is() {
+    fn usage_error_is_escaped_before_it_is_printed() {
         let arguments = ["desk", "run", "idle", "\u{1b}[2J\u{9b}31m"].map(OsString::from);
         let error = Cli::try_parse_from(&arguments).unwrap_err();
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_called_again_as_it_was_called() {
+    fn program_name_is_the_one_that_was_called() {
         let said = |path: &str, package| called(OsStr::new(path), package);
 
         assert_eq!(said("my.desk", None).unwrap(), "my.desk");

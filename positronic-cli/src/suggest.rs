@@ -51,7 +51,7 @@ mod tests {
     const NAMES: [&str; 4] = ["Support Agent", "Survey", "Billing", "customer_id"];
 
     #[test]
-    fn the_nearest_comes_first_and_strangers_do_not_come() {
+    fn nearest_name_comes_first_and_unrelated_names_are_left_out() {
         assert_eq!(nearest("suport-agent", NAMES), ["Support Agent"]);
         assert_eq!(nearest("surv", NAMES), ["Survey"]);
         assert_eq!(nearest("customerid", NAMES), ["customer_id"]);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_read_as_a_question() {
+    fn suggestions_form_a_question() {
         assert_eq!(did_you_mean(&[]), None);
         assert_eq!(did_you_mean(&["a"]).unwrap(), "did you mean `a`?");
         assert_eq!(did_you_mean(&["a", "b", "c"]).unwrap(), "did you mean `a`, `b` or `c`?");

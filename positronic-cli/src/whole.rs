@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_replaced_stays_and_nothing_lies_beside_it() {
+    fn failed_replacement_keeps_the_file_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
 

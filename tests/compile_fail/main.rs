@@ -4,7 +4,7 @@
 //! changed.
 
 #[test]
-fn a_mistake_reads_as_a_sentence() {
+fn compile_errors_are_readable() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("compile_fail/cases/*.rs");
     cases.compile_fail("../positronic-macros/tests/ui/*.rs");

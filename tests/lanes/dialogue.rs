@@ -10,7 +10,7 @@ use crate::support::{Played, chat, play, responses};
 use crate::tap::Tap;
 
 #[tokio::test]
-async fn the_case_is_solved_over_chat() {
+async fn case_is_solved_over_chat() {
     let name = "support-over-chat";
     let tap = Tap::on(&server()).await;
     let model = chat(tap.address(), name);
@@ -33,7 +33,7 @@ async fn the_case_is_solved_over_chat() {
 }
 
 #[tokio::test]
-async fn the_case_is_solved_over_responses() {
+async fn case_is_solved_over_responses() {
     let name = "support-over-responses";
     let tap = Tap::on(&server()).await;
     let model = responses(tap.address(), name);

@@ -162,7 +162,7 @@ async fn every_kind_of_answer_of_server_everything_is_a_result() {
 }
 
 #[tokio::test]
-async fn progress_is_shown_and_what_takes_too_long_is_cancelled() {
+async fn progress_is_shown_and_a_slow_call_is_cancelled() {
     let options = McpOptions::builder().ask(false).call_timeout(Duration::from_secs(2)).build();
     let server = everything("slow", options);
     let desk = Desk::new([
@@ -185,7 +185,7 @@ async fn progress_is_shown_and_what_takes_too_long_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_in_a_call_is_an_error_and_the_next_call_has_another() {
+async fn server_killed_during_a_call_is_an_error_and_the_next_call_restarts_it() {
     let server = everything("killed", McpOptions::builder().ask(false).build());
     let desk = Desk::new([
         ("all__trigger-long-running-operation", json!({"duration": 30, "steps": 60})),
@@ -205,7 +205,7 @@ async fn a_server_that_is_killed_in_a_call_is_an_error_and_the_next_call_has_ano
 }
 
 #[tokio::test]
-async fn a_call_that_only_reads_is_made_again_when_its_server_is_killed() {
+async fn read_only_call_is_repeated_when_its_server_is_killed() {
     let server = everything("reader", McpOptions::builder().trust_annotations(true).build());
     let desk = Desk::new([("all__trigger-long-running-operation", json!({"duration": 2, "steps": 20}))]);
     let run = desk.start(&server).await;
@@ -219,7 +219,7 @@ async fn a_call_that_only_reads_is_made_again_when_its_server_is_killed() {
 }
 
 #[tokio::test]
-async fn server_filesystem_writes_after_approval_and_reads_without_and_nothing_leads_out() {
+async fn server_filesystem_writes_with_approval_reads_without_and_stays_inside() {
     let folder = TempDir::new().unwrap();
     let place = folder.path().canonicalize().unwrap();
     let (note, outside) = (place.join("note.txt"), FilePath::new("/etc/passwd"));

@@ -77,7 +77,7 @@ fn answers(story: &Story) -> Vec<ResponseMetadata> {
 }
 
 #[tokio::test]
-async fn a_text_loop_streams_to_its_end() {
+async fn text_loop_streams_to_its_end() {
     let settings = || Settings::builder().temperature(0.0).max_output_tokens(60).build();
     let poet = brain("Poet")
         .r#loop("Write", move |cx| {
@@ -133,7 +133,7 @@ struct Judgement {
 }
 
 #[tokio::test]
-async fn an_answer_of_a_type_fits_it() {
+async fn typed_answer_fits_its_type() {
     let judge = brain("Judge").step("Judge", async |cx| {
         let judgement: Judgement = cx
             .model()
@@ -275,7 +275,7 @@ fn ends_as_it_may(story: &Story, went: &Went) {
 }
 
 #[tokio::test]
-async fn a_grammar_lets_the_model_decide_on_nothing_but_actions() {
+async fn grammar_restricts_the_model_to_actions() {
     let (story, went) = decide(ActionFormat::Grammar).await;
 
     ends_as_it_may(&story, &went);
@@ -286,7 +286,7 @@ async fn a_grammar_lets_the_model_decide_on_nothing_but_actions() {
 }
 
 #[tokio::test]
-async fn a_schema_gives_one_object_and_an_input_that_may_belong_to_another_action() {
+async fn schema_gives_one_object_and_an_input_that_may_belong_to_another_action() {
     let (story, went) = decide(ActionFormat::Schema).await;
 
     ends_as_it_may(&story, &went);
@@ -295,7 +295,7 @@ async fn a_schema_gives_one_object_and_an_input_that_may_belong_to_another_actio
 }
 
 #[tokio::test]
-async fn in_words_alone_the_model_is_told_what_is_wrong_until_it_fits_or_fails() {
+async fn text_format_reports_misfits_until_the_answer_fits_or_fails() {
     let (story, went) = decide(ActionFormat::Plain).await;
 
     ends_as_it_may(&story, &went);
@@ -316,7 +316,7 @@ fn with_a_dead_server_before_it(folder: &std::path::Path) -> DevCache<Fallback> 
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_is_stepped_in_for_and_the_same_is_not_asked_twice() {
+async fn fallback_replaces_a_dead_server_and_the_cache_answers_a_repeated_request() {
     let folder = tempfile::tempdir().unwrap();
     let brain = || {
         brain("Asker").r#loop("Ask", |cx| {

@@ -32,7 +32,7 @@ fn stable(text: &str, folder: &TempDir) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_goal_is_researched_computed_and_reported() {
+async fn agent_researches_computes_and_reports_its_goal() {
     let folder = tempfile::tempdir().unwrap();
 
     let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
@@ -46,7 +46,7 @@ async fn the_goal_is_researched_computed_and_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_state_can_be_looked_at_after_every_step() {
+async fn state_is_readable_after_every_step() {
     let folder = tempfile::tempdir().unwrap();
     let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
 
@@ -67,7 +67,7 @@ async fn the_state_can_be_looked_at_after_every_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_action_that_is_none_is_asked_for_again_with_what_is_wrong() {
+async fn unknown_action_is_requested_again_with_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
 
@@ -91,7 +91,7 @@ fn offers(request: &ModelRequest, action: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_fifty_steps_one_last_iteration_sums_up_what_there_is() {
+async fn agent_summarizes_in_one_last_iteration_after_fifty_steps() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::from_fn(|request| {
         if request.settings.output == OutputFormat::Text {
@@ -118,7 +118,7 @@ async fn after_fifty_steps_one_last_iteration_sums_up_what_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_does_not_sum_up_leaves_what_it_has() {
+async fn agent_without_a_summary_keeps_its_partial_result() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::from_fn(|request| {
         if request.settings.output == OutputFormat::Text {
@@ -140,7 +140,7 @@ async fn an_agent_that_does_not_sum_up_leaves_what_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_cannot_be_made_fails_the_run_before_anything_is_asked() {
+async fn folder_creation_failure_fails_the_run_before_the_first_request() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("taken"), "").unwrap();
     let place = folder.path().join("taken").display().to_string();
@@ -169,7 +169,7 @@ fn timeless(report: &str) -> String {
 }
 
 #[test]
-fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
+fn bundled_goal_runs_without_a_key_and_reports_every_step() {
     let desk = Desk::new();
 
     let said = desk.expect(&["run", "agentloop", "--id", "heights"], 0);
@@ -194,7 +194,7 @@ fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
 }
 
 #[test]
-fn programs_that_need_no_approval_leave_the_cassettes_decisions_unasked() {
+fn preapproved_programs_skip_the_cassettes_approvals() {
     let desk = Desk::new();
 
     let said = desk.expect(&["run", "agentloop", "-o", "unattended=sh"], 0);
@@ -204,7 +204,7 @@ fn programs_that_need_no_approval_leave_the_cassettes_decisions_unasked() {
 }
 
 #[test]
-fn another_goal_without_an_endpoint_is_refused_with_a_sentence() {
+fn another_goal_without_an_endpoint_is_refused() {
     let desk = Desk::new();
 
     desk.expect(&["run", "agentloop", "-o", "goal="], 2);

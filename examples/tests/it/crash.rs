@@ -58,7 +58,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
+async fn promise_14_every_example_continues_after_a_crash_anywhere() {
     every_death(minimal::CASSETTE, minimal::minimal, ()).await;
     every_death(release::CASSETTE, release::release, ()).await;
     every_death(skills::CASSETTE, skills::assistant, ()).await;
@@ -81,7 +81,7 @@ async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
 /// Its programs really run, once for every death.
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn the_agent_goes_on_wherever_its_process_dies() {
+async fn agent_continues_after_a_crash_anywhere() {
     let folder = tempfile::tempdir().unwrap();
 
     every_death(agentloop::CASSETTE, agentloop::agentloop, crate::agentloop::task(&folder)).await;

@@ -46,7 +46,7 @@ impl Desk {
 }
 
 #[test]
-fn a_run_is_approved_from_another_process_and_gone_on_with() {
+fn run_is_approved_and_continued_by_another_process() {
     let desk = Desk::new();
 
     let said = desk.expect(&["run", "release", "--ask", "--id", "v1.4.0"], 3);
@@ -66,7 +66,7 @@ fn a_run_is_approved_from_another_process_and_gone_on_with() {
 }
 
 #[test]
-fn a_run_that_waits_in_another_process_hears_the_decision() {
+fn run_waiting_in_another_process_receives_the_decision() {
     let desk = Desk::new();
     desk.expect(&["run", "release", "--ask", "--id", "v1"], 3);
     let watcher =
@@ -85,7 +85,7 @@ fn a_run_that_waits_in_another_process_hears_the_decision() {
 }
 
 #[test]
-fn a_process_that_was_killed_is_taken_over_and_nothing_is_done_twice() {
+fn killed_process_is_replaced_without_repeated_effects() {
     let mut in_the_middle = 0;
     for bytes in [40_000, 80_000, 160_000, 240_000] {
         let desk = Desk::new();
@@ -120,7 +120,7 @@ pub(crate) fn signal(child: &Child, signal: &str) {
 
 #[test]
 #[cfg(unix)]
-fn a_worker_that_is_told_to_end_releases_its_runs() {
+fn terminated_worker_releases_its_runs() {
     let desk = Desk::new();
     desk.expect(&["run", "support", "--ask", "--id", "C-7"], 3);
     let mut server = desk.command(&["work"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -142,7 +142,7 @@ fn a_worker_that_is_told_to_end_releases_its_runs() {
 
 #[test]
 #[cfg(unix)]
-fn a_run_that_is_told_to_end_stays_for_another_process() {
+fn terminated_run_stays_for_another_process() {
     let desk = Desk::new();
     let child = desk.begin(&["run", "support", "--id", "C-7"]);
     until(|| desk.json(&["show", "C-7"])["run"]["next"].as_u64().is_some_and(|next| next > 5));
@@ -162,7 +162,7 @@ fn a_run_that_is_told_to_end_stays_for_another_process() {
 }
 
 #[test]
-fn every_command_says_what_is_wrong_with_a_run_or_its_file() {
+fn every_command_explains_errors_of_runs_and_stores() {
     let desk = Desk::new();
     for id in ["ticket-1", "ticket-2"] {
         desk.expect(&["run", "minimal", "--id", id], 0);

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, baker(MemoryFacts::default()), Visit::default()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -31,7 +31,7 @@ async fn visit(file: &std::path::Path, user: &str, says: &str, replies: Vec<Repl
 }
 
 #[tokio::test]
-async fn a_customer_is_remembered_and_another_is_not_mistaken_for_them() {
+async fn customer_is_remembered_and_not_confused_with_another() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("facts.db");
     let fact = "The customer cannot eat nuts.";

@@ -31,7 +31,7 @@ fn shopping() -> Brain<(), List> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn collects_what_is_asked_for() {
+async fn loop_collects_the_requested_counts() {
     let test = Test::new(ScriptedModel::new([
         Reply::calls([("add", json!({ "item": "milk" })), ("add", json!({ "item": "bread" }))]),
         Reply::text("Both are on the list."),
@@ -51,7 +51,7 @@ async fn collects_what_is_asked_for() {
 }
 
 #[test]
-fn the_readme_shows_this_file() {
+fn readme_shows_this_file() {
     let readme = include_str!("../../../README.md");
     let here = without_layout(include_str!("readme.rs"));
     let blocks = readme.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());

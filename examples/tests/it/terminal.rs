@@ -94,7 +94,7 @@ fn asked(desk: &Desk) -> Seat {
 }
 
 #[test]
-fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
+fn terminated_process_accepts_no_further_approval() {
     for (told, way) in [("-TERM", "the run stays as it is; go on with: "), ("-HUP", "the run stays as it is")] {
         let desk = Desk::new();
         let mut seat = asked(&desk);
@@ -115,7 +115,7 @@ fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_leaves_it_for_later_and_clears_the_menu() {
+fn ctrl_c_at_a_question_keeps_it_pending_and_clears_the_menu() {
     for interrupt in [|seat: &mut Seat| seat.types("\u{3}"), |seat: &mut Seat| signal(&seat.child, "-INT")] {
         let desk = Desk::new();
         let mut seat = asked(&desk);
@@ -142,7 +142,7 @@ fn ctrl_c_at_a_question_leaves_it_for_later_and_clears_the_menu() {
 }
 
 #[test]
-fn an_enter_that_was_meant_for_something_else_decides_nothing() {
+fn stray_enter_decides_nothing() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
 
@@ -157,7 +157,7 @@ fn an_enter_that_was_meant_for_something_else_decides_nothing() {
 }
 
 #[test]
-fn a_question_that_was_answered_elsewhere_goes_and_says_who_answered() {
+fn question_answered_elsewhere_disappears_and_names_the_decider() {
     let desk = Desk::new();
     let seat = asked(&desk);
     desk.expect(&["approve", "v1", "--by", "bob"], 0);
@@ -175,7 +175,7 @@ fn a_question_that_was_answered_elsewhere_goes_and_says_who_answered() {
 }
 
 #[test]
-fn a_person_chooses_and_edits() {
+fn person_selects_and_edits() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
     // Approve with other arguments: the version is taken away with Ctrl-U and written anew.

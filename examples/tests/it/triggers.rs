@@ -11,7 +11,7 @@ use std::time::Duration;
 const DAY: Duration = Duration::from_hours(24);
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, gardener(), Errand::default()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -38,7 +38,7 @@ async fn prompts(runner: &Runner) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_beans_are_watered_every_evening_until_they_need_it_no_more() {
+async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     let (store, clock) = (MemoryStore::new(), TestClock::default());
     let water = || Reply::call("water", json!({"bed": "beans"}));
     let create = Reply::call("trigger.create", json!({"what": "Water the beans.", "every": "1 day"}));

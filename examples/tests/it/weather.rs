@@ -28,7 +28,7 @@ fn record(prompt: &Prompt) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_conversation_of_the_design() {
+async fn designs_conversation_is_reproduced() {
     let model = Arc::new(ScriptedModel::new([
         Reply::call("weather.get", json!({"town": "Ghent"})),
         Reply::text("Here is the forecast."),

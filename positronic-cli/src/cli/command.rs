@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound_and_reads_well() {
+    fn command_line_is_valid_and_its_help_matches_the_snapshots() {
         Cli::command().debug_assert();
         insta::assert_snapshot!("help", Cli::command().term_width(80).render_long_help().to_string());
         for name in ["run", "chat", "work", "approve", "send"] {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_nothing_is_not_asked_for() {
+    fn empty_page_is_refused() {
         assert_eq!((most("1"), most("20")), (Ok(1), Ok(20)));
         for wrong in ["0", "-1", "many", ""] {
             assert_eq!(most(wrong).unwrap_err(), "expected a whole number, at least 1", "{wrong}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_a_number_and_a_unit() {
+    fn age_is_a_number_and_a_unit() {
         assert_eq!(age("2d"), Ok(Duration::from_hours(48)));
         assert_eq!(age("90s"), Ok(Duration::from_secs(90)));
         for wrong in ["", "d", "2", "2y", "-1d", "1.5h", "99999999999999999999w"] {

@@ -147,7 +147,7 @@ fn an_approval_is_left_and_what_is_said_meanwhile_waits_behind_it() {
 }
 
 #[test]
-fn a_message_ends_what_waits_where_it_shall() {
+fn message_cancels_pending_calls_under_that_policy() {
     let desk = Desk::new();
     assert_eq!(desk.chat(&scripted([Reply::call("pay", json!({}))]), "Pay.").code, 3);
     let model = scripted([Reply::text("As you like.")]);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flat_object_is_asked_for_field_by_field() {
+    fn flat_object_is_asked_field_by_field() {
         let schema = json!({
             "type": "object",
             "properties": {"text": {"type": "string"}, "stars": {"$ref": "#/$defs/Stars"}},
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_is_asked_for_as_json() {
+    fn nested_values_are_asked_as_json() {
         let nested = json!({"type": "object", "properties": {"a": {"type": "array"}}});
 
         assert_eq!(entries(&nested), None);

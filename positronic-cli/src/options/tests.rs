@@ -44,7 +44,7 @@ fn read(pairs: &[&str], document: Option<&str>) -> Result<Value, String> {
 }
 
 #[test]
-fn every_value_is_read_as_the_schema_says() {
+fn schema_decides_how_each_value_is_parsed() {
     let options = read(
         &[
             "customer_id=42",
@@ -76,7 +76,7 @@ fn every_value_is_read_as_the_schema_says() {
 }
 
 #[test]
-fn pairs_are_laid_over_the_document() {
+fn pairs_override_the_document() {
     let document = r#"{"customer_id": "C-1", "amount": 1, "tags": ["old"], "address": {"city": "Bonn"}}"#;
 
     let options = read(&["amount=2", "tags=new", "address.zip=53111"], Some(document)).unwrap();
@@ -88,7 +88,7 @@ fn pairs_are_laid_over_the_document() {
 }
 
 #[test]
-fn all_problems_come_at_once() {
+fn all_problems_are_reported_at_once() {
     let pairs = [
         "amuont=3",
         "rate=fast",
@@ -125,7 +125,7 @@ fn all_problems_come_at_once() {
 }
 
 #[test]
-fn the_document_is_checked_by_the_schema() {
+fn schema_validates_the_document() {
     let document = r#"{"customer_id": 1, "amount": -1, "address": {"zip": "x", "cty": "Bonn"}, "sizes": [1, "2"]}"#;
 
     insta::assert_snapshot!(read(&[], Some(document)).unwrap_err(), @r#"
@@ -141,7 +141,7 @@ fn the_document_is_checked_by_the_schema() {
 }
 
 #[test]
-fn a_brain_without_options_takes_none() {
+fn brain_without_options_accepts_none() {
     let none = json!({"type": "null"});
 
     assert_eq!(parse(&none, &[], None).unwrap(), Value::Null);
@@ -149,7 +149,7 @@ fn a_brain_without_options_takes_none() {
 }
 
 #[test]
-fn an_example_holds_what_has_to_be_given() {
+fn example_contains_the_required_options() {
     assert_eq!(example(&schema()), "-o amount=1 -o customer_id=C-17");
     let flags: Vec<String> = fields(&schema())
         .iter()

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folders_name_becomes_a_packages_name() {
+    fn folder_name_becomes_a_package_name() {
         let names = ["My Agent", "support_agent", "2nd try", "Ünïcode bots!", "loop", "positronic", "a--b", "_x_"];
         let packages: Vec<_> = names.iter().map(|name| package_name(name).unwrap()).collect();
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_framework_comes_from_a_version_a_repository_or_a_checkout() {
+    fn framework_comes_from_a_version_a_repository_or_a_checkout() {
         let git = |rev: Option<&str>| Source::Git {
             url: "https://example.com/p.git".to_owned(),
             rev: rev.map(str::to_owned),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mark_is_left() {
+    fn no_placeholder_remains() {
         for (path, text) in FILES {
             assert!(!filled(text, "my-agent", &Source::Version("1".to_owned())).contains("{{"), "{path}");
         }

@@ -17,7 +17,7 @@ fn positronic() -> Command {
 }
 
 #[test]
-fn without_a_project_it_says_how_to_make_one() {
+fn missing_project_error_suggests_new() {
     let folder = tempfile::tempdir().unwrap();
 
     let output = positronic().current_dir(&folder).args(["run", "hello"]).output().unwrap();
@@ -30,7 +30,7 @@ fn without_a_project_it_says_how_to_make_one() {
 }
 
 #[test]
-fn a_wrong_command_line_is_two_and_help_goes_to_stdout() {
+fn usage_error_exits_with_two_and_help_goes_to_stdout() {
     positronic().arg("fly").assert().code(2);
     positronic().args(["run", "x", "--cassette", "a", "--record", "b"]).assert().code(2);
     let help = positronic().arg("--help").output().unwrap();
@@ -40,7 +40,7 @@ fn a_wrong_command_line_is_two_and_help_goes_to_stdout() {
 }
 
 #[test]
-fn a_package_without_brains_is_no_project() {
+fn package_without_brains_is_not_a_project() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("src")).unwrap();
     std::fs::write(folder.path().join("src/main.rs"), "fn main() {}").unwrap();
@@ -50,7 +50,7 @@ fn a_package_without_brains_is_no_project() {
 }
 
 #[test]
-fn runs_are_dealt_with_where_there_is_no_project() {
+fn run_commands_work_outside_a_project() {
     let folder = tempfile::tempdir().unwrap();
     let command = |arguments: &[&str], code: i32| {
         let output = positronic().current_dir(&folder).args(arguments).output().unwrap();
@@ -72,7 +72,7 @@ fn runs_are_dealt_with_where_there_is_no_project() {
 }
 
 #[test]
-fn whoever_watches_a_run_that_nobody_has_in_hand_is_told_so() {
+fn watch_reports_a_run_that_no_worker_has_claimed() {
     let folder = tempfile::tempdir().unwrap();
     let log = "{\"positronic_run\":1,\"run\":\"one\",\"brain\":\"Help\",\"events\":1}\n\
                {\"seq\":0,\"at\":1,\"type\":\"BRAIN_START\",\"title\":\"Help\",\"fingerprint\":\"f\",\
@@ -94,7 +94,7 @@ fn whoever_watches_a_run_that_nobody_has_in_hand_is_told_so() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_may_not_grow_is_a_failure_of_the_store_and_no_sudden_end() {
+fn store_that_cannot_grow_is_a_store_failure_and_not_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let letter = ["send", "--webhook", "post", "--identifier", "ada", "--payload", "{}"];
     positronic().current_dir(&folder).args(letter).assert().success();

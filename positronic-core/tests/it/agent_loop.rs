@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::support::{Journal, Play, batch, done, path, prompt, results, success, tool_texts, tools, waits, workshop};
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_a_system_began_has_no_input() {
+async fn prompt_started_by_the_system_has_no_input() {
     let quiet = brain("Quiet").r#loop("Work", |cx| cx.system("Do your iteration."));
 
     let story = Play::new([done()]).run(&quiet, ()).await;
@@ -25,7 +25,7 @@ async fn a_prompt_that_a_system_began_has_no_input() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_is_running_then_waiting_then_completed() {
+async fn prompt_is_running_then_waiting_then_completed() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -60,7 +60,7 @@ fn entries<'a>(outputs: impl Iterator<Item = &'a OutputKind>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pending_success_and_error_are_states_of_one_entry_that_is_replaced_in_place() {
+async fn pending_success_and_error_replace_one_entry_in_place() {
     let journal = Journal::default();
     let calls = Reply::calls([("gated", json!({"id": "a"})), ("gated", json!({"id": "b", "fails": true}))]);
     let play = Play::new([calls, done()]);
@@ -88,7 +88,7 @@ struct Desk {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_has_its_state_services_and_user_and_shows_widgets_and_files() {
+async fn tool_has_state_services_and_user_and_shows_widgets_and_files() {
     let greet = || {
         Tool::new("greet", |t: positronic_core::dsl::ToolBuilder<(), u32, Desk>| {
             t.execute(async |_: NoArgs, cx| {
@@ -118,7 +118,7 @@ async fn a_tool_has_its_state_services_and_user_and_shows_widgets_and_files() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_read_from_any_number_on() {
+async fn events_are_read_from_any_number() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -131,7 +131,7 @@ async fn events_are_read_from_any_number_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_says_of_a_decision_who_made_it_when_why_and_about_which_arguments() {
+async fn log_records_who_decided_when_why_and_with_which_arguments() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -168,7 +168,7 @@ fn parts(request: &positronic_core::record::ModelRequest) -> (String, Vec<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_begins_as_the_one_before_it_and_adds_to_its_messages() {
+async fn request_extends_the_messages_of_the_previous_one() {
     for deciding in [false, true] {
         let act = |id: &str| match deciding {
             false => batch([("safe", id)]),

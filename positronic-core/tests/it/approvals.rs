@@ -53,7 +53,7 @@ fn too_deep(topic: &Topic) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_a_brain_sees_the_options_that_the_model_fills() {
+async fn approval_of_a_brain_sees_the_options_that_the_model_fills() {
     let play = asked(["oolong", "tea"]);
 
     let run = play.start(&desk(|b| b.approval(|topic, _| too_deep(topic))), ()).await;
@@ -65,7 +65,7 @@ async fn an_approval_of_a_brain_sees_the_options_that_the_model_fills() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_a_brain_sees_the_options_that_a_map_makes_wherever_the_map_stands() {
+async fn approval_of_a_brain_sees_mapped_options_wherever_the_map_is_set() {
     let deep = |board: &Board| Topic { topic: board.done[0].clone(), depth: 9 };
     let before = desk(move |b| {
         b.map_input(deep).approval(|topic, cx| {
@@ -84,7 +84,7 @@ async fn an_approval_of_a_brain_sees_the_options_that_a_map_makes_wherever_the_m
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_question_about_a_brain_can_expire_and_its_arguments_can_be_fixed() {
+async fn approval_of_a_brain_can_expire_and_forbid_edited_arguments() {
     let strict = desk(|b| {
         b.requires_approval("it is costly").approval_expires(Duration::from_secs(60)).not_editable().idempotent()
     });
@@ -108,7 +108,7 @@ async fn the_question_about_a_brain_can_expire_and_its_arguments_can_be_fixed() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_a_brain_that_panics_fails_its_call() {
+async fn panicking_approval_of_a_brain_fails_its_call() {
     let panics = desk(|b| b.approval(|topic, _| -> Option<String> { panic!("no {}", topic.topic) }));
     let play = asked(["oolong", "tea"]);
 
@@ -120,7 +120,7 @@ async fn an_approval_of_a_brain_that_panics_fails_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_skill_says_of_itself_what_a_tool_does() {
+async fn function_skill_declares_the_flags_of_a_tool() {
     let prepared = |board: &Board| Topic { topic: board.done[0].clone(), depth: 9 };
     let state = Board { done: vec!["tea".to_owned()] };
     let desk = brain("Desk").state(state).r#loop("Work", move |cx| {
@@ -180,7 +180,7 @@ impl Clock for Wall {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_ends_while_the_machine_sleeps_has_ended_a_minute_after_it_wakes() {
+async fn wait_that_expires_during_sleep_ends_a_minute_after_wake_up() {
     // Its worker lingers, or has let go of the run.
     for linger in [Duration::MAX, Duration::ZERO] {
         let hour = Duration::from_secs(3600);
@@ -214,7 +214,7 @@ fn diving() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edited_arguments_are_put_to_the_approvals_condition_too() {
+async fn approval_condition_checks_edited_arguments_too() {
     let batch = [9, 10].map(|depth| ("dive", json!({"topic": "reef", "depth": depth})));
     let play = Play::new([Reply::calls(batch), done()]);
     let run = play.start(&diving(), ()).await;

@@ -69,7 +69,7 @@ async fn plays(dialogue: &Dialogue) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twenty_dialogues_keep_their_calls_arguments_and_order() {
+async fn twenty_dialogues_keep_calls_arguments_and_order() {
     let dialogues = read(include_str!("../data/bfcl/multi_turn.jsonl"));
     assert_eq!(dialogues.len(), 20);
     for dialogue in &dialogues {
@@ -108,7 +108,7 @@ async fn fifty_batches_run_in_parallel_and_are_answered_in_call_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dynamic_tool_is_checked_approved_and_flagged_like_any_other() {
+async fn dynamic_tool_is_validated_approved_and_flagged_like_any_other() {
     let schema = || json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let dynamic = brain("Dynamic").state(0_i64).r#loop("Work", move |cx| {
         cx.system("").tool("add.up", |t| {
@@ -137,6 +137,6 @@ async fn a_dynamic_tool_is_checked_approved_and_flagged_like_any_other() {
 
 #[test]
 #[should_panic(expected = "the schema of the tool `x` describes no object")]
-fn a_schema_that_describes_no_object_is_a_mistake() {
+fn non_object_schema_is_a_usage_error() {
     let _: DynamicTool = Tool::dynamic("x", "", json!({"type": "string"}), async |_, _| Ok(()));
 }

@@ -1,9 +1,9 @@
 //! Limits whose end is a person's decision, and budgets of whole brains: iterations, tokens, money and time, at any depth.
 
-mod around;
 mod conversation;
 mod decisions;
 mod money;
+mod nested;
 mod questions;
 
 use std::time::Duration;
@@ -270,7 +270,7 @@ async fn every_limit_is_raised_by_a_person_at_every_depth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_limit_that_is_refused_or_not_answered_in_time_does_what_its_author_says() {
+async fn every_rejected_or_expired_limit_question_applies_its_policy() {
     for (kind, depth, whose) in all() {
         for on_limit in [OnLimit::Exit, OnLimit::Error] {
             for then in [Then::Refused(on_limit), Then::Expired(on_limit)] {

@@ -76,7 +76,7 @@ impl Model for Babbling {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_stops_a_model_that_streams() {
+async fn cancel_stops_a_streaming_model() {
     let journal = Journal::default();
     let runner = Runner::builder()
         .model(Babbling(journal.clone()))
@@ -123,7 +123,7 @@ async fn cancel_stops_tools_and_answers_every_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_of_a_suspended_run_answers_what_waits() {
+async fn cancel_of_a_suspended_run_answers_pending_calls() {
     let journal = Journal::default();
     let asking = |config: ShopLoop| {
         tools(config).tool("ask", |t| t.wait(|_: &Job, _| [webhook::<NoArgs>("go").on("1")]).execute(guarded_not))
@@ -215,7 +215,7 @@ async fn cancel_stops_a_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_run_finishes_what_is_in_flight_and_starts_nothing() {
+async fn paused_run_finishes_effects_in_flight_and_starts_none() {
     let journal = Journal::default();
     let play = Play::free([slow_batch([("safe", "a", 5000), ("alone", "b", 0)]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -236,7 +236,7 @@ async fn a_paused_run_finishes_what_is_in_flight_and_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_during_a_pause_is_kept_and_a_paused_run_can_be_cancelled() {
+async fn decision_during_a_pause_is_stored_and_a_paused_run_can_be_cancelled() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("gated", "b")])]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -257,7 +257,7 @@ async fn a_decision_during_a_pause_is_kept_and_a_paused_run_can_be_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn signals_in_quick_succession_are_judged_by_the_log() {
+async fn rapid_signals_are_admitted_against_the_log() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -274,7 +274,7 @@ async fn signals_in_quick_succession_are_judged_by_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outcome_that_comes_too_late_changes_nothing() {
+async fn late_outcome_changes_nothing() {
     let journal = Journal::default();
     let play = Play::free([slow_batch([("safe", "a", 1000)])]);
     let run = play.start(&workshop(&journal, tools), ()).await;

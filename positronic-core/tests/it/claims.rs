@@ -47,7 +47,7 @@ fn named(workspace: &Path, page: &str) -> usize {
 }
 
 #[test]
-fn every_claim_names_tests_that_exist() {
+fn every_claim_names_existing_tests() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
 
     assert!(named(workspace, "docs/agent-loop.md") > 40);

@@ -55,7 +55,7 @@ fn of(sum: Spent) -> (u64, u64, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_place_of_the_tree_has_its_sum() {
+async fn every_node_of_the_tree_has_its_sum() {
     let used = [1, 10, 100, 1000, 10_000, 100_000].map(|input| ("m", usage(input, 0, 0, 0)));
     let costs = Costs::of(&log(&used).await, &table(&json!({"openai/m": {"input": "0.001", "output": 0}})));
 
@@ -81,7 +81,7 @@ async fn every_place_of_the_tree_has_its_sum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_price_is_never_nothing() {
+async fn unknown_price_is_never_zero() {
     let one = usage(1_000_000, 1_000_000, 500_000, 100_000);
     let answers =
         [("m", one), ("other", one), ("m", usage(0, 0, 0, 0)), ("free", one), ("other", one), ("m-20260101", one)];
@@ -121,7 +121,7 @@ async fn sums_in_the_log_are_not_counted_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_counted_stands_beside_what_it_costs_today() {
+async fn recorded_usage_is_shown_with_its_current_cost() {
     let mut log = log(&[("m", usage(10, 0, 0, 0)); 6]).await;
     let charge = |currency: &str, nanos| Charge {
         amount: Money::of_nanos(nanos),
@@ -146,7 +146,7 @@ async fn what_was_counted_stands_beside_what_it_costs_today() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_has_its_bill() {
+async fn conversation_has_a_total_cost() {
     let prices = table(&json!({"scripted/*": {"input": "1000", "output": 0}}));
     let model = ScriptedModel::from_fn(|_| done().usage(usage(1, 0, 0, 0)));
     let runner = Runner::builder().model(model).build();

@@ -56,7 +56,7 @@ pub(crate) async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
+async fn run_stopped_anywhere_continues_and_ends_the_same() {
     let journal = Journal::default();
     let brain = shop(&journal);
     let (whole, boundaries) = undisturbed(&brain, model()).await;
@@ -83,7 +83,7 @@ async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_begins_is_announced_with_the_outcome_before_it() {
+async fn effect_is_announced_with_the_previous_outcome() {
     let model = ScriptedModel::new([Reply::call("add", json!({})), Reply::text("done")]);
     let adder = brain("Adder").r#loop("Work", |cx| {
         cx.system("Add.")
@@ -144,7 +144,7 @@ fn shown(story: &Story) -> Vec<(Option<PublicId>, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_retry_has_shown_before_a_crash_is_shown_once() {
+async fn retry_output_before_a_crash_is_shown_once() {
     let model = || {
         ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
             "Work/0" => Reply::call("report", json!({})),

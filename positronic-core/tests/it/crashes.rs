@@ -111,7 +111,7 @@ fn interruption(log: &[Arc<Event>]) -> &str {
 }
 
 #[test]
-fn a_tool_that_ends_its_process_is_interrupted_after_its_retries() {
+fn tool_that_kills_its_process_is_interrupted_after_its_retries() {
     let journal = Journal::default();
 
     let (log, processes) = processes(&deadly(&journal, ShopBuilder::idempotent), &journal, asks_for_it);
@@ -124,7 +124,7 @@ fn a_tool_that_ends_its_process_is_interrupted_after_its_retries() {
 }
 
 #[test]
-fn a_tool_without_retries_is_not_started_again_after_a_crash() {
+fn tool_without_retries_is_not_restarted_after_a_crash() {
     let journal = Journal::default();
 
     let (log, _) = processes(&deadly(&journal, |t| t.read_only().retries(0)), &journal, asks_for_it);
@@ -134,7 +134,7 @@ fn a_tool_without_retries_is_not_started_again_after_a_crash() {
 }
 
 #[test]
-fn a_step_that_ends_its_process_fails_the_run_at_the_limit() {
+fn step_that_kills_its_process_fails_the_run_at_the_limit() {
     let journal = Journal::default();
     let steps = brain("Steps")
         .services::<Journal>()
@@ -156,7 +156,7 @@ fn a_step_that_ends_its_process_fails_the_run_at_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_crashes_at_any_place_is_given_up_at_the_limit_and_not_before() {
+async fn run_that_always_crashes_fails_exactly_at_the_limit() {
     let journal = Journal::default();
     let shop = workshop(&journal, |config| {
         config.tools([worker("safe", ShopBuilder::idempotent), worker("alone", |t| t.idempotent().sequential())])
@@ -186,7 +186,7 @@ async fn a_run_that_crashes_at_any_place_is_given_up_at_the_limit_and_not_before
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_that_panics_ends_the_run_in_the_same_way_before_and_after_a_restart() {
+async fn panicking_configuration_ends_the_run_equally_before_and_after_a_restart() {
     let journal = Journal::default();
     let panics = Arc::new(AtomicBool::new(false));
     let inner = Arc::clone(&panics);

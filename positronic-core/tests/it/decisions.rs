@@ -70,7 +70,7 @@ fn failure(story: &Story) -> (EndReason, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_is_a_call_with_its_reason_and_its_result_is_read_next() {
+async fn structured_action_is_a_call_with_a_reason_and_its_result_is_read_next() {
     let journal = Journal::default();
     let play = Play::new([Reply::decision("It is due.", "safe", job("a")), finish()]);
 
@@ -92,7 +92,7 @@ async fn a_decision_is_a_call_with_its_reason_and_its_result_is_read_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_request_has_no_tools_and_says_the_actions_in_words_and_as_a_format() {
+async fn request_has_no_tools_and_lists_actions_in_text_and_as_a_format() {
     let play = Play::new([finish()]);
 
     play.run(&deciding(&Journal::default()), ()).await;
@@ -115,7 +115,7 @@ async fn the_request_has_no_tools_and_says_the_actions_in_words_and_as_a_format(
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_form_is_sent_as_the_loop_or_else_the_model_says() {
+async fn loop_format_overrides_the_models_format() {
     struct Talker(ScriptedModel);
     impl positronic_core::model::Model for Talker {
         fn name(&self) -> String {
@@ -166,7 +166,7 @@ async fn each_form_is_sent_as_the_loop_or_else_the_model_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_asked_again_with_what_is_wrong_and_forgotten_after() {
+async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
     let journal = Journal::default();
     let usage = |input| Usage { input, output: 1, ..Usage::default() };
     let play = Play::new([
@@ -206,7 +206,7 @@ async fn what_does_not_fit_is_asked_again_with_what_is_wrong_and_forgotten_after
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_never_decides_fails_the_run_with_a_typed_error_and_every_attempt_in_the_log() {
+async fn model_that_never_fits_fails_the_run_with_a_typed_error_and_logs_every_attempt() {
     let play = Play::of(
         ScriptedModel::from_fn(|_| Reply::text("Hello!").usage(Usage { input: 3, output: 1, ..Usage::default() })),
         true,
@@ -226,7 +226,7 @@ async fn a_model_that_never_decides_fails_the_run_with_a_typed_error_and_every_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_author_says_how_often_it_is_asked_again() {
+async fn author_sets_the_number_of_attempts() {
     let never = workshop(&Journal::default(), |config| actions(config).decision_retries(0));
     let play = Play::new([Reply::text("Hello!")]);
 
@@ -238,7 +238,7 @@ async fn the_author_says_how_often_it_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_of_the_model_and_answers_that_are_refused_are_counted_apart() {
+async fn model_failures_and_misfits_are_counted_separately() {
     let down = || Reply::error(ModelError::new(ModelErrorKind::Server, "down"));
     let silly = || Reply::text("Hello!");
     let play = Play::new([silly(), down(), silly(), down(), silly(), down(), finish()]);
@@ -252,7 +252,7 @@ async fn failures_of_the_model_and_answers_that_are_refused_are_counted_apart() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_says_what_can_be_done_about_it() {
+async fn failure_suggests_a_remedy() {
     let refuses = Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no such format"));
     let hour = Some(3_600_000_000);
     let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
@@ -268,7 +268,7 @@ async fn a_failure_says_what_can_be_done_about_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
+async fn batch_runs_several_actions_and_their_results_are_read_together() {
     let journal = Journal::default();
     let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
@@ -291,7 +291,7 @@ async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_wrong_action_refuses_the_whole_batch_before_anything_runs() {
+async fn one_invalid_action_refuses_the_whole_batch_before_it_runs() {
     let journal = Journal::default();
     let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
@@ -308,7 +308,7 @@ async fn one_wrong_action_refuses_the_whole_batch_before_anything_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_is_asked_as_in_any_loop_and_a_tools_id_keeps_its_dot() {
+async fn structured_action_asks_for_approval_and_a_tool_id_keeps_its_dot() {
     let journal = Journal::default();
     let play = Play::new([Reply::decision("Risky, but due.", "gated.job", job("a")), finish()]);
     let run = play.start(&deciding(&journal), ()).await;
@@ -327,7 +327,7 @@ async fn an_approval_is_asked_as_in_any_loop_and_a_tools_id_keeps_its_dot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_of_decisions_without_an_action_that_ends_it_is_refused() {
+async fn structured_loop_without_an_exit_action_is_refused() {
     let endless = workshop(&Journal::default(), |config| config.tools([worker("safe", |t| t)]).structured_actions());
     let play = Play::new([]);
 
@@ -345,7 +345,7 @@ async fn a_loop_of_decisions_without_an_action_that_ends_it_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_see_the_reason_while_it_comes_and_no_json() {
+async fn people_see_the_streamed_reason_without_json() {
     let recorder = Recorder::default();
     let sink = recorder.clone();
     let play =
@@ -361,7 +361,7 @@ async fn people_see_the_reason_while_it_comes_and_no_json() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_called_tools_goes_on_in_decisions() {
+async fn tool_calling_conversation_continues_with_structured_actions() {
     let journal = Journal::default();
     let tools = || [worker("safe", |t| t), worker("finish", ShopBuilder::exit)];
     let calling = brain("Calling")
@@ -399,7 +399,7 @@ async fn a_conversation_that_called_tools_goes_on_in_decisions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_failed_on_its_decisions_goes_on_in_a_fork() {
+async fn run_that_failed_on_misfits_continues_in_a_fork() {
     let journal = Journal::default();
     let silly = || Reply::text("Hello!");
     let play = Play::new([Reply::decision("Due.", "safe", job("a")), silly(), silly(), silly(), silly(), finish()]);

@@ -222,7 +222,7 @@ fn line(body: &Value) -> String {
 }
 
 #[test]
-fn every_event_reads_and_is_written_as_it_was() {
+fn every_event_is_read_and_written_unchanged() {
     let mut pinned = String::new();
     for example in examples() {
         let event = Event::from_json(&line(&example)).unwrap_or_else(|error| panic!("{example}: {error}"));
@@ -263,7 +263,7 @@ fn with_document(example: &Value, document: &Value) -> Vec<Option<Event>> {
 }
 
 #[test]
-fn every_event_with_the_deepest_document_reads_back_and_what_could_not_is_not_written() {
+fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written() {
     let nested = |levels: usize| (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]));
     let mut kinds = BTreeSet::new();
     for example in examples() {
@@ -291,7 +291,7 @@ fn every_event_with_the_deepest_document_reads_back_and_what_could_not_is_not_wr
 }
 
 #[test]
-fn the_envelope_leaves_out_what_is_usual() {
+fn envelope_omits_defaults() {
     let bare = Event::from_json("{\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}").unwrap();
     assert_eq!(bare.to_json().unwrap(), "{\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}");
     let full = "{\"seq\":1,\"at\":5,\"epoch\":2,\"path\":\"Chat/3.1/Ask\",\"type\":\"STEP_START\"}";
@@ -299,7 +299,7 @@ fn the_envelope_leaves_out_what_is_usual() {
 }
 
 #[test]
-fn what_this_release_cannot_read_is_refused() {
+fn unreadable_release_is_refused() {
     let unknown = Event::from_json("{\"seq\":1,\"at\":5,\"type\":\"LOOP_DANCE\"}").unwrap_err();
     assert!(unknown.to_string().contains("unknown variant `LOOP_DANCE`"), "{unknown}");
 
@@ -326,7 +326,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_table_in_the_docs_names_exactly_the_events_there_are() {
+fn table_in_the_docs_names_every_event() {
     let source = include_str!("../../src/record/event_kind.rs");
     let rows = source.lines().filter(|line| line.starts_with("/// | `"));
     let table = names(&rows.filter_map(|row| row.split('|').nth(1)).collect::<Vec<_>>().join(" "));
@@ -342,7 +342,7 @@ fn the_table_in_the_docs_names_exactly_the_events_there_are() {
 }
 
 #[test]
-fn an_event_is_serialised_as_its_line() {
+fn event_serializes_as_its_line() {
     let line = r#"{"seq":3,"at":7,"path":"Chat","type":"LOOP_EXIT","call":"Chat/0.1","tool":"finish"}"#;
     let event = Event::from_json(line).unwrap();
 

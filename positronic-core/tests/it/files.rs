@@ -38,7 +38,7 @@ async fn ended(run: &RunHandle<()>) {
 }
 
 #[tokio::test]
-async fn a_saved_file_is_read_by_whoever_opens_the_store() {
+async fn saved_file_is_readable_by_every_process_with_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let runner = runner(SqliteStore::open(&path).unwrap(), TestClock::default());
@@ -68,7 +68,7 @@ async fn a_saved_file_is_read_by_whoever_opens_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bytes_are_there_before_the_event_that_names_them() {
+async fn bytes_are_stored_before_the_event_that_names_them() {
     let (store, seen) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
     let (kept, told) = (store.clone(), Arc::clone(&seen));
     let watched = FaultyStore::new(store, move |_, append| {
@@ -89,7 +89,7 @@ async fn the_bytes_are_there_before_the_event_that_names_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_cannot_be_kept_fails_the_call_and_no_event_names_it() {
+async fn unstorable_file_fails_the_call_and_no_event_names_it() {
     for (refused, said) in [
         (StoreError::Failed { message: "the disk is full".to_owned() }, "the file could not be kept: the disk is full"),
         (StoreError::TooLarge { size: 99, most: 9 }, "the file could not be kept: a file of 99 bytes is too large"),
@@ -109,7 +109,7 @@ async fn a_file_that_cannot_be_kept_fails_the_call_and_no_event_names_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_for_a_moment_is_asked_again() {
+async fn transient_store_failure_is_retried() {
     let failures = Arc::new(Mutex::new(3));
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
         let mut failures = failures.lock().unwrap();
@@ -127,7 +127,7 @@ async fn a_store_that_fails_for_a_moment_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_too_large_is_an_error_that_says_the_limit() {
+async fn oversized_file_is_an_error_that_names_the_limit() {
     let large = Tool::new("save", |t| {
         t.execute(async |_: NoArgs, cx| {
             cx.save_file("large.bin", "application/octet-stream", vec![0; LARGEST_BLOB + 1]).await.map(|_| ())
@@ -156,7 +156,7 @@ impl Clock for Hand {
 
 /// A fork has the files of its original, also when that is removed; the last one takes them along, an hour later.
 #[tokio::test]
-async fn promise_13_a_fork_keeps_the_files_of_its_original() {
+async fn promise_13_fork_keeps_the_files_of_its_original() {
     let folder = tempfile::tempdir().unwrap();
     on(MemoryStore::new()).await;
     on(SqliteStore::open(folder.path().join("runs.db")).unwrap()).await;

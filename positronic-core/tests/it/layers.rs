@@ -67,7 +67,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 #[test]
-fn folders_know_only_what_the_map_says() {
+fn folders_use_only_their_listed_dependencies() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
     for (folder, knows) in KNOWS {
@@ -94,7 +94,7 @@ fn folders_know_only_what_the_map_says() {
 }
 
 #[test]
-fn only_the_runner_knows_tokio() {
+fn only_the_runner_uses_tokio() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&root, &mut files);

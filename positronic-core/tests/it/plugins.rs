@@ -3,9 +3,9 @@
 mod blueprints;
 mod compaction;
 mod hooks;
-mod kept;
 mod memory;
 mod modes;
+mod plugin_state;
 mod questions;
 mod services;
 mod skills;
@@ -95,7 +95,7 @@ fn secretary() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_adds_tools_and_context_and_keeps_what_its_tools_change() {
+async fn plugin_adds_tools_and_context_and_stores_changes_of_its_tools() {
     let play = Play::new([
         note("milk"),
         Reply::calls([("note", json!({"line": "bread"})), ("note", json!({"line": "tea"}))]),
@@ -187,7 +187,7 @@ async fn promise_14_and_21_hold_with_plugins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_plugins_of_one_name_are_a_mistake() {
+async fn duplicate_plugin_names_are_a_usage_error() {
     let twice = brain("Twice").r#loop("Work", |cx| cx.system("Work.").plugin(Notebook).plugin(Notebook));
 
     let story = Play::new([]).run(&twice, ()).await;

@@ -26,7 +26,7 @@ fn runner(store: &(impl EventStore + Clone)) -> Runner {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_flight_ends_and_nothing_new_begins_where_a_runner_lets_go() {
+async fn release_finishes_effects_in_flight_and_starts_none() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let (one, other) = (runner(&store), runner(&store).brain(shop.clone()));
@@ -52,7 +52,7 @@ async fn what_is_in_flight_ends_and_nothing_new_begins_where_a_runner_lets_go() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_is_let_go_of_at_once_and_none_is_taken_any_more() {
+async fn waiting_run_is_released_at_once_and_no_run_is_claimed_afterwards() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let one = runner(&store).brain(shop.clone());
@@ -71,7 +71,7 @@ async fn a_run_that_waits_is_let_go_of_at_once_and_none_is_taken_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_being_begun_is_let_go_of_too() {
+async fn starting_run_is_released_too() {
     let store = MemoryStore::new();
     let shop = workshop(&Journal::default(), tools);
     let first = runner(&store).start(&shop, ()).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_run_that_is_being_begun_is_let_go_of_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_within_the_grace_is_abandoned_and_goes_on_elsewhere() {
+async fn effect_beyond_the_grace_period_is_abandoned_and_repeated_elsewhere() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let slow =
         workshop(&journal, |config| config.tools([worker("safe", ShopBuilder::idempotent), worker("pays", |t| t)]));
@@ -152,7 +152,7 @@ impl Model for Thinks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_takes_minutes_keeps_no_process_and_is_asked_for_again() {
+async fn slow_answer_does_not_delay_release_and_is_requested_again() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let one = Runner::builder().model(Thinks).store(store.clone()).clock(TestClock::default()).build();

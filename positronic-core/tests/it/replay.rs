@@ -155,7 +155,7 @@ async fn plays(script: Script) {
 }
 
 #[test]
-fn whatever_happens_in_whatever_order_the_promises_hold() {
+fn promises_hold_for_any_events_in_any_order() {
     let config = Config { cases: 32, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&scripts(), |script| {

@@ -31,7 +31,7 @@ fn brew(config: Kitchen) -> Kitchen {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_model_is_asked_and_nothing_is_paid() {
+async fn scripted_calls_ask_no_model_and_cost_nothing() {
     let (journal, play) = (Journal::default(), Play::new([]));
 
     let story = play.run(&kitchen(&journal, brew), ()).await;
@@ -53,7 +53,7 @@ async fn no_model_is_asked_and_nothing_is_paid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_code_decides_is_judged_as_what_a_model_says() {
+async fn scripted_calls_are_validated_like_model_calls() {
     let (journal, play) = (Journal::default(), Play::new([]));
     let asking = |config: Kitchen| {
         config.tool("brew", |t| {
@@ -74,7 +74,7 @@ async fn what_code_decides_is_judged_as_what_a_model_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_money_does_not_mind_what_code_decides() {
+async fn money_limit_ignores_scripted_calls() {
     let journal = Journal::default();
     let play = Play::priced(ScriptedModel::new([]), true, &json!({"gpt-4o": {"input": 1, "output": 1}}));
 

@@ -66,7 +66,7 @@ fn talk() -> [Reply; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_sink_delays_nobody_and_gets_everything_in_place() {
+async fn slow_sink_delays_no_run_and_gets_every_event_in_order() {
     let slow = Odd { takes: Duration::from_secs(3), ..Odd::default() };
     let fast = Recorder::new();
     let journal = Journal::default();
@@ -92,7 +92,7 @@ async fn a_slow_sink_delays_nobody_and_gets_everything_in_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_fails_for_a_while_is_offered_the_same_event_again() {
+async fn failing_sink_gets_the_same_event_again() {
     let failing = Odd { fails: Some(3), times: Arc::new(AtomicU64::new(4)), ..Odd::default() };
     let journal = Journal::default();
     let play = Play::new(talk()).map(|runner| runner.sink(failing.clone()));
@@ -108,7 +108,7 @@ async fn a_sink_that_fails_for_a_while_is_offered_the_same_event_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_fails_for_ever_or_panics_is_given_up_and_the_run_goes_on() {
+async fn permanently_failing_or_panicking_sink_is_dropped_and_the_run_continues() {
     let dead = Odd { fails: Some(4), times: Arc::new(AtomicU64::new(u64::MAX)), ..Odd::default() };
     let panicking = Odd { panics: Some(6), ..Odd::default() };
     let healthy = Recorder::new();
@@ -158,7 +158,7 @@ async fn json_lines_read_back_as_the_same_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_brings_everything_and_a_dropped_receiver_harms_nobody() {
+async fn channel_delivers_every_event_and_a_dropped_receiver_is_harmless() {
     let journal = Journal::default();
     let (sink, receiver) = ChannelSink::new(4);
     let (dropped, gone) = ChannelSink::new(1);
@@ -202,7 +202,7 @@ fn on(store: FaultyStore<MemoryStore>, model: ScriptedModel) -> Test {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_stops_the_run_cleanly_wherever_it_does() {
+async fn failing_store_stops_the_run_cleanly_at_any_append() {
     let whole = {
         let journal = Journal::default();
         Play::new([slow_batch([("safe", "a", 5), ("read", "b", 1)]), done()]).run(&workshop(&journal, tools), ()).await
@@ -229,7 +229,7 @@ async fn a_store_that_fails_stops_the_run_cleanly_wherever_it_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_at_the_start_starts_nothing() {
+async fn store_that_fails_at_the_start_starts_no_run() {
     let journal = Journal::default();
     let test = on(failing(0, Arc::default()), ScriptedModel::new([]));
 
@@ -239,7 +239,7 @@ async fn a_store_that_fails_at_the_start_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_that_cannot_be_stored_is_an_error_and_the_run_still_waits() {
+async fn unstorable_signal_is_an_error_and_the_run_still_waits() {
     let journal = Journal::default();
     let mended = Arc::new(AtomicBool::new(true));
     let store = failing(0, Arc::clone(&mended));
@@ -258,7 +258,7 @@ async fn a_signal_that_cannot_be_stored_is_an_error_and_the_run_still_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_to_a_run_that_has_stopped_makes_it_go_on() {
+async fn signal_to_a_stopped_run_continues_it() {
     let journal = Journal::default();
     let mended = Arc::new(AtomicBool::new(false));
     let store = failing(6, Arc::clone(&mended));
@@ -287,7 +287,7 @@ impl Write for Full {
 }
 
 #[tokio::test]
-async fn a_pipe_that_nobody_reads_holds_up_no_run() {
+async fn unread_pipe_blocks_no_run() {
     let journal = Journal::default();
     let play = Play::new(talk()).map(|runner| runner.sink(JsonLines::new(Full)));
     let began = tokio::time::Instant::now();

@@ -62,7 +62,7 @@ fn reader(ledger: &Ledger) -> Brain<(), u32> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn older_decisions_are_summed_up_and_a_decision_stays_with_its_result() {
+async fn older_actions_are_summarized_and_an_action_stays_with_its_result() {
     let summed = Reply::text("Two pages are read.");
     let pages = ["1", "2", "3", "4"].map(|page| act("read", job(page)));
     let play = Play::new(pages.into_iter().chain([summed, act("read", job("5")), act("finish", json!({}))]));
@@ -80,7 +80,7 @@ async fn older_decisions_are_summed_up_and_a_decision_stays_with_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
+async fn promise_14_and_21_hold_with_compacted_structured_actions() {
     let ledger = Ledger::default();
     let tale = Tale {
         definition: reader(&ledger).definition(),
@@ -103,7 +103,7 @@ async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_run_has_decided_to_remember_is_told_to_the_next() {
+async fn one_run_remembers_facts_for_the_next() {
     let metadata = MemoryFacts::default();
     let companion = |says: &'static str| {
         let memory = Memory::new(metadata.clone());
@@ -134,7 +134,7 @@ async fn what_one_run_has_decided_to_remember_is_told_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn actions_of_one_decision_run_at_once_and_one_that_is_sequential_alone() {
+async fn actions_of_one_answer_run_concurrently_and_a_sequential_one_alone() {
     let journal = Journal::default();
     let batches = |config: ShopLoop| {
         let tools = [
@@ -162,7 +162,7 @@ async fn actions_of_one_decision_run_at_once_and_one_that_is_sequential_alone() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_brain_is_an_action_and_decides_itself_and_its_failure_is_a_result() {
+async fn brain_as_an_action_selects_its_own_actions_and_its_failure_is_a_result() {
     let journal = Journal::default();
     let researcher = || {
         brain("Researcher").services::<Journal>().state(Board::default()).r#loop("Look", |cx| {
@@ -194,7 +194,7 @@ async fn a_brain_is_an_action_and_decides_itself_and_its_failure_is_a_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_action_that_fails_for_a_moment_is_tried_again_and_one_that_fails_on_is_told() {
+async fn transient_action_failure_is_retried_and_a_permanent_one_is_reported() {
     let journal = Journal::default();
     let flaky = |id: &'static str, works_at: u32| {
         Tool::new(id, move |t: ShopBuilder| {
@@ -221,7 +221,7 @@ async fn an_action_that_fails_for_a_moment_is_tried_again_and_one_that_fails_on_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_chosen_from_changes_with_the_mode_and_a_mode_can_end_the_loop() {
+async fn mode_changes_the_offered_actions_and_can_end_the_loop() {
     let tool = |name: &'static str| Tool::new(name, |t| t.execute(async |_: NoArgs, _| Ok("done")));
     let modes = || {
         Modes::new("asking")
@@ -250,7 +250,7 @@ async fn what_is_chosen_from_changes_with_the_mode_and_a_mode_can_end_the_loop()
 }
 
 #[tokio::test(start_paused = true)]
-async fn decisions_end_at_the_limit_of_steps_with_what_there_is() {
+async fn structured_loop_ends_at_the_step_limit_with_a_partial_result() {
     let journal = Journal::default();
     let endless = || ScriptedModel::from_fn(|request| act("safe", job(request.path.as_str())));
     for (on_limit, fails) in [(OnLimit::Exit, false), (OnLimit::Error, true)] {

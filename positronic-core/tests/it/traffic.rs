@@ -80,7 +80,7 @@ fn recording(log: &[Arc<Event>]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_played_again_from_the_cassette_of_its_log() {
+async fn run_replays_from_the_cassette_of_its_log() {
     let first = run(ScriptedModel::new(replies())).await;
     let text = recording(&first);
 
@@ -93,7 +93,7 @@ async fn a_run_is_played_again_from_the_cassette_of_its_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cassette_of_a_log_is_that_of_a_recorded_model() {
+async fn cassette_of_a_log_equals_that_of_a_recorded_model() {
     let live = Arc::new(Cassette::record(Arc::new(ScriptedModel::new(replies()))));
     let log = run(Arc::clone(&live)).await;
 

@@ -166,7 +166,7 @@ impl EventSink for Says {
 
 #[tokio::test]
 #[ignore = "the process that is killed"]
-async fn the_process() {
+async fn worker_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let repeats = std::env::var_os(REPEATS).is_some();
     let store = SqliteStore::open(folder.join("runs.db")).unwrap();
@@ -189,7 +189,7 @@ async fn the_process() {
 /// Starts the process, and kills it once it has said so many lines. Answers `false` when the run was over before.
 fn killed(folder: &File, repeats: bool, lines: usize) -> bool {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_process", "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    command.args(["--exact", "worker_process", "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
     if repeats {
         command.env(REPEATS, "1");
     }
@@ -264,7 +264,7 @@ async fn through_kills(repeats: bool, chance: &mut u64) -> (usize, Ended) {
 }
 
 #[tokio::test]
-async fn promise_14_a_process_that_is_killed_at_random_moments_loses_nothing() {
+async fn promise_14_process_killed_at_random_moments_loses_nothing() {
     let whole = undisturbed().await;
     assert!(whole.events > 256, "{} events make no snapshot", whole.events);
     let (mut kills, mut chance, mut interrupted) = (0, 7, 0);

@@ -17,7 +17,7 @@ fn trusting() -> McpOptions {
 }
 
 #[tokio::test]
-async fn the_model_sees_the_tools_and_reads_what_the_server_answers() {
+async fn model_sees_the_tools_and_reads_the_servers_answers() {
     let fake = Fake::new([tool("echo"), tool("other"), tool("third")], |name, arguments| {
         text(&format!("{name} says {}", arguments["text"]))
     });
@@ -37,7 +37,7 @@ async fn the_model_sees_the_tools_and_reads_what_the_server_answers() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_the_servers_schema_never_reach_it() {
+async fn arguments_that_violate_the_servers_schema_never_reach_it() {
     let fake = Fake::new([tool("echo")], |_, _| text("ok"));
     let play = Play::new([Reply::call("desk__echo", json!({"text": 7, "more": 1})), done()]);
 
@@ -50,7 +50,7 @@ async fn arguments_that_do_not_fit_the_servers_schema_never_reach_it() {
 }
 
 #[tokio::test]
-async fn what_the_server_calls_an_error_is_one_and_the_model_reads_it() {
+async fn servers_error_is_an_error_that_the_model_reads() {
     let fake = Fake::new([tool("fails"), tool("refuses")], |name, _| match name {
         "fails" => Act::Result(json!({"content": [{"type": "text", "text": "there is no tea"}], "isError": true})),
         _ => Act::Error(-32602, "Unknown tool: refuses"),
@@ -66,7 +66,7 @@ async fn what_the_server_calls_an_error_is_one_and_the_model_reads_it() {
 }
 
 #[tokio::test]
-async fn structure_is_the_value_and_images_are_files_of_the_run() {
+async fn structured_content_is_the_value_and_images_are_files_of_the_run() {
     let fake = Fake::new([tool("sum"), tool("chart")], |name, _| match name {
         "sum" => Act::Result(json!({
             "content": [{"type": "text", "text": "{\"sum\":7}"}], "structuredContent": {"sum": 7},
@@ -90,7 +90,7 @@ async fn structure_is_the_value_and_images_are_files_of_the_run() {
 }
 
 #[tokio::test]
-async fn a_long_result_is_a_file_and_the_model_reads_its_ends() {
+async fn long_result_is_a_file_and_the_model_reads_its_ends() {
     let fake = Fake::new([tool("dump")], |_, _| text(&format!("begin{}end", "x".repeat(100_000))));
     let play = Play::new([Reply::call("desk__dump", json!({})), done()]);
 
@@ -104,7 +104,7 @@ async fn a_long_result_is_a_file_and_the_model_reads_its_ends() {
 }
 
 #[tokio::test]
-async fn what_the_server_says_unasked_disturbs_nobody_and_progress_is_shown() {
+async fn unsolicited_notifications_are_harmless_and_progress_is_shown() {
     let lines = [
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{token},"progress":1,"total":4}}"#,
@@ -129,7 +129,7 @@ async fn what_the_server_says_unasked_disturbs_nobody_and_progress_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_one_batch_go_over_one_connection_at_once() {
+async fn calls_of_one_batch_share_one_connection() {
     // The first one is never answered.
     let waiting = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let fake = Fake::new([tool("a"), tool("b")], move |name, _| {
@@ -149,7 +149,7 @@ async fn calls_of_one_batch_go_over_one_connection_at_once() {
 }
 
 #[tokio::test]
-async fn the_log_says_which_program_has_answered() {
+async fn log_records_the_servers_name_and_version() {
     let fake = Fake::new([tool("echo")], |_, _| text("ok"));
     let play = Play::new([Reply::text("Nothing to do.")]);
 
@@ -166,7 +166,7 @@ async fn the_log_says_which_program_has_answered() {
 }
 
 #[tokio::test]
-async fn a_loop_of_decisions_chooses_a_servers_tool_by_its_name() {
+async fn structured_loop_selects_a_servers_tool_by_name() {
     let fake = Fake::new([tool("echo")], |_, arguments| text(arguments["text"].as_str().unwrap()));
     let mcp = Mcp::of([&fake.server(trusting())]);
     let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| {
@@ -188,7 +188,7 @@ async fn a_loop_of_decisions_chooses_a_servers_tool_by_its_name() {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_server_can_be_had_as_values() {
+async fn tools_of_a_server_are_available_as_values() {
     let fake = Fake::new([tool("echo")], |_, _| text("ok"));
     let tools = fake.server(trusting()).tools().await.unwrap();
     let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").tools(tools.clone()));

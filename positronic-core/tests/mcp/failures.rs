@@ -32,7 +32,7 @@ fn echo(times: usize) -> Vec<Reply> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_gives_an_error_and_is_told_to_stop() {
+async fn unresponsive_server_gives_an_error_and_receives_a_cancellation() {
     let fake = first(|n| (n == 0).then_some(Act::Silence));
     let play = Play::new(echo(2));
 
@@ -50,7 +50,7 @@ async fn a_server_that_does_not_answer_gives_an_error_and_is_told_to_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shows_no_life_any_more_is_started_anew_by_the_next_call() {
+async fn unresponsive_server_is_restarted_by_the_next_call() {
     let fake = first(|_| None);
     let server = fake.server(options());
     server.connect().await.unwrap();
@@ -88,7 +88,7 @@ async fn a_server_that_shows_no_life_any_more_is_started_anew_by_the_next_call()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_in_a_call_gives_an_error_and_the_next_call_starts_it_anew() {
+async fn server_death_during_a_call_is_an_error_and_the_next_call_restarts_it() {
     let fake = first(|n| (n == 0).then_some(Act::Die));
     let play = Play::new(echo(2));
 
@@ -104,7 +104,7 @@ async fn a_server_that_dies_in_a_call_gives_an_error_and_the_next_call_starts_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_run_twice_is_called_again_after_a_death() {
+async fn repeatable_call_is_repeated_after_a_server_death() {
     let fake = first(|n| (n == 0).then_some(Act::Die));
     let options = McpOptions::builder().read_only(["echo"]).build();
     let play = Play::new(echo(1));
@@ -116,7 +116,7 @@ async fn what_may_run_twice_is_called_again_after_a_death() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_again_and_again_rests_and_is_then_tried_again() {
+async fn repeatedly_dying_server_rests_and_is_tried_again() {
     let fake = first(|n| (n < 2).then_some(Act::Die));
     let mcp = Mcp::of([&fake.server(options())]);
     let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| {
@@ -146,7 +146,7 @@ async fn a_server_that_dies_again_and_again_rests_and_is_then_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_be_started_again_is_the_result_of_the_call_and_not_the_end_of_the_run() {
+async fn server_that_cannot_restart_fails_the_call_and_not_the_run() {
     let fake = first(|n| (n == 0).then_some(Act::Die));
     let gone = fake.clone();
     let play = Play::new(echo(2));
@@ -162,7 +162,7 @@ async fn a_server_that_cannot_be_started_again_is_the_result_of_the_call_and_not
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_came_up_fails_the_loop_unless_it_is_optional() {
+async fn server_that_never_started_fails_the_loop_unless_optional() {
     let fake = first(|_| None);
     fake.refuse(99);
 
@@ -183,7 +183,7 @@ async fn a_server_that_never_came_up_fails_the_loop_unless_it_is_optional() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_at_all_does_not_hold_a_loop_up() {
+async fn silent_server_does_not_block_a_loop() {
     let fake = first(|_| None);
     fake.be_mute(true);
 
@@ -194,7 +194,7 @@ async fn a_server_that_says_nothing_at_all_does_not_hold_a_loop_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_too_large_ends_the_connection_and_not_the_process() {
+async fn oversized_message_ends_the_connection_and_not_the_process() {
     let huge = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":{{id}},\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}}}",
         "x".repeat(100_000)
@@ -212,7 +212,7 @@ async fn a_message_that_is_too_large_ends_the_connection_and_not_the_process() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_errors_that_say_so() {
+async fn malformed_answers_are_explained_errors() {
     let answers =
         [r#"{"jsonrpc":"2.0","id":{id},"result":{"tea":1}}"#, r#"{"jsonrpc":"2.0","id":{id},"result":{"tools":[]}}"#];
     let fake = first(move |n| answers.get(n).map(|line| Act::Lines(vec![(*line).to_owned()])));
@@ -267,7 +267,7 @@ async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
 }
 
 #[tokio::test]
-async fn after_a_crash_what_may_run_twice_is_called_again_and_nothing_else() {
+async fn only_repeatable_calls_are_repeated_after_a_crash() {
     let repeated = McpOptions::builder().ask(false).idempotent(["echo"]).build();
     assert_eq!(after_a_crash(&repeated).await, (vec![success("ok")], 2));
 
@@ -277,7 +277,7 @@ async fn after_a_crash_what_may_run_twice_is_called_again_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shows_no_life_is_given_up_although_another_call_waits_for_it() {
+async fn unresponsive_server_is_abandoned_although_another_call_waits_for_it() {
     let fake = first(|_| None);
     let server = fake.server(options());
     server.connect().await.unwrap();

@@ -25,7 +25,7 @@ async fn why_not(fake: &Fake, options: McpOptions) -> McpError {
 }
 
 #[tokio::test]
-async fn tools_are_picked_left_out_and_renamed_by_the_servers_names() {
+async fn tools_are_selected_excluded_and_renamed_by_server_names() {
     let fake = quiet(["a", "b", "c", "d"].map(tool));
     let options = McpOptions::builder().only(["a", "b", "c"]).without(["b"]).renamed([("c", "see")]).ask(false).build();
     let play = Play::new([Reply::call("see", json!({})), done()]);
@@ -37,7 +37,7 @@ async fn tools_are_picked_left_out_and_renamed_by_the_servers_names() {
 }
 
 #[tokio::test]
-async fn an_option_that_names_no_tool_is_refused() {
+async fn option_that_names_no_tool_is_refused() {
     let fake = quiet(["move_file", "read"].map(tool));
     let slips = [
         (McpOptions::builder().without(["movefile"]).build(), "without"),
@@ -58,7 +58,7 @@ async fn an_option_that_names_no_tool_is_refused() {
 }
 
 #[tokio::test]
-async fn names_that_meet_are_refused_with_both_tools() {
+async fn colliding_names_are_refused_with_both_tools() {
     let fake = quiet(["a", "b"].map(tool));
 
     let error = why_not(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
@@ -74,7 +74,7 @@ async fn names_that_meet_are_refused_with_both_tools() {
 }
 
 #[tokio::test]
-async fn a_name_of_the_loops_own_tools_or_of_another_server_is_refused() {
+async fn name_of_a_loop_tool_or_another_servers_tool_is_refused() {
     let fake = quiet([tool("echo")]);
     let server = fake.server(McpOptions::default());
     let mcp = Mcp::of([&server]);
@@ -91,7 +91,7 @@ async fn a_name_of_the_loops_own_tools_or_of_another_server_is_refused() {
 
 #[tokio::test]
 #[should_panic(expected = "two MCP servers are named `desk`; give one of them another name")]
-async fn two_servers_of_one_name_are_found_when_the_plugin_is_made() {
+async fn two_servers_of_one_name_are_detected_by_the_builder() {
     let fake = quiet([tool("echo")]);
 
     _ = Mcp::of([&fake.server(McpOptions::default()), &fake.server(McpOptions::default())]);
@@ -107,7 +107,7 @@ fn doubling(steps: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
+async fn unusable_schema_is_refused_with_tool_and_server() {
     let bad = |schema: Value| json!({"name": "odd", "inputSchema": schema});
     let cases = [
         (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "the schema itself is not valid"),
@@ -139,7 +139,7 @@ async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_changes_is_new_in_the_next_iteration_and_a_bad_one_changes_nothing() {
+async fn changed_list_applies_in_the_next_iteration_and_an_invalid_one_is_ignored() {
     let fake = quiet([tool("lesson")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     let (mcp, teacher) = (Mcp::of([&server]), fake.clone());
@@ -183,7 +183,7 @@ struct Learn {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_once_and_shared_by_iterations_and_runs() {
+async fn list_is_requested_once_and_shared_by_iterations_and_runs() {
     let fake = quiet([tool("a"), tool("b"), tool("c")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     for _ in 0..2 {
@@ -195,7 +195,7 @@ async fn a_list_is_asked_for_once_and_shared_by_iterations_and_runs() {
 }
 
 #[tokio::test]
-async fn a_list_without_an_end_has_one() {
+async fn endless_list_is_truncated() {
     let fake = quiet((0..300).map(|n| tool(&format!("t{n}"))));
 
     let error = why_not(&fake, McpOptions::default()).await.to_string();
@@ -204,7 +204,7 @@ async fn a_list_without_an_end_has_one() {
 }
 
 #[test]
-fn what_an_author_writes_wrong_is_said_before_anything_starts() {
+fn author_errors_are_reported_before_anything_starts() {
     use positronic_core::mcp::{McpCommand, McpHttp};
 
     let named = |name: &str| McpServer::new(name, McpCommand::new("true"), McpOptions::default()).unwrap_err();
@@ -217,7 +217,7 @@ fn what_an_author_writes_wrong_is_said_before_anything_starts() {
 }
 
 #[test]
-fn no_secret_is_shown_in_a_debug_text() {
+fn debug_output_contains_no_secret() {
     use positronic_core::mcp::{McpCommand, McpHttp};
 
     let command = McpCommand::new("npx").arg("--token=s3cret").env("TOKEN", "s3cret");
@@ -235,7 +235,7 @@ async fn names_of(server: &McpServer) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_of_a_list_outlives_the_one_who_asked_for_it_and_nobody_waits_for_another_ones_answer() {
+async fn list_update_survives_its_requester_and_shares_no_other_answer() {
     let fake = quiet([tool("a")]);
     let server = fake.server(McpOptions::default());
     assert_eq!(names_of(&server).await, ["desk__a"]);
@@ -262,7 +262,7 @@ async fn news_of_a_list_outlives_the_one_who_asked_for_it_and_nobody_waits_for_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_known_is_there_at_once_while_the_server_is_started_anew() {
+async fn known_list_is_available_while_the_server_restarts() {
     let fake = quiet([tool("a")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     server.connect().await.unwrap();

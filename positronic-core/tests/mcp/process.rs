@@ -46,7 +46,7 @@ fn runs(mark: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_process_is_asked_and_its_banner_on_stdout_harms_nothing() {
+async fn process_is_asked_and_its_banner_on_stdout_is_harmless() {
     let server = server(script("say hello"));
     let play = Play::new(act(1));
 
@@ -56,7 +56,7 @@ async fn a_process_is_asked_and_its_banner_on_stdout_harms_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_of_our_environment_reaches_the_server() {
+async fn server_inherits_no_environment_of_this_process() {
     let folder = TempDir::new().unwrap();
     let command = script(r#"say "$(env | sort | tr '\n' ' ')in $PWD""#).env("TEA", "green").env("LANG", "C");
     let place = folder.path().canonicalize().unwrap();
@@ -79,7 +79,7 @@ async fn nothing_of_our_environment_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_says_how_and_its_last_words_and_the_next_call_starts_another() {
+async fn dead_process_is_reported_with_its_status_and_last_output_and_restarted() {
     let folder = TempDir::new().unwrap();
     let command = script("if test -e died; then say back; else touch died; echo 'no more tea' >&2; exit 3; fi");
     let play = Play::new(act(2));
@@ -96,7 +96,7 @@ async fn a_process_that_dies_says_how_and_its_last_words_and_the_next_call_start
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_or_no_server_says_so() {
+async fn missing_program_or_non_server_is_reported() {
     let missing = server(McpCommand::new("no-such-program-4711")).connect().await.unwrap_err().to_string();
     assert!(
         missing.starts_with("the MCP server `sh` did not start: there is no program `no-such-program-4711`; it was looked for in /usr/local/sbin"),
@@ -118,7 +118,7 @@ async fn a_program_that_is_not_there_or_no_server_says_so() {
 }
 
 #[tokio::test]
-async fn the_whole_group_ends_with_the_last_clone_of_the_server() {
+async fn process_group_ends_with_the_last_clone_of_the_server() {
     let server = server(script("sleep 7711 & say started"));
     let play = Play::new(act(1));
     play.run(desk(&[&server]), ()).await;
@@ -131,7 +131,7 @@ async fn the_whole_group_ends_with_the_last_clone_of_the_server() {
 }
 
 #[tokio::test]
-async fn what_has_left_the_group_ends_with_the_server_too() {
+async fn process_outside_the_group_ends_with_the_server_too() {
     for (leaves, mark) in [
         ("setsid sleep 7713 &", "sleep 7713"),
         ("(setsid sh -c 'sleep 7714 & sleep 7714' > /dev/null 2>&1 < /dev/null &);", "sleep 7714"),
@@ -150,7 +150,7 @@ async fn what_has_left_the_group_ends_with_the_server_too() {
 }
 
 #[tokio::test]
-async fn descriptors_of_this_process_are_not_the_servers() {
+async fn server_inherits_no_descriptors_of_this_process() {
     let held = std::fs::File::open("/dev/null").unwrap();
     rustix::io::fcntl_setfd(&held, rustix::io::FdFlags::empty()).unwrap();
     // `ls` has the folder open itself.
@@ -163,7 +163,7 @@ async fn descriptors_of_this_process_are_not_the_servers() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_go_when_its_input_ends_is_killed() {
+async fn server_that_ignores_end_of_input_is_killed() {
     let server = server(script("exec sleep 7712"));
     let options = McpOptions { call_timeout: Duration::from_millis(200), ..server.options().clone() };
     let server = McpServer::new("sh", script("exec sleep 7712"), options).unwrap();
@@ -178,7 +178,7 @@ async fn a_server_that_does_not_go_when_its_input_ends_is_killed() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_closed_is_started_anew_when_it_is_needed() {
+async fn closed_server_is_restarted_when_needed() {
     let server = server(script("say $$"));
     let pid = async || {
         let story = Play::new(act(1)).run(desk(&[&server]), ()).await;

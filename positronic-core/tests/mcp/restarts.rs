@@ -72,7 +72,7 @@ async fn between_iterations(fake: &Fake) -> Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_iteration() {
+async fn next_iteration_waits_for_a_server_that_the_run_has_used() {
     let fake = office();
     let log = between_iterations(&fake).await;
     fake.refuse(A_WHILE);
@@ -85,7 +85,7 @@ async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_itera
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_ends_and_the_author_says_when() {
+async fn author_sets_the_patience_and_it_ends() {
     let fake = office();
     let log = between_iterations(&fake).await;
     fake.refuse(usize::MAX);
@@ -105,7 +105,7 @@ async fn patience_ends_and_the_author_says_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_for_a_server_is_cancelled_at_once() {
+async fn run_waiting_for_a_server_is_cancelled_at_once() {
     let fake = office();
     let log = between_iterations(&fake).await;
     fake.refuse(1000);
@@ -120,7 +120,7 @@ async fn a_run_that_waits_for_a_server_is_cancelled_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_call_waits_for_its_server_and_holds_nothing_up_meanwhile() {
+async fn open_call_waits_for_its_server_and_blocks_nothing_meanwhile() {
     let calls = std::sync::atomic::AtomicUsize::new(0);
     let fake = Fake::new([tool("echo")], move |_, _| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
         0 => Act::Silence,
@@ -152,7 +152,7 @@ fn changed() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_approved_is_made_as_it_was_although_the_server_has_changed_its_schema() {
+async fn approved_call_runs_unchanged_although_the_server_changed_its_schema() {
     // The plugin, and the tools as values.
     for as_values in [false, true] {
         let fake = office();
@@ -181,7 +181,7 @@ async fn a_call_that_was_approved_is_made_as_it_was_although_the_server_has_chan
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_tool_the_server_does_not_list_any_more_is_an_error_that_says_so() {
+async fn call_of_a_tool_that_the_server_no_longer_lists_is_an_explained_error() {
     let fake = office();
     let brain = || desk(&[&fake.server(McpOptions::default())]);
     let replies = vec![Reply::call("desk__echo", json!({}))];
@@ -202,7 +202,7 @@ async fn a_call_whose_tool_the_server_does_not_list_any_more_is_an_error_that_sa
 }
 
 #[tokio::test(start_paused = true)]
-async fn wherever_a_process_ends_a_person_is_asked_as_before() {
+async fn approval_is_asked_the_same_after_a_crash_anywhere() {
     let annotated = |name: &str, annotations: Value| {
         let mut tool = tool(name);
         tool["annotations"] = annotations;

@@ -28,7 +28,7 @@ fn asking(config: ShopLoop) -> ShopLoop {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_them_in_call_order() {
+async fn promise_06_model_is_asked_when_every_call_has_a_result_and_reads_them_in_call_order() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let first = Reply::calls([
         ("safe", json!({"id": "a", "takes": 50})),
@@ -79,7 +79,7 @@ async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_06_every_call_around_one_that_ends_its_loop_has_a_result() {
+async fn promise_06_every_call_beside_an_exit_has_a_result() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let asked = batch([("safe", "a"), ("gated", "b"), ("finish", "c"), ("safe", "d"), ("gated", "e")]);
     let process = bench.process("work", in_two_iterations(asked));
@@ -236,7 +236,7 @@ async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_11_a_message_to_a_paused_run_whose_model_still_answers_is_read_in_another_iteration() {
+async fn promise_11_message_to_a_paused_run_with_an_answering_model_is_read_in_another_iteration() {
     // While the model answers, and when it has.
     for moment in [1, 9] {
         let bench = Bench::new();

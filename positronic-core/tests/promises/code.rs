@@ -123,7 +123,7 @@ async fn taken(brain: Made) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_code_that_differs_up_to_the_current_stage_is_refused_and_the_difference_named() {
+async fn promise_15_changed_code_up_to_the_current_stage_is_refused_with_the_difference() {
     refused(made(Code { version: 2, ..FIRST }), "version 1 of `Shop`, the code has version 2").await;
     refused(made(Code { stages: ["Uno", "Two", "Work"], ..FIRST }), "stage 1 of `Shop` was `One`, and is `Uno` now")
         .await;
@@ -142,21 +142,21 @@ async fn promise_15_code_that_differs_up_to_the_current_stage_is_refused_and_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_a_brain_of_another_title_is_not_the_runs() {
+async fn promise_15_brain_of_another_title_is_refused() {
     let (_, _, resumed) = resumed(made(Code { title: "Store", ..FIRST })).await;
 
     assert_eq!(resumed.unwrap_err(), ResumeError::NoBrain { brain: "Shop".to_owned() });
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_the_code_of_what_comes_behind_the_current_stage_may_change() {
+async fn promise_15_code_after_the_current_stage_may_change() {
     taken(made(FIRST)).await;
     let later = loop_at(nested(begun(FIRST), FIRST), FIRST);
     taken(later.step("Last", async |cx| Ok(Board { done: [cx.state.done, vec!["more".to_owned()]].concat() }))).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_stages_behind_the_current_one_may_change() {
+async fn promise_15_stages_after_the_current_one_may_change() {
     let later = || loop_at(nested(begun(FIRST), FIRST), FIRST);
     taken(later()).await;
     taken(later().step("Other", async |cx| Ok(cx.state)).step("Last", async |cx| Ok(cx.state))).await;
@@ -183,7 +183,7 @@ fn without_it(config: ShopLoop) -> ShopLoop {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_an_open_call_whose_tool_has_another_schema_is_refused_and_one_whose_tool_is_gone_says_so() {
+async fn promise_15_open_call_with_a_changed_schema_is_refused_and_one_without_its_tool_is_an_error() {
     refused(
         made(Code { work: other_schema, ..FIRST }),
         "the call `Work/0.0` is open, and its tool `gated` has other parameters now",
@@ -237,7 +237,7 @@ async fn promise_15_options_with_another_schema_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
+async fn promise_15_brain_of_an_open_call_is_checked_too() {
     fn outer(title: &'static str, version: u32) -> Brain<(), Board> {
         let inner = move || {
             brain(title)

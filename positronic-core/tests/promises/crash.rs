@@ -25,7 +25,7 @@ async fn every_death(name: &str, tale: &Tale, check: impl Fn(&Whole, &Death, &En
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_that_died_anywhere_ends_as_if_nothing_had_happened() {
+async fn promise_14_run_that_crashed_anywhere_ends_as_if_uninterrupted() {
     for (name, tale) in stories::all(Tools::Idempotent) {
         every_death(name, &tale, |whole, death, end, _| {
             assert_eq!(*end, whole.end, "{name} after {} with {:?}", death.until, death.deeds);
@@ -35,7 +35,7 @@ async fn promise_14_a_run_that_died_anywhere_ends_as_if_nothing_had_happened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_story_of_limits_asks_for_more_at_every_place() {
+async fn story_of_limits_asks_for_more_at_every_place() {
     let (_, tale) = stories::all(Tools::Once).into_iter().find(|(name, _)| *name == "limits").unwrap();
     let whole = tale.undisturbed().await;
     let asked: Vec<_> = whole
@@ -53,7 +53,7 @@ async fn the_story_of_limits_asks_for_more_at_every_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_what_a_tool_showed_before_its_process_died_is_shown_once() {
+async fn promise_14_output_of_a_tool_before_a_crash_is_shown_once() {
     every_death("outputs", &stories::outputs(Tools::Idempotent), |whole, death, end, _| {
         assert_eq!(*end, whole.end, "after {} with {:?}", death.until, death.deeds);
     })
@@ -83,7 +83,7 @@ fn without(text: &str, lost: &[String]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_where_no_tool_may_repeat_interrupted_results_are_the_only_difference() {
+async fn promise_14_interrupted_results_are_the_only_difference_for_unrepeatable_tools() {
     for (name, tale) in stories::all(Tools::Once) {
         let seen = std::cell::Cell::new(false);
         every_death(name, &tale, |whole, death, end, log| {
@@ -200,7 +200,7 @@ fn dialogues() -> Vec<Dialogue> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_dialogues_of_real_calls_end_as_if_nothing_had_happened() {
+async fn promise_14_dialogues_of_real_calls_end_as_if_uninterrupted() {
     assert_eq!(dialogues().len(), 20);
     for each in dialogues() {
         every_death(&each.id, &dialogue(&each, Tools::Idempotent), |whole, death, end, _| {
@@ -211,7 +211,7 @@ async fn promise_14_dialogues_of_real_calls_end_as_if_nothing_had_happened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_dialogues_of_calls_that_may_not_repeat_lose_what_was_interrupted_alone() {
+async fn promise_14_dialogues_of_unrepeatable_calls_lose_only_interrupted_ones() {
     for each in dialogues() {
         every_death(&each.id, &dialogue(&each, Tools::Once), |whole, death, end, log| {
             let calls = interrupted(log);

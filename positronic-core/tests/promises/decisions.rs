@@ -101,7 +101,7 @@ impl Dice {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one_or_several_at_once() {
+async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one_or_together() {
     for (seed, dialogue) in (0..).zip(read(include_str!("../data/bfcl/parallel.jsonl"))) {
         let (bench, ledger, mut dice) = (Bench::new(), Ledger::default(), Dice(seed));
         let made = &dialogue.turns[0].calls;
@@ -206,7 +206,7 @@ async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_p
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_07_an_identical_call_is_denied_also_where_its_author_would_let_it_pass_now() {
+async fn promise_07_identical_call_is_denied_even_if_its_condition_would_now_pass_it() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let shop = workshop(&journal, |config| {
         config.tool("gated", |t| {
@@ -297,7 +297,7 @@ async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goe
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_18_nothing_that_needs_an_approval_runs_without_one_whatever_the_code_says_later() {
+async fn promise_18_gated_call_never_runs_unapproved_whatever_later_code_says() {
     for policy in [BatchPolicy::Gated, BatchPolicy::Strict, BatchPolicy::Eager] {
         let journal = Journal::default();
         let asked = Arc::new(AtomicU32::new(0));
@@ -338,7 +338,7 @@ async fn promise_18_nothing_that_needs_an_approval_runs_without_one_whatever_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_18_a_tool_cannot_be_reached_past_its_approval_from_any_depth() {
+async fn promise_18_gated_tool_is_unreachable_without_approval_at_any_depth() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))

@@ -85,7 +85,7 @@ async fn appends_of_an_undisturbed_run() -> (u64, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_store_that_fails_at_any_append_stops_the_run_cleanly_and_another_worker_goes_on() {
+async fn promise_14_store_failure_at_any_append_stops_the_run_cleanly_and_another_worker_continues() {
     let (appends, transcript) = appends_of_an_undisturbed_run().await;
     assert!(appends > 12, "{appends}");
     for (fault, for_ever) in [
@@ -127,7 +127,7 @@ async fn promise_14_a_store_that_fails_at_any_append_stops_the_run_cleanly_and_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_03_a_lost_answer_of_the_store_makes_no_recorded_effect_run_again() {
+async fn promise_03_lost_store_acknowledgement_repeats_no_recorded_effect() {
     let (appends, _) = appends_of_an_undisturbed_run().await;
     for at in 1..appends {
         let journal = Journal::default();
@@ -152,7 +152,7 @@ async fn promise_03_a_lost_answer_of_the_store_makes_no_recorded_effect_run_agai
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_slow_store_delays_a_run_and_changes_nothing() {
+async fn promise_14_slow_store_delays_a_run_and_changes_nothing() {
     let (appends, transcript) = appends_of_an_undisturbed_run().await;
     let journal = Journal::default();
     let store =
@@ -169,7 +169,7 @@ async fn promise_14_a_slow_store_delays_a_run_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_01_a_decision_that_cannot_be_stored_is_no_decision() {
+async fn promise_01_unstorable_decision_is_refused() {
     let journal = Journal::default();
     let broken = Arc::new(AtomicBool::new(false));
     let is_broken = Arc::clone(&broken);
@@ -209,7 +209,7 @@ fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_signal_after_a_failure_of_the_store_is_heard() {
+async fn promise_14_signal_after_a_store_failure_is_admitted() {
     let (bench, broken) = unusable();
     let process = bench.process("work", says);
     let run = bench.start(&process, &shop(&Journal::default())).await;
@@ -229,7 +229,7 @@ async fn promise_14_a_signal_after_a_failure_of_the_store_is_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_goes_on_by_itself_when_the_store_can_be_used_again() {
+async fn promise_14_run_continues_by_itself_when_the_store_recovers() {
     let (bench, broken) = unusable();
     let process = bench.process("work", says);
     let run = bench.start(&process, &shop(&Journal::default())).await;
@@ -243,7 +243,7 @@ async fn promise_14_a_run_goes_on_by_itself_when_the_store_can_be_used_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_that_cannot_be_read_for_a_moment_is_served_later() {
+async fn promise_14_temporarily_unreadable_run_is_served_later() {
     let broken = Arc::<AtomicBool>::default();
     let is_broken = Arc::clone(&broken);
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None)
@@ -284,7 +284,7 @@ impl Ids for NoJitter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_whose_worker_fails_again_and_again_rests_longer_each_time() {
+async fn promise_14_repeatedly_failing_run_backs_off_longer_each_time() {
     let store = MemoryStore::new();
     let brain = brain("Fails").step("Only", async |_| Err::<Board, _>(Error::transient("not now")));
     let runner = positronic_core::runner::Runner::builder()
@@ -305,7 +305,7 @@ async fn promise_14_a_run_whose_worker_fails_again_and_again_rests_longer_each_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight() {
+async fn promise_03_transient_append_failure_costs_no_effect_in_flight() {
     let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 5), ("safe", "b", 60)]) } else { done() };
     for fault in [Fault::Refused(full()), Fault::Unanswered(full())] {
         let failed = AtomicBool::new(false);
@@ -327,7 +327,7 @@ async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight(
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_start_or_a_resume_that_nobody_waits_for_any_more_leaves_no_run_behind() {
+async fn promise_14_abandoned_start_or_resume_leaves_no_run_behind() {
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let claims = append.events.iter().any(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.then_some(Fault::Late(Duration::from_secs(1)))

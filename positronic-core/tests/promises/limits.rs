@@ -95,7 +95,7 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fre
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
+async fn promise_12_time_after_a_worker_died_does_not_count() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let shop = workshop(&journal, |config| tools(config).unlimited().max_time(Duration::from_secs(60)));
     let says = |place: &str| match place {
@@ -129,7 +129,7 @@ async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_12_what_a_person_was_asked_and_has_granted_holds_in_another_process() {
+async fn promise_12_grants_hold_in_another_process() {
     let shop = workshop(&Journal::default(), |config| tools(config).max_tokens(20).ask_for_more());
     let says = |place: &str| if place == "Work/9" { done() } else { batch([("safe", place)]).usage(tokens(10)) };
     let first = Bench::new();
@@ -155,7 +155,7 @@ async fn promise_12_what_a_person_was_asked_and_has_granted_holds_in_another_pro
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_12_a_limit_covers_what_brains_below_used_before_a_restart() {
+async fn promise_12_limit_covers_usage_of_nested_brains_before_a_restart() {
     let journal = Journal::default();
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))

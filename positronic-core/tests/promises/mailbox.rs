@@ -202,7 +202,7 @@ async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_22_a_webhook_that_somebody_else_delivers_meanwhile_is_not_said_to_be_kept() {
+async fn promise_22_concurrently_delivered_webhook_is_not_reported_as_stored() {
     for another_waits in [false, true] {
         let (faster, hit) = (Arc::<OnceLock<Client>>::default(), Arc::<AtomicBool>::default());
         let (other, is_hit) = (Arc::clone(&faster), Arc::clone(&hit));

@@ -106,7 +106,7 @@ fn varying(cx: &LoopContext<(), u32, ()>, yielded: &Mutex<Vec<Yielded>>) -> Loop
 type Yielded = (String, Vec<(String, String)>, String, f64);
 
 #[tokio::test(start_paused = true)]
-async fn promise_21_a_request_holds_what_its_configuration_yielded() {
+async fn promise_21_request_contains_what_its_configuration_yielded() {
     let yielded: Arc<Mutex<Vec<Yielded>>> = Arc::default();
     let noted = Arc::clone(&yielded);
     let counting = brain("Counting").state(0_u32).r#loop("Work", move |cx| varying(&cx, &noted));
@@ -143,7 +143,7 @@ impl Clock for Backwards {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_21_the_times_of_a_log_never_decrease_although_a_clock_goes_back() {
+async fn promise_21_log_times_never_decrease_when_the_clock_goes_back() {
     let store = MemoryStore::new();
     let model = ScriptedModel::new([batch([("gated", "a"), ("safe", "b")]), done()]);
     let runner = Runner::builder()
@@ -171,7 +171,7 @@ async fn promise_21_the_times_of_a_log_never_decrease_although_a_clock_goes_back
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_21_an_event_of_a_newer_format_is_refused_and_nothing_is_written() {
+async fn promise_21_event_of_a_newer_format_is_refused_and_nothing_is_written() {
     let (bench, journal) = (Bench::<OnDisk>::fresh(), Journal::default());
     let shop = workshop(&journal, tools);
     let process = bench.process("old", |_| batch([("gated", "a")]));

@@ -330,7 +330,7 @@ impl World {
 
 /// A story that was found: people talk on and on, and grant a little more each time.
 #[test]
-fn promise_14_a_run_that_is_always_talked_to_ends_once_it_is_let_be() {
+fn promise_14_run_with_endless_messages_ends_when_they_stop() {
     let mut deeds = vec![(191, 0, 0)];
     deeds.extend([(0, 0, 0); 16]);
     deeds.extend([
@@ -358,7 +358,7 @@ fn promise_14_a_run_that_is_always_talked_to_ends_once_it_is_let_be() {
 }
 
 #[test]
-fn promise_14_whatever_happens_in_whatever_order_and_wherever_processes_die() {
+fn promise_14_any_events_in_any_order_survive_crashes_anywhere() {
     let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
     let asked = std::cell::Cell::new(0);
     TestRunner::new(config)

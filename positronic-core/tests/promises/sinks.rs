@@ -67,7 +67,7 @@ fn all(until: u64) -> Vec<Seq> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_slow_and_failing_sink_sees_every_event_once_and_holds_up_nobody() {
+async fn promise_17_slow_and_failing_sink_sees_every_event_once_and_blocks_no_run() {
     let bench = Bench::new();
     let slow = Slow { takes: Duration::from_secs(7), fails_every: 3, ..Slow::default() };
     let never = Slow { fails_every: 1, ..Slow::default() };
@@ -146,7 +146,7 @@ async fn promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_ha
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_sees_what_happened_while_nobody_held_the_run() {
+async fn promise_17_sink_sees_events_appended_while_the_run_was_unclaimed() {
     let (bench, sink) = (Bench::new(), Recorder::new());
     let shop = workshop(&Journal::default(), tools);
     let process = bench.lingering("work", Duration::ZERO, says).sink(sink.clone()).brain(shop.clone());
@@ -209,7 +209,7 @@ impl EventSink for Endless {
 }
 
 #[test]
-fn promise_17_no_sink_stops_a_run_by_panicking_anywhere_on_one_thread_or_several() {
+fn promise_17_panicking_sink_stops_no_run_on_one_thread_or_several() {
     let one = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let several = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for runtime in [one(), several()] {
@@ -234,7 +234,7 @@ fn promise_17_no_sink_stops_a_run_by_panicking_anywhere_on_one_thread_or_several
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_sees_every_event_once_however_often_its_run_is_held() {
+async fn promise_17_sink_sees_every_event_once_however_often_the_run_is_claimed() {
     let (bench, sink) = (Bench::new(), Recorder::new());
     let shop = workshop(&Journal::default(), tools);
     let process = bench.process("work", says).sink(sink.clone()).brain(shop.clone());
@@ -257,7 +257,7 @@ async fn promise_17_a_sink_sees_every_event_once_however_often_its_run_is_held()
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_sees_nothing_of_a_run_that_another_worker_has() {
+async fn promise_17_sink_sees_nothing_of_a_run_claimed_elsewhere() {
     let (bench, sink) = (Bench::new(), Recorder::new());
     let shop = workshop(&Journal::default(), tools);
     let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 9000)]) } else { done() };
@@ -275,7 +275,7 @@ async fn promise_17_a_sink_sees_nothing_of_a_run_that_another_worker_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_store_that_cannot_be_read_for_a_while_costs_a_sink_nothing() {
+async fn promise_17_temporarily_unreadable_store_costs_a_sink_no_event() {
     let (fails, sink) = (Arc::new(AtomicU64::new(5)), Recorder::new());
     let left = Arc::clone(&fails);
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {

@@ -183,7 +183,7 @@ fn attacks() -> Vec<(&'static str, i64, &'static str)> {
 }
 
 #[test]
-fn system_calls_that_reach_out_of_the_folder_are_refused() {
+fn system_calls_that_reach_outside_the_folder_are_refused() {
     for who in Who::all() {
         let (place, shown) = who.place();
         place.folder.write("kept", b"").unwrap();
@@ -222,7 +222,7 @@ fn system_calls_that_reach_out_of_the_folder_are_refused() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_system_call_by_the_numbers_of_another_architecture_ends_the_program() {
+fn system_call_number_of_another_architecture_ends_the_program() {
     // `mov eax, 20; int 0x80; ret`: getpid, as 32-bit programs call it.
     let code = "import ctypes, mmap\n\
         code = mmap.mmap(-1, 4096, prot=7)\n\
@@ -242,7 +242,7 @@ fn a_system_call_by_the_numbers_of_another_architecture_ends_the_program() {
 }
 
 #[test]
-fn no_program_with_the_rights_of_root_comes_out_of_the_folder() {
+fn root_program_cannot_leave_the_folder() {
     let code = "cp /bin/sh mine; chmod 4755 mine || echo refused\n\
         chmod 6755 mine || echo refused; install -m 4755 /bin/sh mine2 2>/dev/null || echo refused\n";
     for who in Who::all() {
@@ -260,7 +260,7 @@ fn no_program_with_the_rights_of_root_comes_out_of_the_folder() {
 }
 
 #[test]
-fn a_program_of_root_is_another_users_and_its_files_come_back_to_their_owners() {
+fn root_program_runs_as_another_user_and_its_files_return_to_their_owners() {
     if !geteuid().is_root() {
         return;
     }
@@ -290,7 +290,7 @@ fn a_program_of_root_is_another_users_and_its_files_come_back_to_their_owners() 
 }
 
 #[test]
-fn a_file_that_has_another_name_outside_is_not_lent() {
+fn file_with_a_hard_link_outside_is_not_lent() {
     if !geteuid().is_root() {
         return;
     }
@@ -308,7 +308,7 @@ fn a_file_that_has_another_name_outside_is_not_lent() {
 }
 
 #[test]
-fn descriptors_of_this_process_are_not_the_programs() {
+fn program_inherits_no_descriptors_of_this_process() {
     let (place, shown) = Who::Me.place();
     let held = std::fs::File::open(shown.join("victim")).unwrap();
     fcntl_setfd(&held, FdFlags::empty()).unwrap();
@@ -324,7 +324,7 @@ fn descriptors_of_this_process_are_not_the_programs() {
 }
 
 #[test]
-fn common_programs_do_their_work() {
+fn common_programs_work() {
     let shell = "set -e\n\
         touch a; touch a; printf 'b\\na\\n' > b; sort b > c; cp b d; cp -r . ../x 2>/dev/null && exit 9; mv d e; ln -s e l; ln e h\n\
         mkdir -p x/y/z; tar cf t.tar b x; mkdir out; tar xmf t.tar -C out; gzip -k b 2>/dev/null || test $? = 2; gunzip -c b.gz | cmp - b\n\
@@ -361,7 +361,7 @@ fn common_programs_do_their_work() {
 }
 
 #[test]
-fn files_of_its_own_can_be_touched_and_their_modes_changed_where_no_other_is_reached() {
+fn own_files_can_be_touched_and_their_modes_changed_where_no_other_is_reachable() {
     let code = "import os\n\
         def tried(name, what):\n\
         \x20   try: what(); print(name)\n\
@@ -385,7 +385,7 @@ fn files_of_its_own_can_be_touched_and_their_modes_changed_where_no_other_is_rea
 }
 
 #[test]
-fn a_program_that_starts_processes_without_end_is_stopped() {
+fn endless_process_creation_is_stopped() {
     let limits = CodeLimits::builder().processes(10).build();
     for who in Who::all() {
         let (place, _) = who.place();
@@ -398,7 +398,7 @@ fn a_program_that_starts_processes_without_end_is_stopped() {
 }
 
 #[test]
-fn a_folder_below_a_directory_of_root_alone_is_reached_by_one_capability() {
+fn folder_below_a_root_only_directory_is_reached_by_one_capability() {
     if !geteuid().is_root() {
         return;
     }

@@ -13,7 +13,7 @@ use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, error_of, results};
 
 #[tokio::test]
-async fn the_loop_ends_with_what_the_agent_says_and_the_state_has_it() {
+async fn loop_ends_with_the_agents_summary_and_the_state_contains_it() {
     let place = Place::new();
     place.folder.write("report.md", b"Tea.").unwrap();
     let folder = place.folder.clone();
@@ -29,7 +29,7 @@ async fn the_loop_ends_with_what_the_agent_says_and_the_state_has_it() {
 }
 
 #[tokio::test]
-async fn artifacts_that_are_not_there_and_an_empty_summary_do_not_end_the_loop() {
+async fn missing_artifacts_and_an_empty_summary_do_not_end_the_loop() {
     let place = Place::new();
     place.folder.write("report.md", b"Tea.").unwrap();
     let folder = place.folder.clone();
@@ -53,7 +53,7 @@ async fn artifacts_that_are_not_there_and_an_empty_summary_do_not_end_the_loop()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_ends_once_wherever_its_worker_dies_while_it_finishes() {
+async fn loop_ends_once_after_a_crash_anywhere_in_finish() {
     let keep = |end: &mut Option<Finished>, finished| *end = Some(finished);
     let tale = Tale {
         definition: desk(move || vec![toolbox::finish_with(None, keep)]).definition(),

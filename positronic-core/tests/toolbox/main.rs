@@ -17,8 +17,8 @@ mod files;
 mod finish;
 #[cfg(unix)]
 mod fuzz;
-mod held;
 mod plan;
+mod sandbox;
 mod search;
 mod server;
 #[allow(dead_code, reason = "other binaries use the rest")]

@@ -55,7 +55,7 @@ fn statuses(result: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_run_in_order_and_each_is_told_what_came_before() {
+async fn parts_run_in_order_and_each_gets_the_earlier_results() {
     let (did, result, story) = played(PlanOptions::default(), &["boil", "brew", "pour"]).await;
 
     assert_eq!(did, ["boil", "brew after t1 Done", "pour after t1 Done, t2 Done"]);
@@ -85,7 +85,7 @@ async fn parts_run_in_order_and_each_is_told_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_run_at_once_and_the_next_are_told_what_came_before() {
+async fn parts_run_at_once_and_the_next_get_the_earlier_results() {
     let options = PlanOptions::builder().order(PlanOrder::InParallel(2)).build();
 
     let (did, result, story) = played(options, &["boil", "brew", "pour"]).await;
@@ -104,7 +104,7 @@ async fn parts_run_at_once_and_the_next_are_told_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_fails_ends_the_plan_or_not_as_the_author_says() {
+async fn author_sets_whether_a_failed_part_ends_the_plan() {
     let goals = ["boil", "fails", "pour"];
     let (did, result, _) = played(PlanOptions::default(), &goals).await;
     assert_eq!(did, ["boil", "fails after t1 Done"], "nothing is begun after it");
@@ -123,7 +123,7 @@ async fn a_part_that_fails_ends_the_plan_or_not_as_the_author_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plans_that_are_too_long_empty_or_misspelt_are_refused() {
+async fn overlong_empty_or_misspelt_plans_are_refused() {
     let journal = Journal::default();
     let play = Play::new([
         split(&["a", "b", "c"]),
@@ -159,7 +159,7 @@ fn planning<O: positronic_core::dsl::Options, S: positronic_core::dsl::State>(op
 }
 
 #[tokio::test(start_paused = true)]
-async fn plans_in_plans_have_a_depth() {
+async fn nested_plans_have_a_depth_limit() {
     let play = Play::new([split(&["one"]), split(&["two"]), split(&["three"]), done(), done(), done()]);
     let root = brain("Desk").r#loop("Work", |cx| cx.system("Plan.").tools([planning(PlanOptions::default())]));
 
@@ -172,7 +172,7 @@ async fn plans_in_plans_have_a_depth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_can_wait_for_a_person_while_others_go_on() {
+async fn part_can_wait_for_a_person_while_others_continue() {
     let asking = || {
         brain("Worker").options::<String>().state(String::new()).r#loop("Ask", |cx| {
             cx.system("Ask.").input(cx.options.as_str()).tool("buy", |t| {
@@ -202,7 +202,7 @@ async fn a_part_can_wait_for_a_person_while_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
+async fn plan_that_crashed_anywhere_ends_as_if_uninterrupted() {
     let ledger = Ledger::default();
     let noting = brain("Worker").options::<String>().services::<Ledger>().step("Work", async |cx| {
         cx.services.act_once(cx.idempotency_key(), &cx.options);
@@ -237,7 +237,7 @@ async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_decides_plans_and_its_sub_goals_decide_themselves() {
+async fn structured_loop_plans_and_its_sub_goals_select_their_own_actions() {
     let solver = || {
         brain("Solver").options::<String>().state(String::new()).r#loop("Solve", |cx| {
             cx.system("Solve.").input(&**cx.options).structured_actions().tool("finish", |t| {

@@ -56,7 +56,7 @@ fn support() -> Brain<(), Ticket, Acme> {
 }
 
 #[tokio::test]
-async fn a_brain_of_the_macros_runs() {
+async fn brain_of_the_macros_runs() {
     let model = ScriptedModel::new([
         Says::call("search_docs", json!({"word": "tea"})),
         Says::call("payment.refund", json!({"order": "A1"})),

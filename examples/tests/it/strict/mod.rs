@@ -199,26 +199,26 @@ fn common(one: &str, other: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chat_endpoints_accept_every_example_streamed() {
+async fn chat_endpoint_accepts_every_example_streamed() {
     Lane::new(Dialect::Chat, true, ContextAfterResults::OwnMessage).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn chat_endpoints_accept_every_example_whole() {
+async fn chat_endpoint_accepts_every_example_unstreamed() {
     Lane::new(Dialect::Chat, false, ContextAfterResults::OwnMessage).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_endpoint_that_wants_results_last_accepts_every_example() {
+async fn chat_endpoint_with_results_last_accepts_every_example() {
     Lane::new(Dialect::Chat, true, ContextAfterResults::InResult).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn responses_endpoints_accept_every_example_streamed() {
+async fn responses_endpoint_accepts_every_example_streamed() {
     Lane::new(Dialect::Responses, true, ContextAfterResults::OwnMessage).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn responses_endpoints_accept_every_example_whole() {
+async fn responses_endpoint_accepts_every_example_unstreamed() {
     Lane::new(Dialect::Responses, false, ContextAfterResults::OwnMessage).every_example().await;
 }

@@ -327,7 +327,7 @@ fn of_messages(said: &[Said<'_>], results_last: bool) -> Vec<String> {
 }
 
 #[test]
-fn each_rule_is_kept_by_a_request_that_is_accepted_and_refuses_another() {
+fn each_rule_accepts_one_request_and_refuses_another() {
     let call = json!({"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}});
     let (system, user) = (json!({"role": "system", "content": "Help."}), json!({"role": "user", "content": "Hi"}));
     let calls = json!({"role": "assistant", "content": null, "tool_calls": [call]});

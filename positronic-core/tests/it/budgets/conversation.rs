@@ -60,7 +60,7 @@ fn budget() -> Budget {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_use_one_budget_and_none_begins_once_it_is_used_up() {
+async fn prompts_share_one_budget_and_none_begins_after_it_is_exhausted() {
     let store = MemoryStore::new();
     let chat = process(&store, None).conversation("c").budget(budget().max_tokens(25));
     says(&chat, "one").await.result().await.unwrap();
@@ -88,7 +88,7 @@ fn spent(iterations: u64) -> Amounts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_goes_on_in_every_process_and_counts_what_was_before_it() {
+async fn budget_counts_earlier_prompts_in_every_process() {
     let store = MemoryStore::new();
     let before = process(&store, None).conversation("c");
     says(&before, "one").await.result().await.unwrap();
@@ -120,7 +120,7 @@ async fn store_log<R>(store: &MemoryStore, run: &RunHandle<R>) -> Vec<std::sync:
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_is_asked_for_more_and_what_is_left_of_it_is_there_for_later_prompts() {
+async fn unused_grant_is_available_to_later_prompts() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let chat = runner.conversation("c").budget(budget().max_tokens(10).ask_for_more());
@@ -143,7 +143,7 @@ async fn a_person_is_asked_for_more_and_what_is_left_of_it_is_there_for_later_pr
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tighter_of_a_prompts_own_limit_and_the_conversations_counts() {
+async fn tighter_of_prompt_limit_and_conversation_limit_applies() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let careful = || helper().budget(|budget| budget.max_tokens(15).max_iterations(9));
@@ -162,7 +162,7 @@ async fn the_tighter_of_a_prompts_own_limit_and_the_conversations_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
+async fn unenforceable_money_limit_begins_no_prompt() {
     let (store, free) = (MemoryStore::new(), MemoryStore::new());
     let prices = json!({"scripted/*": {"input": 1, "output": 1}});
     let money = || budget().max_money(Money::of_nanos(25_000));
@@ -200,7 +200,7 @@ fn question<R>(run: &RunHandle<R>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_lifts_the_limit_that_was_asked_about_and_not_the_conversations() {
+async fn grant_raises_only_the_limit_it_answers() {
     let store = MemoryStore::new();
     let chat = process(&store, None).conversation("c").budget(budget().max_tokens(25));
     says(&chat, "one").await.result().await.unwrap();
@@ -221,7 +221,7 @@ async fn a_grant_lifts_the_limit_that_was_asked_about_and_not_the_conversations(
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_of_the_two_limits_asks_and_ends_as_whoever_set_it_says() {
+async fn each_of_two_limits_applies_its_own_policy() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let ends = async |name: &str, conversation: Budget, own: Budget| {
@@ -248,7 +248,7 @@ async fn each_of_the_two_limits_asks_and_ends_as_whoever_set_it_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_both_limits_ask_a_person_is_asked_for_each_of_them() {
+async fn two_exhausted_limits_ask_a_person_separately() {
     let store = MemoryStore::new();
     let chat = process(&store, None).conversation("c").budget(budget().max_tokens(10).ask_for_more());
     let careful = helper().budget(|budget| budget.max_tokens(10).ask_for_more());
@@ -271,7 +271,7 @@ async fn where_both_limits_ask_a_person_is_asked_for_each_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_keeps_what_was_left_as_its_own_and_is_not_counted() {
+async fn fork_keeps_the_remaining_budget_as_its_own_and_is_not_counted() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let chat = runner.conversation("c").budget(budget().max_tokens(25));
@@ -295,7 +295,7 @@ fn payer() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_begin_cancels_nothing() {
+async fn refused_prompt_cancels_nothing() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let chat = runner.conversation("c").budget(budget().max_tokens(10)).busy(Busy::Cancel);
@@ -330,7 +330,7 @@ async fn what_may_not_begin_cancels_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_prompt_has_a_budget_of_its_own_and_what_is_left_of_the_conversations_can_be_asked_for() {
+async fn each_prompt_has_its_own_budget_and_can_ask_for_the_conversations_remainder() {
     let store = MemoryStore::new();
     let runner = process(&store, priced("EUR"));
     let chat = runner.conversation("c");
@@ -364,7 +364,7 @@ fn priced(currency: &str) -> Option<PriceTable> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_in_another_currency_is_no_part_of_the_sum() {
+async fn money_in_another_currency_is_not_added() {
     let store = MemoryStore::new();
     let money = || budget().max_money(Money::of_nanos(90_000));
     says(&process(&store, priced("USD")).conversation("c"), "one").await.result().await.unwrap();
@@ -394,7 +394,7 @@ async fn money_in_another_currency_is_no_part_of_the_sum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_paid_in_another_currency_refuses_where_nothing_reckons_it() {
+async fn unpriced_payment_in_another_currency_refuses_the_prompt() {
     let store = MemoryStore::new();
     says(&process(&store, priced("USD")).conversation("c"), "one").await.result().await.unwrap();
     says(&process(&store, priced("EUR")).conversation("c"), "two").await.result().await.unwrap();
@@ -412,7 +412,7 @@ async fn what_was_paid_in_another_currency_refuses_where_nothing_reckons_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_in_another_currency_than_the_conversations_limit_counts_as_unknown() {
+async fn answer_in_another_currency_counts_as_unknown_cost() {
     let store = MemoryStore::new();
     let chat = process(&store, priced("EUR")).conversation("c").budget(budget().max_money(Money::of_nanos(90_000)));
     says(&chat, "one").await.result().await.unwrap();
@@ -436,7 +436,7 @@ async fn an_answer_in_another_currency_than_the_conversations_limit_counts_as_un
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_a_price_is_reckoned_again_by_the_prices_there_are_now() {
+async fn unpriced_answer_is_priced_by_the_current_table() {
     let store = MemoryStore::new();
     let money = || budget().max_money(Money::of_nanos(90_000));
     let unpriced = process(&store, None).conversation("c");

@@ -69,7 +69,7 @@ const fn small() -> fn() -> Compaction {
 }
 
 #[tokio::test(start_paused = true)]
-async fn older_iterations_stand_as_one_message_and_the_next_summary_takes_the_first_in() {
+async fn older_iterations_become_one_summary_that_the_next_summary_includes() {
     let play = Play::new([
         read(1),
         Reply::calls([("read", json!({"page": 2})), ("read", json!({"page": 3}))]),
@@ -139,7 +139,7 @@ impl Model for Own {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_iterations() {
+async fn model_with_its_own_projection_reads_the_summary_and_the_latest_iterations() {
     let answers =
         [read(1), read(2), read(3), read(4), Reply::text("Two pages are read."), whole(true), read(5), done()];
     let model = Arc::new(Own(ScriptedModel::new(answers)));
@@ -177,7 +177,7 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_iterations_in_the_models_own_way() {
+async fn next_prompt_has_the_summary_and_latest_iterations_in_the_models_projection() {
     let summed = Reply::text("Two pages are read.");
     let answers = [read(1), read(2), read(3), read(4), summed, done(), done()];
     let model = Arc::new(Own(ScriptedModel::new(answers)));
@@ -201,7 +201,7 @@ async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_iterat
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_says_in_between_stays_with_the_iteration_that_answers_it() {
+async fn message_in_between_stays_with_the_iteration_that_answers_it() {
     let play = Play::new([
         read(1),
         read(2),
@@ -227,7 +227,7 @@ async fn what_a_person_says_in_between_stays_with_the_iteration_that_answers_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_messages_are_whole_again_when_it_is_switched_off_and_compact_when_on() {
+async fn messages_are_complete_when_compaction_is_off_and_compacted_when_on() {
     let play = Play::new([
         read(1),
         read(2),
@@ -254,7 +254,7 @@ async fn the_messages_are_whole_again_when_it_is_switched_off_and_compact_when_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_fails_leaves_the_iteration_whole_and_is_tried_again() {
+async fn failed_summary_leaves_the_iterations_complete_and_is_retried() {
     let refused = || Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no"));
     let play = Play::new([
         read(1),
@@ -278,7 +278,7 @@ async fn a_summary_that_fails_leaves_the_iteration_whole_and_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_that_the_provider_reports_are_a_limit_too() {
+async fn reported_tokens_are_a_threshold_too() {
     let used = |reply: Reply, input| reply.usage(Usage { input, output: 10, ..Usage::default() });
     let play = Play::new([
         used(read(1), 100),
@@ -296,7 +296,7 @@ async fn tokens_that_the_provider_reports_are_a_limit_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_is_reported_the_text_is_measured_and_little_is_not_worth_a_question() {
+async fn unreported_usage_is_estimated_from_text_and_short_text_is_not_summarized() {
     let play = Play::new([read(1), read(2), Reply::text("A page."), done()]);
     play.run(&reader(Compaction::new().keep(1).tokens(30)), ()).await;
     let lengths: Vec<_> = play.requests().iter().map(|request| request.messages.len()).collect();
@@ -313,7 +313,7 @@ async fn where_nothing_is_reported_the_text_is_measured_and_little_is_not_worth_
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_to_keep_than_to_begin_with_is_refused() {
+async fn keeping_more_than_the_threshold_is_refused() {
     let story = Play::new([]).run(&reader(Compaction::new().iterations(5)), ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
@@ -325,7 +325,7 @@ async fn more_to_keep_than_to_begin_with_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_sends_the_same_requests_and_asks_for_no_second_summary() {
+async fn restart_sends_the_same_requests_and_no_second_summary() {
     let asked = |request: &ModelRequest| request.tools.tools().is_empty();
     let tale = Tale {
         definition: reader(small()()).definition(),
@@ -373,7 +373,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Careless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_never_parted_from_its_call() {
+async fn result_stays_with_its_call() {
     let careless = brain("Careless").r#loop("Read", |cx| {
         cx.system("Read.").input("Go.").plugin(Careless).tool("read", |t| t.execute(async |Page { page }, _| Ok(page)))
     });

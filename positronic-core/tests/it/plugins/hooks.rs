@@ -72,7 +72,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_run_in_the_order_of_registration_and_nest_around_a_call() {
+async fn hooks_run_in_registration_order_and_nest_around_a_call() {
     let journal = Journal::default();
     let spied = {
         let journal = journal.clone();
@@ -162,7 +162,7 @@ async fn broken(hook: &'static str) -> positronic_core::testing::Story {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_prepare_or_request_fails_the_loop_before_the_model_is_asked() {
+async fn error_in_prepare_or_request_fails_the_loop_before_the_model_call() {
     for (hook, sentence) in [
         ("prepare", "the loop `Work` cannot be configured: the plugin `broken` failed: it is too late"),
         (
@@ -180,7 +180,7 @@ async fn an_error_in_prepare_or_request_fails_the_loop_before_the_model_is_asked
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_after_an_answer_is_recorded_and_the_loop_goes_on() {
+async fn error_after_an_answer_is_recorded_and_the_loop_continues() {
     let story = broken("response").await;
 
     assert!(matches!(story.settled(), Settled::Completed(_)));
@@ -194,7 +194,7 @@ async fn an_error_after_an_answer_is_recorded_and_the_loop_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_around_a_call_is_its_result() {
+async fn error_around_a_call_is_its_result() {
     assert_eq!(results(&broken("call").await, "Work"), [ToolResult::error("it is too late")]);
     assert_eq!(results(&broken("call panics").await, "Work"), [ToolResult::error("it panicked: it is too much")]);
 }
@@ -240,7 +240,7 @@ struct By {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_edits_the_request_and_adds_tools_of_the_brain() {
+async fn plugin_edits_the_request_and_adds_tools_of_the_brain() {
     let counter = brain("Counter").state(1_u32).r#loop("Count", |cx| {
         let add = Tool::new("add", |t| {
             t.execute(async |By { by }, cx| Ok(cx.result("added").update(move |count: &mut u32| *count += by)))

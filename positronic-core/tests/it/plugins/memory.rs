@@ -109,7 +109,7 @@ async fn a_store_takes_every_text_as_a_query(facts: impl FactStore) {
 }
 
 #[tokio::test]
-async fn every_store_finds_what_fits() {
+async fn every_store_finds_matching_facts() {
     let folder = tempfile::tempdir().unwrap();
     a_store_finds_what_fits_and_only_its_owners(MemoryFacts::default()).await;
     a_store_finds_what_fits_and_only_its_owners(SqliteFacts::open(folder.path().join("facts.db")).unwrap()).await;
@@ -123,7 +123,7 @@ async fn no_query_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
+async fn file_with_other_content_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     drop(positronic_core::store::SqliteStore::open(path("runs.db")).unwrap());
@@ -142,7 +142,7 @@ async fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn many_handles_write_into_one_file_at_once() {
+async fn many_handles_write_to_one_file_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("facts.db");
     let handles: Vec<_> = (0..4).map(|_| SqliteFacts::open(&path).unwrap()).collect();
@@ -190,7 +190,7 @@ fn store(fact: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn another_process_finds_what_the_first_has_stored_and_another_user_does_not() {
+async fn another_process_finds_stored_facts_and_another_user_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("facts.db");
     let open = || SqliteFacts::open(&path).unwrap();
@@ -222,7 +222,7 @@ async fn another_process_finds_what_the_first_has_stored_and_another_user_does_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_without_a_user_has_its_facts_to_itself() {
+async fn run_without_a_user_has_private_facts() {
     let facts = MemoryFacts::default();
     let says = "Nuts?";
     let script = || vec![store("No nuts."), Reply::call("memory.search", json!({"query": "nuts"})), done()];
@@ -265,7 +265,7 @@ impl FactStore for Noting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_is_made_once_an_input_and_what_is_forgotten_goes_at_once() {
+async fn search_runs_once_per_input_and_forgotten_facts_disappear_at_once() {
     let team = user("team");
     let noting = Noting(MemoryFacts::default(), Journal::default(), 1);
     for fact in ["Tea at four.", "No tea for Bob."] {
@@ -299,7 +299,7 @@ async fn a_search_is_made_once_an_input_and_what_is_forgotten_goes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_stored_is_there_once_wherever_the_process_dies() {
+async fn stored_facts_exist_once_after_a_crash_anywhere() {
     // What is stored outlives what is played after a death, so the input finds another fact only.
     let facts = MemoryFacts::default();
     facts.remember(&user("ann"), "Hello is what she says.").await.unwrap();

@@ -68,7 +68,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Impatient {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_to_a_question_that_a_plugin_gave_up_is_not_taken_for_another_ones() {
+async fn answer_to_an_abandoned_plugin_question_is_not_used_for_another() {
     let says = |request: &ModelRequest| {
         let asked = serde_json::to_string(&request.messages.messages()).unwrap();
         if asked.contains("long") {
@@ -115,7 +115,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Late {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_that_asks_after_its_iteration_has_begun_gets_an_error_and_the_run_goes_on() {
+async fn plugin_question_after_its_iteration_began_is_an_error_and_the_run_continues() {
     let late = Late(std::sync::Arc::default());
     let plugin = late.clone();
     let brain = brain("Late").r#loop("Work", move |cx| cx.system("Work.").input("Go").plugin(plugin.clone()));
@@ -129,7 +129,7 @@ async fn a_plugin_that_asks_after_its_iteration_has_begun_gets_an_error_and_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugins_question_is_recorded_and_no_part_of_the_conversation() {
+async fn plugin_question_is_recorded_outside_the_conversation() {
     let asking = brain("Asking").r#loop("Work", |cx| {
         cx.system("Work.").input("Go.").plugin(Asking).tool("ping", |t| t.execute(async |_: NoArgs, _| Ok("pong")))
     });
@@ -147,7 +147,7 @@ async fn a_plugins_question_is_recorded_and_no_part_of_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_comes_while_a_iteration_is_prepared_is_read_in_it() {
+async fn message_during_preparation_is_read_in_the_same_iteration() {
     let slow = brain("Slow").r#loop("Work", |cx| cx.system("Work.").input("Go.").plugin(Slow));
     let play = Play::new([done()]);
     let run = play.start(&slow, ()).await;

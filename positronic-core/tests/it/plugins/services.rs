@@ -38,7 +38,7 @@ impl<O: Options, S: State, V: Provides<Greeting>> Plugin<O, S, V> for Polite {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_takes_its_services_from_those_of_the_brain() {
+async fn plugin_gets_its_services_from_the_brain() {
     let house = brain("House").services::<House>().r#loop("Greet", |cx| cx.system("Greet.").plugin(Polite));
     let bare = brain("Bare").services::<Greeting>().r#loop("Greet", |cx| cx.system("Greet.").plugin(Polite));
     let (one, other) = (Play::new([done()]), Play::new([done()]));

@@ -341,7 +341,7 @@ async fn a_fork_sets_no_trigger_again<S: EventStore>(open: impl Fn() -> S) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_serves_a_store_fires_what_is_due_and_what_it_does_not_know_stays() {
+async fn serve_fires_due_triggers_and_keeps_unknown_ones() {
     let store = MemoryStore::new();
     let clock = TestClock::default();
     let first = process("first", store.clone(), clock.clone());
@@ -380,7 +380,7 @@ async fn triggers_are_listed_without_a_log() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_told_to_the_model() {
+async fn invalid_triggers_are_reported_to_the_model() {
     let runner = process("one", MemoryStore::new(), Hand::new());
     let told = async |arguments: Value| says(&runner, &format!("trigger.create {arguments}")).await;
     let wrong = [
@@ -416,7 +416,7 @@ async fn what_cannot_be_is_told_to_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_fire_here_is_left_out_until_its_next_time_and_what_waits_is_not() {
+async fn unfirable_trigger_is_skipped_until_its_next_time_and_a_waiting_one_is_not() {
     const LOOK: Duration = Duration::from_secs(1);
     let (store, clock) = (MemoryStore::new(), Hand::new());
     let one = process("one", store.clone(), clock.clone());

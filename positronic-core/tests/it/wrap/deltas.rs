@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_piece_is_lost_doubled_or_out_of_order(
+    fn deltas_are_complete_unique_and_ordered(
         models in prop::collection::vec(
             (prop::collection::vec("[a-z ]{1,4}", 0..6), any::<bool>()).prop_map(|(pieces, fails)| Streams { pieces, fails }),
             1..5,

@@ -102,7 +102,7 @@ async fn ask(model: &impl Model, who: &str, answer: u32) -> Result<ModelResponse
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_sent_in_the_order_in_which_they_came_and_no_more_than_may_be() {
+async fn requests_are_sent_in_arrival_order_within_the_rate_limit() {
     let busy = Arc::new(Busy::taking(secs(1)));
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(2).build());
 
@@ -120,7 +120,7 @@ async fn requests_are_sent_in_the_order_in_which_they_came_and_no_more_than_may_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
+async fn large_request_is_not_starved_by_small_ones() {
     let busy = Arc::new(Busy { used: 40, ..Busy::taking(secs(1)) });
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().tokens(100).build());
 
@@ -133,7 +133,7 @@ async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_gives_up_while_it_waits_counts_for_nothing_and_holds_nobody() {
+async fn abandoned_wait_counts_for_nothing_and_blocks_no_request() {
     let busy = Arc::new(Busy::taking(secs(1)));
     let model = Arc::new(RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(1).build()));
     let spawn = |who: &'static str| {
@@ -155,7 +155,7 @@ async fn one_that_gives_up_while_it_waits_counts_for_nothing_and_holds_nobody() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_provider_asks_for_holds_back_all_runs() {
+async fn provider_retry_delay_blocks_all_runs() {
     let busy = Arc::new(Busy { fails: Some(secs(20)), ..Busy::taking(secs(1)) });
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(100).build());
 
@@ -168,7 +168,7 @@ async fn what_a_provider_asks_for_holds_back_all_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_stands_still_for_longer_than_the_patience() {
+async fn no_request_waits_longer_than_the_patience() {
     let busy = Arc::new(Busy { fails: Some(secs(7200)), ..Busy::taking(secs(1)) });
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(100).build());
     assert!(ask(&model, "a", 1).await.is_err());
@@ -181,7 +181,7 @@ async fn nobody_stands_still_for_longer_than_the_patience() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_models_share_a_minute_and_the_log_says_what_was_waited_for() {
+async fn models_share_a_rate_limit_and_the_log_records_the_waits() {
     let pace = Pace::new(RateLimits::builder().requests(1).build());
     let model = |text| RateLimit::sharing(Speaker::new("a/one", [says(text)]), &pace);
 
@@ -193,7 +193,7 @@ async fn several_models_share_a_minute_and_the_log_says_what_was_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixty_four_runs_take_turns_of_four() {
+async fn sixty_four_runs_share_four_slots() {
     let busy = Arc::new(Busy::taking(secs(1)));
     let runner = Runner::builder()
         .model(Concurrency::new(Arc::clone(&busy), 4))
@@ -216,7 +216,7 @@ async fn sixty_four_runs_take_turns_of_four() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_is_free_again_when_its_run_is_cancelled_also_one_that_is_waited_for() {
+async fn slot_is_free_after_its_run_is_cancelled_even_while_waiting() {
     let busy = Arc::new(Busy::taking(secs(600)));
     let runner = Runner::builder()
         .model(Concurrency::new(Arc::clone(&busy), 1))
@@ -240,7 +240,7 @@ async fn a_place_is_free_again_when_its_run_is_cancelled_also_one_that_is_waited
 }
 
 #[tokio::test(start_paused = true)]
-async fn models_of_one_server_share_its_places() {
+async fn models_of_one_server_share_its_slots() {
     let slots = Slots::new(1);
     let (one, other) = (Arc::new(Busy::taking(secs(2))), Arc::new(Busy::taking(secs(2))));
     let (first, second) =
@@ -253,7 +253,7 @@ async fn models_of_one_server_share_its_places() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_said_of_a_failure_as_well() {
+async fn failed_request_reports_its_wait_too() {
     let slots = Slots::new(1);
     let script =
         ScriptedModel::new([Reply::text("One.").after(secs(3)), fails_for(ModelErrorKind::Auth, Duration::ZERO)]);
@@ -266,12 +266,12 @@ async fn a_wait_is_said_of_a_failure_as_well() {
 
 #[test]
 #[should_panic(expected = "at most 0 requests at once would send none")]
-fn no_places_are_an_authors_mistake() {
+fn zero_slots_are_a_usage_error() {
     _ = Slots::new(0);
 }
 
 #[tokio::test]
 #[should_panic(expected = "a limit of 0 a minute would send nothing")]
-async fn a_limit_of_nothing_is_an_authors_mistake() {
+async fn zero_limit_is_a_usage_error() {
     _ = Pace::new(RateLimits::builder().tokens(0).build());
 }

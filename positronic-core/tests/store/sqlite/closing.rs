@@ -12,7 +12,7 @@ use positronic_core::testing::store_suite::Sample;
 use super::{beside, lines, quick};
 
 #[tokio::test]
-async fn a_run_outlives_its_process() {
+async fn run_outlives_its_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
@@ -34,7 +34,7 @@ async fn a_run_outlives_its_process() {
 }
 
 #[tokio::test]
-async fn the_last_clone_leaves_one_file() {
+async fn last_clone_leaves_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -52,7 +52,7 @@ async fn the_last_clone_leaves_one_file() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_written_before_the_store_closes() {
+async fn accepted_writes_finish_before_the_store_closes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -78,7 +78,7 @@ impl Watcher for Last {
 }
 
 #[test]
-fn a_watcher_may_be_the_last_that_has_the_store() {
+fn watcher_may_be_the_last_owner_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -102,7 +102,7 @@ fn a_watcher_may_be_the_last_that_has_the_store() {
 
 /// Whoever asked has gone, and the file is closed without an answer.
 #[tokio::test]
-async fn a_search_that_nobody_waits_for_does_not_keep_the_store_open() {
+async fn abandoned_search_does_not_keep_the_store_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -121,7 +121,7 @@ async fn a_search_that_nobody_waits_for_does_not_keep_the_store_open() {
 }
 
 #[tokio::test]
-async fn a_store_opened_to_read_follows_and_refuses_to_write() {
+async fn read_only_store_follows_and_refuses_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -138,7 +138,7 @@ async fn a_store_opened_to_read_follows_and_refuses_to_write() {
 }
 
 #[test]
-fn two_that_make_a_file_at_once_make_the_same_one() {
+fn two_processes_creating_a_file_at_once_create_the_same_one() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
@@ -156,7 +156,7 @@ fn two_that_make_a_file_at_once_make_the_same_one() {
 }
 
 #[test]
-fn a_relative_path_stays_where_it_was() {
+fn relative_path_is_resolved_once() {
     let absolute = std::path::absolute("runs.db").unwrap();
     let store = SqliteStore::with(SqliteOptions::builder().path("runs.db").read_only(true).build());
     let Err(StoreError::Unusable { message }) = store else { panic!("there is a file `runs.db`") };

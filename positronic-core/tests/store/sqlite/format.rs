@@ -32,7 +32,7 @@ fn pragma(db: &Connection, name: &str) -> String {
 }
 
 #[test]
-fn a_new_file_says_what_it_is() {
+fn new_file_records_its_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -47,7 +47,7 @@ fn a_new_file_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_is_read() {
+async fn file_of_format_1_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_1, folder.path()).await;
 
@@ -57,7 +57,7 @@ async fn a_file_of_format_1_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_2_is_read() {
+async fn file_of_format_2_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_2, folder.path()).await;
 
@@ -66,7 +66,7 @@ async fn a_file_of_format_2_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_3_is_read() {
+async fn file_of_format_3_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_3, folder.path()).await;
 
@@ -75,7 +75,7 @@ async fn a_file_of_format_3_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_4_is_read() {
+async fn file_of_format_4_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_4, folder.path()).await;
 
@@ -86,7 +86,7 @@ async fn a_file_of_format_4_is_read() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_process_has_left_in_an_older_file_is_found() {
+async fn abandoned_run_in_an_older_file_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let file = Connection::open(&path).unwrap();
@@ -102,7 +102,7 @@ async fn a_run_that_a_process_has_left_in_an_older_file_is_found() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_5_is_read() {
+async fn file_of_format_5_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_5, folder.path()).await;
 
@@ -111,7 +111,7 @@ async fn a_file_of_format_5_is_read() {
 }
 
 #[tokio::test]
-async fn the_signals_in_the_logs_of_an_older_file_are_known() {
+async fn signals_in_the_logs_of_an_older_file_are_known() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let file = Connection::open(&path).unwrap();
@@ -168,7 +168,7 @@ async fn opened(fixture: &str, folder: &std::path::Path) -> SqliteStore {
 
 /// The fixture is the schema of this release, until the format changes.
 #[test]
-fn a_new_file_has_the_tables_of_the_fixture() {
+fn new_file_has_the_tables_of_the_fixture() {
     let tables = |db: &Connection| {
         let mut statement = db.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
         let tables = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();

@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_log_is_exactly_what_was_accepted_in_its_order(
+    fn log_contains_exactly_the_accepted_events_in_order(
         tasks in prop::collection::vec(prop::collection::vec(step(), 0..12), 1..24)
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();

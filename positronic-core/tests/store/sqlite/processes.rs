@@ -109,7 +109,7 @@ async fn other_process() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_killed_is_dead_at_once_and_its_appends_stay() {
+async fn killed_worker_is_dead_at_once_and_its_appends_stay() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -139,7 +139,7 @@ impl Watcher for Bell {
 }
 
 #[tokio::test]
-async fn the_appends_of_another_process_are_noticed_within_a_second() {
+async fn appends_of_another_process_are_noticed_within_a_second() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -155,7 +155,7 @@ async fn the_appends_of_another_process_are_noticed_within_a_second() {
 }
 
 #[tokio::test]
-async fn of_two_processes_that_race_for_a_number_one_wins() {
+async fn one_of_two_processes_racing_for_a_number_wins() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -188,7 +188,7 @@ async fn of_two_processes_that_race_for_a_number_one_wins() {
 /// A limit on the size of files stands for a disk that is full.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_disk_that_is_full_loses_nothing() {
+async fn full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);

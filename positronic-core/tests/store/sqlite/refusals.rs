@@ -20,7 +20,7 @@ fn refused(path: &Path) -> String {
 }
 
 #[test]
-fn a_folder_that_does_not_exist() {
+fn missing_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none").join("runs.db");
     assert_eq!(
@@ -31,7 +31,7 @@ fn a_folder_that_does_not_exist() {
 }
 
 #[test]
-fn a_folder_instead_of_a_file() {
+fn folder_instead_of_a_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs");
     std::fs::create_dir(&path).unwrap();
@@ -39,7 +39,7 @@ fn a_folder_instead_of_a_file() {
 }
 
 #[test]
-fn a_file_to_read_that_does_not_exist() {
+fn missing_file_to_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let Err(StoreError::Unusable { message }) =
@@ -52,7 +52,7 @@ fn a_file_to_read_that_does_not_exist() {
 }
 
 #[test]
-fn a_file_that_is_no_sqlite_file() {
+fn non_sqlite_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     let text = "some notes that somebody has made\n".repeat(100);
@@ -65,7 +65,7 @@ fn a_file_that_is_no_sqlite_file() {
 }
 
 #[test]
-fn the_file_of_another_program() {
+fn file_of_another_program_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
     Connection::open(&path)
@@ -85,7 +85,7 @@ fn the_file_of_another_program() {
 }
 
 #[test]
-fn a_newer_format() {
+fn newer_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -97,7 +97,7 @@ fn a_newer_format() {
 }
 
 #[test]
-fn a_file_that_names_no_format() {
+fn file_without_a_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -110,7 +110,7 @@ fn a_file_that_names_no_format() {
 }
 
 #[test]
-fn a_file_that_may_not_be_written() {
+fn unwritable_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -135,7 +135,7 @@ const READ_ONLY: &str = "POSITRONIC_TEST_READ_ONLY";
 /// has the store open, that file is there.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_to_read_in_a_folder_that_may_not_be_written() {
+async fn read_only_folder_is_readable_beside_a_writer_and_refused_alone() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ async fn process_of_another_user() {
 }
 
 #[tokio::test]
-async fn a_file_that_another_process_keeps_locked() {
+async fn file_locked_by_another_process_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let options = SqliteOptions::builder().path(&path).patience(Duration::from_millis(50)).build();
@@ -222,7 +222,7 @@ async fn a_file_that_another_process_keeps_locked() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_damaged() {
+async fn damaged_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -251,7 +251,7 @@ async fn a_file_that_is_damaged() {
 
 /// The other runs are seen all the same.
 #[tokio::test]
-async fn a_row_that_cannot_be_read() {
+async fn unreadable_row_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -272,7 +272,7 @@ async fn a_row_that_cannot_be_read() {
 
 /// The others are listed all the same, and the run that waits for it goes on.
 #[tokio::test]
-async fn something_that_waits_and_cannot_be_read() {
+async fn unreadable_pending_item_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -307,7 +307,7 @@ async fn something_that_waits_and_cannot_be_read() {
 
 /// A webhook that comes once more is read on its own, so one that cannot be read does not stand in the way of the others.
 #[tokio::test]
-async fn a_mail_that_cannot_be_read() {
+async fn unreadable_mailbox_entry_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -325,7 +325,7 @@ async fn a_mail_that_cannot_be_read() {
 
 /// Whoever appends to it is told so at once, and does not wait for events that never come.
 #[tokio::test]
-async fn a_log_that_has_lost_its_end() {
+async fn log_without_its_end_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -355,7 +355,7 @@ async fn a_log_that_has_lost_its_end() {
 
 /// Workers cannot show that they are alive where their folder cannot be made.
 #[tokio::test]
-async fn a_file_where_the_folder_of_the_workers_should_be() {
+async fn file_in_place_of_the_workers_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -388,7 +388,7 @@ async fn noticed(store: &SqliteStore, mut run: Sample) -> String {
 /// A system that keeps a removed file alive for those who have it open would let them write into nothing.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_that_is_removed_or_replaced_under_those_who_use_it() {
+async fn file_removed_or_replaced_while_open_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);

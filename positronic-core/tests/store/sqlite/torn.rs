@@ -67,7 +67,7 @@ fn proptest(cases: u32) -> TestRunner {
 }
 
 #[test]
-fn commits_that_end_anywhere_leave_a_prefix() {
+fn interrupted_commits_leave_a_prefix() {
     let left = left();
     assert_eq!(left.lines.len(), APPENDS * EVENTS);
     let in_file = (APPENDS / 2 + 1) * EVENTS;
@@ -101,7 +101,7 @@ fn commits_that_end_anywhere_leave_a_prefix() {
 }
 
 #[test]
-fn a_file_that_ends_anywhere_is_a_prefix_or_an_error_with_a_sentence() {
+fn truncated_file_is_a_prefix_or_an_explained_error() {
     let left = left();
     proptest(40)
         .run(&(1..left.file.len(), any::<bool>()), |(end, commits)| {
