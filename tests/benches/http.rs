@@ -110,7 +110,7 @@ async fn bare(stream: bool, iterations: u32, address: &str) {
             stream_options: stream.then(|| json!({"include_usage": true})),
         };
         let response = client.post(format!("{address}/chat/completions")).json(&body).send().await.unwrap();
-        let message = if stream { streamed(response).await } else { whole(response).await };
+        let message = if stream { streamed(response).await } else { json_body(response).await };
         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
         messages.push(message);
         if calls.is_empty() {
@@ -126,7 +126,7 @@ async fn bare(stream: bool, iterations: u32, address: &str) {
     assert_eq!(noted, iterations);
 }
 
-async fn whole(response: reqwest::Response) -> Value {
+async fn json_body(response: reqwest::Response) -> Value {
     let mut answer: Value = response.json().await.unwrap();
     answer["choices"][0]["message"].take()
 }
@@ -273,10 +273,10 @@ fn answer(done: usize, iterations: usize, stream: bool) -> String {
         } else {
             json!({"role": "assistant", "content": "Done."})
         };
-        let mut whole = head("chat.completion");
-        whole["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish}]);
-        whole["usage"] = usage;
-        ("application/json", whole.to_string())
+        let mut json_body = head("chat.completion");
+        json_body["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish}]);
+        json_body["usage"] = usage;
+        ("application/json", json_body.to_string())
     };
     format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }

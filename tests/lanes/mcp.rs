@@ -103,7 +103,7 @@ fn kill(mark: &str) {
     assert!(Command::new("kill").args(["-9", &found[0]]).status().unwrap().success());
 }
 
-async fn soon(what: &str, is_so: impl Fn() -> bool) {
+async fn eventually(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_so() {
             return;
@@ -181,7 +181,7 @@ async fn progress_is_shown_and_a_slow_call_is_cancelled() {
     assert!(shown.contains(&"2 of 4".to_owned()), "{shown:?}");
     assert_eq!(processes("slow").len(), 1, "the same process all the time");
     server.close().await;
-    soon("the end of the process", || processes("slow").is_empty()).await;
+    eventually("the end of the process", || processes("slow").is_empty()).await;
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn server_killed_during_a_call_is_an_error_and_the_next_call_restarts_it()
         ("all__echo", json!({"message": "back"})),
     ]);
     let run = desk.start(&server).await;
-    soon("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 60"))).await;
+    eventually("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 60"))).await;
 
     kill("killed");
 
@@ -209,7 +209,7 @@ async fn read_only_call_is_repeated_when_its_server_is_killed() {
     let server = everything("reader", McpOptions::builder().trust_annotations(true).build());
     let desk = Desk::new([("all__trigger-long-running-operation", json!({"duration": 2, "steps": 20}))]);
     let run = desk.start(&server).await;
-    soon("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 20"))).await;
+    eventually("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 20"))).await;
 
     kill("reader");
 

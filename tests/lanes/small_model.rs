@@ -261,7 +261,7 @@ fn every_answer(story: &Story) -> Vec<ResponseMetadata> {
 }
 
 /// Whatever the model makes of the goal, the loop ends in one of the ways that it may.
-fn ends_as_it_may(story: &Story, went: &Went) {
+fn assert_valid_end(story: &Story, went: &Went) {
     match went.outcome.as_ref().unwrap() {
         LoopOutcome::Exited { tool } => assert_eq!(tool.as_str(), "finish"),
         LoopOutcome::MaxIterations => {}
@@ -278,7 +278,7 @@ fn ends_as_it_may(story: &Story, went: &Went) {
 async fn grammar_restricts_the_model_to_actions() {
     let (story, went) = decide(ActionFormat::Grammar).await;
 
-    ends_as_it_may(&story, &went);
+    assert_valid_end(&story, &went);
     assert!(!went.decisions.is_empty());
     // An answer that was cut off at its length is the one way not to fit a grammar.
     assert!(went.refused.iter().all(|message| message.contains("cut off")), "{:?}", went.refused);
@@ -289,7 +289,7 @@ async fn grammar_restricts_the_model_to_actions() {
 async fn schema_gives_one_object_and_an_input_that_may_belong_to_another_action() {
     let (story, went) = decide(ActionFormat::Schema).await;
 
-    ends_as_it_may(&story, &went);
+    assert_valid_end(&story, &went);
     let open = |message: &String| message.contains("cut off") || message.contains("does not fit");
     assert!(went.refused.iter().all(open), "{:?}", went.refused);
 }
@@ -298,7 +298,7 @@ async fn schema_gives_one_object_and_an_input_that_may_belong_to_another_action(
 async fn text_format_reports_misfits_until_the_answer_fits_or_fails() {
     let (story, went) = decide(ActionFormat::Plain).await;
 
-    ends_as_it_may(&story, &went);
+    assert_valid_end(&story, &went);
 }
 
 /// A server that nobody has started, and behind it the small model.

@@ -1,4 +1,4 @@
-//! Actions of a project, chosen by name.
+//! Actions of a project, selected by name.
 
 use positronic_core::definition::UnknownAction;
 use positronic_core::dsl::Action;
@@ -23,10 +23,10 @@ struct Note {
     text: String,
 }
 
-/// Services of the brain, which an action knows nothing of.
+/// Services of the brain, unknown to the action.
 struct Desk;
 
-/// Notes a text; it sees the state as JSON.
+/// Stores a note; reads the state as JSON.
 fn note() -> Action {
     Action::new("note.take", |t| {
         t.description("Takes a note")

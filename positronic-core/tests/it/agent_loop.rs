@@ -1,4 +1,4 @@
-//! Claims of the agent loop's design that no other test shows; `docs/agent-loop.md` lists them all.
+//! Claims of the agent loop design that no other test covers; `docs/agent-loop.md` lists all claims.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ async fn prompt_is_running_then_waiting_then_completed() {
     assert_eq!(states, [PromptState::Running, waiting, PromptState::Running, PromptState::Completed]);
 }
 
-/// The entries of calls, each as `tool state result`.
+/// Lists the entries of calls, each as `tool state result`.
 fn entries<'a>(outputs: impl Iterator<Item = &'a OutputKind>) -> Vec<String> {
     let calls = outputs.filter_map(|output| match output {
         OutputKind::Tool(call) => Some(&**call),
@@ -78,7 +78,7 @@ async fn pending_success_and_error_replace_one_entry_in_place() {
 
     let ended = record();
     assert_eq!(shown(&ended), ["gated Done success", "gated Done error"]);
-    assert_eq!(ended.output.len(), pending.output.len() + 1, "the last answer alone is a new entry");
+    assert_eq!(ended.output.len(), pending.output.len() + 1, "only the last answer is a new entry");
     let OutputKind::Tool(call) = &ended.output[1].kind else { panic!("{:?}", ended.output) };
     assert_eq!((call.path.clone(), call.state), (path("Work/0.0"), CallState::Done));
 }
@@ -160,7 +160,7 @@ async fn log_records_who_decided_when_why_and_with_which_arguments() {
     assert_eq!(decided_at.since(asked_at), std::time::Duration::from_secs(90));
 }
 
-/// What a request says before its messages, and its messages.
+/// Splits a request into its preamble and its messages.
 fn parts(request: &positronic_core::record::ModelRequest) -> (String, Vec<String>) {
     let messages = request.messages.messages();
     let before = format!("{} {:?} {:?} {:?}", request.system, request.context, request.tools, request.settings);
@@ -192,7 +192,7 @@ async fn request_extends_the_messages_of_the_previous_one() {
         assert_eq!(requests.len(), 4);
         for pair in requests.windows(2) {
             let [(before, messages), (after, more)] = pair else { panic!("a pair") };
-            assert_eq!(before, after, "what stands before the messages is the same");
+            assert_eq!(before, after, "the preamble is unchanged");
             assert_eq!(more[..messages.len()], messages[..]);
             assert!(more.len() > messages.len());
         }

@@ -1,4 +1,4 @@
-//! What authors say of approvals: of a brain as a tool and of a skill, as of any tool.
+//! Approvals of brains as tools and of skills.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,7 +30,7 @@ fn research() -> Brain<Topic, String> {
     brain("Research").options::<Topic>().step("Read", async |cx| Ok(format!("{} read", cx.options.topic)))
 }
 
-/// Makes a brain of one loop `Work`, whose tool `research` is a brain.
+/// Builds a brain with one loop `Work` whose tool `research` is a brain.
 fn desk(about: impl Fn(Research) -> Research + Send + Sync + 'static) -> Brain<(), Board> {
     let state = Board { done: vec!["tea".to_owned()] };
     brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain("research", research(), &about))
@@ -166,7 +166,7 @@ async fn function_skill_declares_the_flags_of_a_tool() {
     assert_eq!(prepared.flags, CallFlags { exit: true, ..CallFlags::default() });
 }
 
-/// A clock that goes on while the machine sleeps, as tokio's does not.
+/// A clock that advances while the machine sleeps; tokio's clock does not.
 #[derive(Debug, Clone, Default)]
 struct Wall {
     awake: TestClock,
@@ -181,7 +181,7 @@ impl Clock for Wall {
 
 #[tokio::test(start_paused = true)]
 async fn wait_that_expires_during_sleep_ends_a_minute_after_wake_up() {
-    // Its worker lingers, or has let go of the run.
+    // Its worker lingers or has released the run.
     for linger in [Duration::MAX, Duration::ZERO] {
         let hour = Duration::from_secs(3600);
         let clock = Wall::default();
@@ -200,12 +200,12 @@ async fn wait_that_expires_during_sleep_ends_a_minute_after_wake_up() {
     }
 }
 
-/// A tool whose condition asks about every depth, and refuses depths that nobody may allow.
+/// A tool whose condition asks about every depth and refuses forbidden depths.
 fn diving() -> Brain<(), ()> {
     brain("Diving").r#loop("Work", |cx| {
         cx.system("").tool("dive", |t| {
             t.approval(|topic: &Topic, _| {
-                assert!(topic.depth <= 40, "nobody may dive to {}", topic.depth);
+                assert!(topic.depth <= 40, "diving is forbidden at {}", topic.depth);
                 Some(format!("a dive to {}", topic.depth))
             })
             .execute(async |topic: Topic, _| Ok(topic.depth))
@@ -227,8 +227,8 @@ async fn approval_condition_checks_edited_arguments_too() {
     }
 
     let results = results(&play.story(&run).await, "Work");
-    assert_eq!(results[0], success(json!(20)), "the person who edits decides about what the condition asks");
+    assert_eq!(results[0], success(json!(20)), "the editor's decision also covers the condition");
     let error = crate::support::error_of(&results[1]);
     assert!(error.starts_with("the edited arguments are refused, and the tool did not run: "), "{error}");
-    assert!(error.ends_with("nobody may dive to 400"), "{error}");
+    assert!(error.ends_with("diving is forbidden at 400"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! One batch of calls: what runs when, approvals, the exit barrier, and what the model reads then.
+//! One batch of calls: their order, approvals, the exit barrier, and the results that the model reads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -37,15 +37,15 @@ async fn gated_calls_are_announced_at_once_and_block_the_calls_after_them() {
     let run = play.start(&workshop(&journal, tools), ()).await;
 
     assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.4"]);
-    assert_eq!(journal.take(), ["a", "d"], "what stands before the first gated call runs, and what is read-only");
+    assert_eq!(journal.take(), ["a", "d"], "calls before the first gated call and read-only calls run");
 
     run.approve(&path("Work/0.4"), "bob").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/0.1"]);
-    assert_eq!(journal.take(), ["e"], "an approved call runs at once, whatever stands before it");
+    assert_eq!(journal.take(), ["e"], "an approved call runs at once, independent of earlier calls");
 
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
     let story = play.story(&run).await;
-    assert_eq!(journal.take(), ["b", "c"], "the decision lets go what it held back");
+    assert_eq!(journal.take(), ["b", "c"], "the decision unblocks the later calls");
     assert_eq!(play.last_results(), ["a done", "b done", "c done", "d done", "e done"]);
     assert_eq!(story.state()["done"], json!(["a", "d", "e", "b", "c"]));
 }
@@ -119,7 +119,7 @@ async fn rejection_is_a_typed_denial_and_denies_an_identical_call() {
 
     run.reject(&path("Work/0.0"), "too risky", "ann").await.unwrap();
 
-    assert_eq!(waits(&run).await, ["Work/1.1"], "only the other call is asked about");
+    assert_eq!(waits(&run).await, ["Work/1.1"], "only the other call needs a decision");
     assert_eq!(play.last_results(), ["Denied: a person refused this call: too risky"]);
     run.approve(&path("Work/1.1"), "ann").await.unwrap();
     let story = play.story(&run).await;

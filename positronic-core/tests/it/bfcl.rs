@@ -1,9 +1,9 @@
 //! Real schemas, arguments and orders: dialogues and batches of the Berkeley Function Calling Leaderboard.
 //!
-//! A dialogue is one run of one loop. The scripted model plays the calls of a turn one an iteration, in order; then it calls
-//! `say`, which waits for a reply to itself, and the user's next turn arrives as that reply, as a chat would do it. After
-//! the last turn it ends with a text. A batch is one iteration with all its calls. The tools take their schemas as they
-//! stand in the file and answer from a table: the number of the call under its name.
+//! A dialogue is one run with one loop. The scripted model plays the calls of a turn in order, one per iteration. Then
+//! it calls `say`, which waits for a reply to itself, and the user's next turn arrives as that reply, as in a chat.
+//! After the last turn it ends with a text. A batch is one iteration with all its calls. The tools take their schemas
+//! from the file and answer from a table: the number of the call under its name.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::support::dialogues::{Dialogue, DynamicTool, Seen, declared, in_the_file, read, say};
 use crate::support::{Play, calls, path, success, tool_texts};
 
-/// The results that the table gives, in order.
+/// Lists the results of the table in order.
 fn expected(dialogue: &Dialogue) -> Vec<ToolResult> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     in_the_file(dialogue)

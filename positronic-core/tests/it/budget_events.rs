@@ -1,4 +1,4 @@
-//! What the machine makes of limits, event by event: no runner, no clock, no store.
+//! Limits in the machine, event by event: no runner, no clock, no store.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Schemas for Anything {
     }
 }
 
-/// The log of a run that asks for more tokens in its loop `Work`, up to and with the question.
+/// The log of a run that asks for more tokens in its loop `Work`, up to and including the question.
 async fn log(configure: fn(ShopLoop) -> ShopLoop) -> Vec<Event> {
     let used = Usage { input: 10, ..Usage::default() };
     let play = Play::of(ScriptedModel::from_fn(move |_| batch([("safe", "a")]).usage(used)), true);
@@ -101,12 +101,12 @@ async fn impossible_events_are_refused() {
     };
 
     assert_eq!(append(&begun, request()).unwrap_err(), "its limit of tokens is not reached");
-    assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
-    assert_eq!(append(&begun, EventKind::BudgetExpired {}).unwrap_err(), "nobody is asked for more");
+    assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "no limit question is pending");
+    assert_eq!(append(&begun, EventKind::BudgetExpired {}).unwrap_err(), "no limit question is pending");
     assert_eq!(append(&asked, request()).unwrap_err(), "a person is asked already");
     assert_eq!(append(&begun, EventKind::StepBlocked {}).unwrap_err(), "the brain is not at this step");
     let granted = append(&asked, decided(Decision::Approved)).unwrap();
-    assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
+    assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "no limit question is pending");
     assert!(granted.signals.contains_key(&SignalId::new("s")));
 }
 

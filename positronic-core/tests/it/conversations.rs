@@ -1,4 +1,4 @@
-//! Conversations: earlier prompts are the history of the next, across processes, and while something is pending.
+//! Conversations: earlier prompts are the history of the next one, across processes and during pending calls.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::Model as _;
@@ -17,7 +17,7 @@ use crate::outputs::Sighted;
 use crate::support::boundaries::Later;
 use crate::support::{done, path};
 
-/// Answers with what it was told last, and how many messages there were.
+/// Answers with its last message and the number of messages.
 fn echo(request: &ModelRequest) -> Reply {
     let messages = request.messages.messages();
     let last = messages.iter().rev().find_map(|message| match message {
@@ -125,7 +125,7 @@ async fn resumed_run_rebuilds_its_history_byte_for_byte() {
     assert_eq!(rebuilt.messages.len(), 7);
 }
 
-/// A brain whose loop shows a chart, and asks a person before it pays.
+/// A brain whose loop shows a chart and needs an approval before it pays.
 fn drawing() -> Brain<(), ()> {
     brain("Drawing").r#loop("Chat", |cx| {
         cx.system("Help.")
@@ -144,7 +144,7 @@ async fn earlier_prompts_are_rendered_for_the_current_model() {
     let store = MemoryStore::new();
     let first = runner(&store, ScriptedModel::new([Reply::call("draw", json!({})), done()]));
     first.conversation("c").send(&drawing(), (), "Draw.").await.unwrap().result().await.unwrap();
-    // Another model, which is also told of widgets; and a worker that dies while a person is asked.
+    // Another model, which also reads widgets; and a worker that dies during an approval.
     let sighted = |replies: Vec<Reply>| std::sync::Arc::new(Sighted(ScriptedModel::new(replies)));
     let worker = |model: &std::sync::Arc<Sighted>| {
         let builder = Runner::builder().model(std::sync::Arc::clone(model)).store(store.clone());
@@ -181,14 +181,14 @@ fn short(message: &Message) -> String {
     }
 }
 
-/// A brain whose loop asks a person in its first iteration; it is answered by `calling`.
+/// A brain whose loop asks a person in its first iteration; `calling` answers it.
 fn gated() -> Brain<(), ()> {
     brain("Gated").r#loop("Chat", |cx| {
         cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
     })
 }
 
-/// Calls `pay` first, and echoes then.
+/// Calls `pay` first and echoes afterwards.
 fn calling(request: &ModelRequest) -> Reply {
     if request.path == path("Chat/0") { Reply::call("pay", json!({})) } else { echo(request) }
 }
@@ -382,7 +382,7 @@ async fn pruning_removes_runs_in_any_order_independent_of_the_clock() {
     for text in ["one", "two", "three"] {
         runner.conversation("c").send(&helper(), (), text).await.unwrap().result().await.unwrap();
     }
-    // The clock went back before each prompt, so that lists show the first one first.
+    // The clock went back before each prompt, so a list by time shows the first one first.
     let there = echoing(&MemoryStore::new()).client();
     for (number, mut row) in (0..).zip(runner.client().conversation("c").await.unwrap().into_iter().rev()) {
         let events = store.read(&row.run, Seq(0), usize::MAX).await.unwrap();

@@ -1,4 +1,4 @@
-//! Decision mode: what is asked, what is refused and asked again, and that the record is that of any loop.
+//! Structured actions: the request, refused answers and retries, and a record equal to that of any loop.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -37,8 +37,8 @@ fn finish() -> Reply {
     Reply::decision("All is done.", "finish", job("end"))
 }
 
-/// Writes a request's messages, a line each.
-fn said(request: &ModelRequest) -> Vec<String> {
+/// Renders a request's messages, one per line.
+fn render_messages(request: &ModelRequest) -> Vec<String> {
     let line = |message| match message {
         Message::User { text } => format!("user: {text}"),
         Message::Assistant { parts } => parts
@@ -53,7 +53,7 @@ fn said(request: &ModelRequest) -> Vec<String> {
     request.messages.messages().into_iter().map(line).collect()
 }
 
-/// Returns what was wrong with each answer that was refused.
+/// Returns the error of each refused answer.
 fn refused(story: &Story) -> Vec<(u32, String)> {
     let refused = story.log().iter().filter_map(|event| match &event.kind {
         EventKind::LoopAnswerRefused { attempt, message, .. } => Some((*attempt, message.clone())),
@@ -82,7 +82,7 @@ async fn structured_action_is_a_call_with_a_reason_and_its_result_is_read_next()
     let OutputKind::Text { parts, .. } = &record[0].kind else { panic!("{record:?}") };
     assert_eq!(**parts, [Part::Reasoning { text: "It is due.".to_owned(), data: None }, Part::Call { index: 0 }]);
     assert_eq!(
-        said(&play.last_request()),
+        render_messages(&play.last_request()),
         [
             "user: begin",
             "assistant: {\"reasoning\":\"It is due.\",\"action\":\"safe\",\"input\":{\"id\":\"a\"}}",
@@ -104,7 +104,7 @@ async fn request_has_no_tools_and_lists_actions_in_text_and_as_a_format() {
     for part in ["safe: Does a safe job\n", "gated.job: ", "finish: Does a finish job Its success ends the work."] {
         assert!(told.contains(part), "{part} in {told}");
     }
-    assert!(!told.contains("JSON schema"), "the format of the answer holds the schemas: {told}");
+    assert!(!told.contains("JSON schema"), "the answer format contains the schemas: {told}");
     let OutputFormat::JsonText { name, schema } = &request.settings.output else { panic!("{:?}", request.settings) };
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(name, "decision");
@@ -190,7 +190,7 @@ async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
     );
     assert_eq!(events_named(&story, "LOOP_MODEL_CALL"), ["Work/0", "Work/0", "Work/0", "Work/0", "Work/1"]);
     let requests = play.requests();
-    let again = said(&requests[3]);
+    let again = render_messages(&requests[3]);
     assert_eq!(again.len(), 7, "{again:#?}");
     assert_eq!(again[1], "assistant: I would do it.");
     assert_eq!(
@@ -198,9 +198,9 @@ async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
         "user: That answer is no decision and did nothing: the input of `safe` does not fit: at `/id`: 7 is not of type \
          \"string\". Answer again, with one JSON object of the form that was asked for and nothing else."
     );
-    assert_eq!(said(&requests[4]).len(), 3, "the next iteration begins as if it had been right at once");
+    assert_eq!(render_messages(&requests[4]).len(), 3, "the next iteration begins as if it had been right at once");
     let used = prompt(&story, "Work").usage;
-    assert_eq!((used.input, used.output), (150, 5), "what was refused is paid for");
+    assert_eq!((used.input, used.output), (150, 5), "refused answers count as usage");
     let costs = Costs::of(story.log().iter().map(|event| &**event), &PriceTable::bundled());
     assert_eq!((costs.total().calls, costs.total().usage.input), (5, 150));
 }
@@ -248,7 +248,7 @@ async fn model_failures_and_misfits_are_counted_separately() {
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
     assert_eq!(refused(&story).iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [0, 2, 4]);
     assert_eq!(events_named(&story, "LOOP_MODEL_RETRY").len(), 3);
-    assert_eq!(said(&play.last_request()).len(), 7, "what was refused is told again after a failure");
+    assert_eq!(render_messages(&play.last_request()).len(), 7, "the misfit is reported again after a failure");
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,7 +281,7 @@ async fn batch_runs_several_actions_and_their_results_are_read_together() {
     assert_eq!(journal.take(), ["a", "b", "end"]);
     assert_eq!(results(&story, "Work")[1], ToolResult::error("b broke"), "a failed action is a result to be read");
     assert_eq!(
-        said(&play.last_request())[1..],
+        render_messages(&play.last_request())[1..],
         [
             "assistant: {\"reasoning\":\"Both are due.\",\"actions\":[{\"action\":\"safe\",\"input\":{\"id\":\"a\"}},{\"action\":\
              \"safe\",\"input\":{\"fails\":true,\"id\":\"b\"}}]}",
@@ -321,7 +321,7 @@ async fn structured_action_asks_for_approval_and_a_tool_id_keeps_its_dot() {
 
     assert_eq!(journal.take(), ["b", "end"]);
     assert_eq!(calls(&story, "Work")[0].tool, "gated.job");
-    let next = said(&play.last_request());
+    let next = render_messages(&play.last_request());
     assert!(next[1].contains("\"action\":\"gated.job\""), "{next:?}");
     assert!(next[2].starts_with("user: The result of `gated.job`:\nA person changed the arguments"), "{next:?}");
 }
@@ -385,7 +385,7 @@ async fn tool_calling_conversation_continues_with_structured_actions() {
     chat.send(&deciding, (), "two").await.unwrap().result().await.unwrap();
 
     assert_eq!(
-        said(&play.last_request()),
+        render_messages(&play.last_request()),
         [
             "user: one",
             "assistant: {\"reasoning\":\"Let me see.\",\"actions\":[{\"action\":\"safe\",\"input\":{\"id\":\"a\"}},{\"action\":\
@@ -413,6 +413,6 @@ async fn run_that_failed_on_misfits_continues_in_a_fork() {
     let fork = again.fork(run.id(), last_good, Fork::default()).await.unwrap();
 
     assert!(matches!(fork.settled().await, Settled::Completed(_)));
-    assert_eq!(journal.take(), ["a", "end"], "what was done is not done again");
+    assert_eq!(journal.take(), ["a", "end"], "completed effects are not repeated");
     assert!(fork.events(Seq(0)).await.unwrap().len() > last_good.index());
 }

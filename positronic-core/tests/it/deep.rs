@@ -1,4 +1,4 @@
-//! Documents beyond the limits of the log, from models, code and people: too deep, too large, or not expressible in JSON.
+//! Values beyond the limits of the log, from models, code and people: too deep, too large, or impossible in JSON.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ struct Loose {
     more: serde_json::Value,
 }
 
-/// A text of JSON in which lists stand within one another.
+/// JSON text of nested lists.
 fn nested(levels: usize) -> String {
     format!(r#"{{"more":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1))
 }
@@ -49,7 +49,7 @@ async fn overly_nested_arguments_are_refused_and_the_log_stays_readable() {
     }
 }
 
-/// Lists within one another, made and taken apart without recursion of their own.
+/// Nested lists, built and dropped without recursion.
 fn lists(levels: usize) -> Value {
     (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]))
 }
@@ -68,7 +68,7 @@ fn failure(story: &Story) -> String {
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 struct Stack(Value);
 
-/// A tool for each way in which code of a tool makes a document.
+/// A tool for each way in which a tool produces a value.
 fn diggers(config: Loop<(), Value, ()>, value: &Value) -> Loop<(), Value, ()> {
     type Cx = ToolContext<(), Value, ()>;
     fn tool<F>(
@@ -95,7 +95,7 @@ fn diggers(config: Loop<(), Value, ()>, value: &Value) -> Loop<(), Value, ()> {
 
 const DIGGERS: [&str; 4] = ["result", "update", "once", "widget"];
 
-/// Runs every digger with a value, each in a run of its own, and returns what became of its call.
+/// Runs every digger with a value, each in its own run, and returns the outcome of its call.
 async fn dug(runner: impl Fn(ScriptedModel) -> Runner, value: &Value) -> Vec<(&'static str, ToolResult, usize)> {
     let mut all = Vec::new();
     for name in DIGGERS {
@@ -111,7 +111,7 @@ async fn dug(runner: impl Fn(ScriptedModel) -> Runner, value: &Value) -> Vec<(&'
     all
 }
 
-/// What a document may have in these tests.
+/// Limits of values in these tests.
 const BYTES: usize = 10_000;
 
 fn runner(model: ScriptedModel) -> Runner {
@@ -135,7 +135,7 @@ async fn tool_result_of_64_levels_is_recorded_and_65_levels_are_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn runner_limits_tool_result_size_and_writes_nothing_larger() {
-    // Two for the list, three for the text in it.
+    // Two bytes for the list, three for the text in it.
     let fits = json!(["x".repeat(BYTES - 5)]);
     let larger = json!(["x".repeat(BYTES - 4)]);
 
@@ -164,7 +164,7 @@ async fn result_above_8_mib_is_an_error_by_default() {
     assert!(error_of(&results(&story, "Work")[0]).contains("larger than 8388608 bytes"));
 }
 
-/// Brains that make a document of a state in every way, and how the failure begins.
+/// Brains that produce a state value in every way, with the start of the expected failure.
 fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
     let (returned, kept, left, mapped, given, last) =
         (value.clone(), value.clone(), value.clone(), value.clone(), value.clone(), value.clone());
@@ -227,7 +227,7 @@ async fn overly_nested_or_large_state_fails_its_maker_and_is_not_written() {
     }
 }
 
-/// Runs work as a worker thread of a runtime does, on its stack.
+/// Runs work with the stack size of a runtime's worker thread.
 fn on_a_worker_thread(work: impl Future<Output = ()> + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let work = runtime.spawn(work);
@@ -255,7 +255,7 @@ fn document_of_2000_levels_is_an_error_on_a_worker_threads_stack() {
     });
 }
 
-/// Answers in a way that the log cannot hold.
+/// Answers that the log cannot store.
 fn answers() -> Vec<(ModelResponse, &'static str)> {
     let large = || "x".repeat(BYTES + 1);
     let of = |part| ModelResponse { parts: vec![part], ..ModelResponse::default() };

@@ -1,4 +1,4 @@
-//! Every request is a dialogue that no provider refuses, and what makes it one is in the log.
+//! Every request is a dialogue that all providers accept, and the log contains all its parts.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -19,7 +19,7 @@ fn helper() -> Brain<(), ()> {
     brain("Helper").r#loop("Chat", |cx| cx.system("Help."))
 }
 
-/// What the messages of each request are, as far as people and the engine say them.
+/// Lists the messages of each request that come from people and the engine.
 fn said(play: &Play) -> Vec<Vec<String>> {
     let texts = |messages: Vec<Message>| {
         let text = |message| match message {
@@ -65,7 +65,7 @@ async fn message_to_a_brain_with_an_input_joins_the_dialogue() {
     let run = play.test.runner().start_with(&own, (), start).await.unwrap();
     let story = play.story(&run).await;
 
-    assert_eq!(said(&play), [["Begin."], ["Read the book.\n\nThe red one."]], "nested loops are not spoken to");
+    assert_eq!(said(&play), [["Begin."], ["Read the book.\n\nThe red one."]], "nested loops accept no messages");
     assert!(story.transcript().contains("user: Read the book.\nuser: The red one.\n"), "{}", story.transcript());
 }
 
@@ -142,8 +142,8 @@ async fn failed_prompt_and_the_next_one_are_one_message() {
     play.requests().iter().for_each(check_dialogue);
 }
 
-/// A log as it was written before `LOOP_START` said by which rules it is projected.
-fn of_before(log: &[std::sync::Arc<Event>]) -> Vec<Event> {
+/// A log from before `LOOP_START` recorded the projection rules.
+fn older_log(log: &[std::sync::Arc<Event>]) -> Vec<Event> {
     let older = log.iter().map(|event| {
         let mut line: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
         line.as_object_mut().unwrap().remove("projection");
@@ -163,7 +163,7 @@ async fn requests_of_older_logs_are_rebuilt_as_sent() {
     let story = play.story(&run).await;
     assert_eq!(said(&play)[1], ["Go.\n\nHurry!"]);
 
-    let older = of_before(story.log());
+    let older = older_log(story.log());
 
     let second = older.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).nth(1).unwrap();
     let rebuilt = request_at(&older, Seq(second.seq.0)).unwrap().messages.messages();

@@ -1,4 +1,4 @@
-//! Errors of author's code: which types become one, what is kept of them, and which are tried again.
+//! Errors of author code: convertible types, preserved causes, and retries.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -67,7 +67,7 @@ fn timeouts_and_connection_errors_are_transient_anywhere_in_the_chain() {
     assert!(![ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::InvalidData].into_iter().any(of_kind));
 
     let nested = Client("error sending request", Some(io::Error::other(Client("tls", Some(timed_out())))));
-    assert!(Error::from(nested).is_transient(), "what an `io::Error` wraps is looked into, too");
+    assert!(Error::from(nested).is_transient(), "errors inside an `io::Error` are checked too");
     for message in ["operation timed out", "pool timed out while waiting for an open connection"] {
         assert!(Error::from(Client(message, None)).is_transient(), "{message}");
     }
@@ -78,7 +78,7 @@ fn timeouts_and_connection_errors_are_transient_anywhere_in_the_chain() {
     assert!(Error::from(wrapped.unwrap_err()).is_transient());
     #[cfg(feature = "anyhow")]
     assert!(Error::from(anyhow::Error::new(timed_out())).is_transient());
-    assert!(!Error::permanent(timed_out()).is_transient(), "an author has the last word");
+    assert!(!Error::permanent(timed_out()).is_transient(), "the author's setting wins");
     assert!(!Error::new("operation timed out").is_transient());
 }
 

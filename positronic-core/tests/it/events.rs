@@ -1,11 +1,11 @@
-//! The form of every event: one example of each, minimal and full, pinned and read back.
+//! The format of every event: a minimal and a full example of each, pinned and read back.
 
 use std::collections::BTreeSet;
 
 use positronic_core::record::{Event, EventError, EventKind, MAX_DOCUMENT_DEPTH};
 use serde_json::{Value, json};
 
-/// Bodies of every event, as they are stored; several where fields can be left out.
+/// Stored data of every event; several examples where fields are optional.
 fn examples() -> Vec<Value> {
     let actor =
         json!({"by": "ann", "channel": "cli", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
@@ -208,7 +208,7 @@ fn examples() -> Vec<Value> {
     ]
 }
 
-/// Puts an example into an envelope, as a line of a log.
+/// Wraps an example into an envelope, as a line of a log.
 /// Returns an example of every event as a line of a log.
 #[cfg(feature = "openai")]
 pub(crate) fn stored_examples() -> Vec<String> {
@@ -238,7 +238,7 @@ fn every_event_is_read_and_written_unchanged() {
     insta::assert_snapshot!(pinned);
 }
 
-/// Puts a value into every place of an example, and returns the event of each place that holds any JSON.
+/// Inserts a value at every position of an example, and returns the event for each position that accepts any JSON.
 fn with_document(example: &Value, document: &Value) -> Vec<Option<Event>> {
     fn places(value: &Value, at: &str, all: &mut Vec<String>) {
         all.push(at.to_owned());
@@ -256,7 +256,7 @@ fn with_document(example: &Value, document: &Value) -> Vec<Option<Event>> {
     let put = |place: &String| {
         let mut changed = example.clone();
         *changed.pointer_mut(place)? = document.clone();
-        // A place of text, or of a list of numbers, takes no list of lists.
+        // A position of text or of a list of numbers accepts no list of lists.
         Event::from_json(&line(changed.is_object().then_some(&changed)?)).ok()
     };
     all.iter().map(put).collect()
@@ -272,7 +272,7 @@ fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written
             let Some(event) = event else { continue };
             kinds.insert(event.kind.name());
             assert_eq!(Event::from_json(&event.to_json().unwrap()).unwrap(), *event);
-            // Up to the deepest line, and no further.
+            // Up to the deepest allowed line.
             let written: Vec<bool> = (116..=126)
                 .map(|levels| {
                     let Some(event) = with_document(&example, &nested(levels))[index].clone() else { return false };
@@ -284,7 +284,7 @@ fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written
                     line.is_ok()
                 })
                 .collect();
-            assert!(written.is_sorted_by(|a, b| a >= b), "what is deeper than the limit is refused: {example}");
+            assert!(written.is_sorted_by(|a, b| a >= b), "values deeper than the limit are refused: {example}");
         }
     }
     insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STEP_COMPLETE VALUE_RECORDED");
@@ -306,7 +306,7 @@ fn unreadable_release_is_refused() {
     let newer = Event::from_json("{\"v\":2,\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}").unwrap_err();
     assert!(matches!(newer, EventError::Version { found: 2 }), "{newer}");
     let newer = Event::from_json("{\"v\":2,\"seq\":1,\"at\":5,\"type\":\"LOOP_DANCE\"}").unwrap_err();
-    assert!(matches!(newer, EventError::Version { found: 2 }), "whatever its type is");
+    assert!(matches!(newer, EventError::Version { found: 2 }), "for every type");
 
     for broken in
         ["", "{}", "[1]", "{\"seq\":1,\"at\":5}", "{\"seq\":1,\"at\":5,\"path\":\"a//b\",\"type\":\"STEP_START\"}"]

@@ -1,4 +1,4 @@
-//! Exit tools: what stands before and behind one, and what comes of it where it fails or is rejected.
+//! Exit tools: calls before and after one, and its failure or rejection.
 
 use positronic_core::dsl::Action;
 use positronic_core::model::scripted::Reply;
@@ -89,10 +89,10 @@ async fn rejected_exit_tool_leaves_earlier_calls_unchanged() {
 
     assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.2"]);
     run.reject(&path("Work/0.2"), "not yet", "ann").await.unwrap();
-    assert_eq!(waits(&run).await, ["Work/0.0"], "the other question stands");
+    assert_eq!(waits(&run).await, ["Work/0.0"], "the other question stays pending");
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
 
-    // The refused call of the next iteration is denied as it comes, while the one before it runs.
+    // The identical call of the next iteration is denied on arrival, while the earlier one runs.
     assert_eq!(waits(&run).await, ["Work/2.0"]);
     run.approve(&path("Work/2.0"), "ann").await.unwrap();
     let story = play.story(&run).await;
@@ -132,7 +132,7 @@ async fn edit_that_changes_the_exit_flag_of_a_call_is_refused() {
     }
 }
 
-/// The tools, and an exit tool once something is done.
+/// Offers the tools, and an exit tool once something is done.
 fn late_exit(config: ShopLoop, done: bool) -> ShopLoop {
     tools(config).tools(done.then(|| worker("finish", |t| t.exit())))
 }

@@ -1,4 +1,4 @@
-//! What goes wrong, in three layers: an action, a model, a run. And how a loop ends with what it has.
+//! Failures at three levels: an action, a model, a run; and how a loop ends with a partial result.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Compaction;
@@ -80,12 +80,12 @@ async fn failed_model_is_retried_and_then_fails_the_run_with_a_typed_error() {
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!((failure.code, failure.retryable), (EndReason::Model, true));
     assert_eq!(events_named(&story, "LOOP_MODEL_RETRY").len(), 2 + 3);
-    // A run that has failed goes on in a fork, from the last thing that went well.
+    // A failed run continues in a fork from the last successful event.
     let good = story.log().iter().rfind(|event| event.kind.name() == "LOOP_TOOL_RESULT").unwrap().seq;
     let again = play.test.runner().clone().brain(&brain);
     let fork = again.fork(run.id(), good, Fork::default()).await.unwrap();
     assert!(matches!(fork.settled().await, Settled::Completed(_)));
-    assert_eq!(journal.take(), ["a"], "what was done is not done again");
+    assert_eq!(journal.take(), ["a"], "completed effects are not repeated");
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +103,7 @@ async fn consecutive_failures_end_a_loop_and_a_success_resets_the_count() {
         _ => None,
     });
     assert_eq!(reached, Some((LimitKind::Failures, 3, 3)));
-    assert!(matches!(story.settled(), Settled::Completed(_)), "the brain goes on with what there is");
+    assert!(matches!(story.settled(), Settled::Completed(_)), "the brain continues with the partial result");
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,9 +168,9 @@ async fn no_iteration_follows_the_last_one_whatever_the_model_answers() {
         let story = play.run(&workshop(&journal, wraps), ()).await;
 
         let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-        assert_eq!(failure.code, EndReason::Limit, "the limit stands");
+        assert_eq!(failure.code, EndReason::Limit, "the limit applies");
         assert_eq!(events_named(&story, "LOOP_MODEL_CALL").len(), 2);
-        assert!(!journal.take().contains(&"more".to_owned()), "no other tool is there");
+        assert!(!journal.take().contains(&"more".to_owned()), "no other tool is offered");
     }
 }
 
@@ -189,7 +189,7 @@ async fn token_or_failure_limit_leaves_an_iteration_for_the_summary() {
     let story = play.run(&workshop(&journal, failures), ()).await;
     assert_eq!(outcome(&story), LoopOutcome::Exited { tool: "finish.work".to_owned() });
 
-    // An answer in words, where an exit tool has to be called, has begun an iteration that is not asked again.
+    // A text where an exit tool is required has begun an iteration that is not repeated.
     let play = Play::new([Reply::text("Hm.").usage(used), batch([("finish.work", "end")])]);
     let story = play.run(&workshop(&journal, tokens), ()).await;
     assert_eq!(events_named(&story, "LOOP_ITERATION"), ["Work/0", "Work/1"]);
@@ -209,7 +209,7 @@ async fn structured_loop_summarizes_with_its_exit_actions() {
     let story = play.run(&workshop(&journal, wraps), ()).await;
 
     assert_eq!(journal.take(), ["a", "end"]);
-    assert_eq!(events_named(&story, "LOOP_ANSWER_REFUSED"), ["Work/1"], "other actions are not there any more");
+    assert_eq!(events_named(&story, "LOOP_ANSWER_REFUSED"), ["Work/1"], "no other action is offered");
     assert_eq!(outcome(&story), LoopOutcome::Exited { tool: "finish.work".to_owned() });
 }
 
@@ -227,7 +227,7 @@ async fn message_during_the_last_iteration_is_refused_and_begins_no_other() {
     let run = play.start(&brain, ()).await;
     assert_eq!(crate::support::waits(&run).await, ["Work/1.0"]);
 
-    assert!(run.message("Wait, there is more!", "ann").await.is_err(), "nobody would read it");
+    assert!(run.message("Wait, there is more!", "ann").await.is_err(), "no iteration would read it");
     let reject = SignalKind::Reject { call: crate::support::path("Work/1.0"), reason: None };
     run.signal(reject, positronic_core::record::Actor::default()).await.unwrap();
     let story = play.story(&run).await;

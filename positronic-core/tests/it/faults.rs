@@ -1,4 +1,4 @@
-//! Answers of no use: refusals, filtered ones, those that were cut off, and empty ones.
+//! Unusable answers: refusals, filtered, truncated and empty ones.
 
 use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::Reply;
@@ -30,7 +30,7 @@ fn empty() -> Reply {
     Reply::calls::<&str>([])
 }
 
-/// The event that stopped the loop, and the failure of the brain.
+/// The event that stopped the loop, and the brain's failure.
 fn stopped(story: &Story) -> (AnswerFault, String) {
     let stopped = story.log().iter().find_map(|event| match &event.kind {
         EventKind::LoopStopped { cause, message } => Some((cause.clone(), message.clone())),
@@ -67,7 +67,7 @@ async fn author_can_end_the_loop_instead() {
 
     let story = play.run(&worker(|config| config.on_useless_answer(OnLimit::Exit)), ()).await;
 
-    let Settled::Completed(state) = story.settled() else { panic!("it goes on:\n{}", story.events()) };
+    let Settled::Completed(state) = story.settled() else { panic!("the loop did not continue:\n{}", story.events()) };
     assert_eq!(state["type"], "stopped");
     assert_eq!(state["cause"], json!({"type": "refused"}));
     assert!(story.transcript().contains("assistant refuses: I cannot help.\n"), "{}", story.transcript());
@@ -205,7 +205,7 @@ async fn typed_question_is_asked_again_with_the_misfit() {
     assert!(matches!(story.settled(), Settled::Completed(done) if *done == json!(true)), "{}", story.events());
     assert!(play.model_read("Yes, I would refund it.") && play.model_read("That answer does not fit: "));
     let last = play.requests().remove(2);
-    assert_eq!(last.messages.len(), 5, "each answer and what was wrong with it");
+    assert_eq!(last.messages.len(), 5, "each answer with its misfit");
 }
 
 #[tokio::test(start_paused = true)]

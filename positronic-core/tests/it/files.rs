@@ -1,4 +1,4 @@
-//! Files: their bytes lie beside the logs, are there before an event names them, and stay while a run needs them.
+//! Files: their bytes are stored beside the logs before an event names them, and stay while a run needs them.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -55,7 +55,7 @@ async fn saved_file_is_readable_by_every_process_with_the_store() {
     assert_eq!((file.name.as_str(), file.media_type.as_str(), file.size), ("sales.csv", "text/csv", 18));
     assert_eq!(file.uri, format!("blob:{}", sha256(REPORT)));
     assert_eq!(client.blob(&file.sha256).await, Ok(Some(REPORT.to_vec())));
-    // The bytes are in no event.
+    // No event contains the bytes.
     let log = client.events(&id, Seq(0)).await.unwrap();
     assert!(log.iter().all(|event| !event.to_json().unwrap().contains("month")));
     assert_eq!(client.blob(&sha256(b"another")).await, Ok(None));
@@ -80,7 +80,7 @@ async fn bytes_are_stored_before_the_event_that_names_them() {
         None::<Fault>
     });
 
-    // Not in lockstep, where the event would wait for the tool's end.
+    // Not in lockstep, where the event would wait for the end of the tool.
     let model = ScriptedModel::new([Reply::call("save", json!({})), done()]);
     let runner = Runner::builder().model(model).store(watched).clock(TestClock::default()).build();
     ended(&runner.start(&saving(), ()).await.unwrap()).await;
@@ -144,17 +144,17 @@ async fn oversized_file_is_an_error_that_names_the_limit() {
     assert!(error.contains("at most 33554432 bytes are"), "{error}");
 }
 
-/// A clock that is set by hand.
+/// A manual clock.
 #[derive(Debug, Clone, Default)]
-struct Hand(Arc<AtomicI64>);
+struct ManualClock(Arc<AtomicI64>);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
 }
 
-/// A fork has the files of its original, also when that is removed; the last one takes them along, an hour later.
+/// A fork has the files of its original even after its removal; removing the last one deletes them an hour later.
 #[tokio::test]
 async fn promise_13_fork_keeps_the_files_of_its_original() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ async fn promise_13_fork_keeps_the_files_of_its_original() {
     on(SqliteStore::open(folder.path().join("runs.db")).unwrap()).await;
 
     async fn on(store: impl EventStore) {
-        let clock = Hand::default();
+        let clock = ManualClock::default();
         let runner = runner(store, clock.clone());
         let client = runner.client();
         let run = runner.start(&saving(), ()).await.unwrap();

@@ -97,7 +97,7 @@ async fn token_limit_ends_a_loop_before_the_next_model_call() {
 
     let story = play.run(&workshop(&journal, |config| tools(config).max_tokens(100)), ()).await;
 
-    assert_eq!(journal.take(), ["a", "b"], "what was paid for is done");
+    assert_eq!(journal.take(), ["a", "b"], "paid calls run");
     assert_eq!(limit_of(&story), ("Work".to_owned(), LimitKind::Tokens, 100, 100));
     assert!(matches!(story.settled(), Settled::Completed(_)));
     let usage = story.log().iter().find_map(|event| match event.kind {
@@ -140,7 +140,7 @@ async fn text_in_the_iteration_of_the_last_token_is_the_answer() {
     assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Answered));
 }
 
-/// A loop `Work` whose tool `inner` is a brain with a loop `Deep` of its own.
+/// A loop `Work` whose tool `inner` is a brain with its own loop `Deep`.
 fn nested(journal: &Journal, limit: u64) -> Brain<(), Board> {
     let inner =
         || brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("")));
@@ -177,7 +177,7 @@ async fn nested_brain_that_exhausts_the_outer_tokens_ends_with_typed_results() {
 
     let story = play.run(&nested(&journal, 100), ()).await;
 
-    assert_eq!(journal.take(), ["a"], "what was paid for is done");
+    assert_eq!(journal.take(), ["a"], "paid calls run");
     assert_eq!(limit_of(&story).0, "Work");
     assert_eq!(prompt(&story, "Work/0.0/Deep").outcome, Some(LoopOutcome::Cancelled));
     assert!(matches!(&results(&story, "Work")[0], ToolResult::Interrupted { reason } if reason.contains("tokens")));
@@ -202,7 +202,7 @@ async fn delayed_inner_request_ends_with_the_outer_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn limit_reached_while_brains_begin_ends_the_remaining_ones() {
-    // The second brain's begin takes longer than the loop around may, so the first one's iteration is the last that begins.
+    // The second brain begins later than the outer limit, so the first one's iteration is the last that begins.
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let begins = append.events.iter().any(|event| event.path == path("Work/0.1"));
         let begins = begins && append.events.iter().any(|event| event.kind.name() == "LOOP_BRAIN_START");

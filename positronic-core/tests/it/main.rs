@@ -1,4 +1,4 @@
-//! The core from the outside: the promises of the design, one story each.
+//! The public behaviour of the core.
 
 #![allow(
     clippy::unwrap_used,
@@ -49,7 +49,7 @@ mod serve;
 mod sinks;
 mod steps;
 mod structured;
-#[allow(dead_code, reason = "other binaries use the rest")]
+#[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../support/mod.rs"]
 mod support;
 mod testing;

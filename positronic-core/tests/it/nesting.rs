@@ -1,4 +1,4 @@
-//! Brains in brains: as stages, as tools, as skills; what goes in, what comes out, and where a person is asked.
+//! Nested brains: as stages, tools and skills; their options, results and approvals.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -30,7 +30,7 @@ struct Report {
     secret: u32,
 }
 
-/// A brain of one step, whose callers get its text alone.
+/// A brain of one step whose callers get only its text.
 fn research() -> Brain<Topic, Report, (), String> {
     brain("Research")
         .description("Researches a topic")
@@ -265,7 +265,7 @@ async fn skill_is_a_brain_or_function_with_prepare_and_handle_result() {
     assert_eq!(play.last_request().tools.tools()[0].description, "Studies");
 }
 
-/// A brain of one loop `Deep` over the workshop's tools.
+/// A brain with one loop `Deep` and the tools of the workshop.
 fn deep() -> Brain<(), Board, Journal> {
     brain("Deep").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("")))
 }
@@ -387,7 +387,7 @@ async fn nested_brain_with_a_unit_result_reads_back_unchanged() {
     assert_eq!(results(&story, "Work"), [ToolResult::success(Value::Null)]);
 }
 
-/// A brain whose only tool is a brain like it, so many times.
+/// A brain nested `n` times: each level's only tool is the next one.
 fn level(below: u32) -> Brain<(), Board> {
     brain("Level").state(Board::default()).r#loop("Go", move |cx| {
         let cx = cx.system("");
@@ -408,6 +408,6 @@ async fn brains_nest_sixteen_deep_and_the_seventeenth_is_an_error_result() {
     let begun = events_named(&story, "LOOP_BRAIN_START");
     assert_eq!(begun.len(), 15, "with the root that is sixteen: {begun:?}");
     let deepest = format!("{}/Go", begun.last().unwrap());
-    let [ToolResult::Error { message }] = &results(&story, &deepest)[..] else { panic!("it begins all the same") };
+    let [ToolResult::Error { message }] = &results(&story, &deepest)[..] else { panic!("it begins anyway") };
     assert!(message.contains("16 brains are open around it"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! What a call leaves in the record, what people see of it, and what the model reads.
+//! Outputs of a call: in the record, for people, and for the model.
 
 use positronic_core::dsl::OutputType;
 use positronic_core::model::cassette::Cassette;
@@ -145,7 +145,7 @@ fn read(outputs: &[Output]) -> Vec<String> {
         .collect()
 }
 
-/// Every type of output and every type of result, and what the model reads of it.
+/// Every type of output and result, with the text that the model reads.
 #[test]
 fn table_shows_the_default_projection() {
     let done = |result| call(0, CallState::Done, None, Some(result));
@@ -223,7 +223,7 @@ fn output_after_a_call_is_in_its_message_or_omitted() {
     );
 }
 
-/// A model that is also told of widgets.
+/// A model that also reads widgets.
 #[derive(Debug)]
 pub(crate) struct Sighted(pub(crate) ScriptedModel);
 

@@ -1,4 +1,4 @@
-//! Which runs have work: those that somebody appends to at once, the others once a second.
+//! Detection of runs with work: new events at once, all others once a second.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
     let (client, ann) = (runner.client(), Actor::builder().by("ann").build());
-    // It would do the work itself.
+    // Unattended, the runner would do the work itself.
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
     let mut due = client.due();
@@ -40,11 +40,11 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     client.approve(&one, &path("Work/0.0"), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"]);
     client.approve(&two, &path("Work/0.0"), ann.clone()).await.unwrap();
-    assert_eq!(found(&mut due).await, ["two"], "`one` has work as well, and nobody has done anything in it");
+    assert_eq!(found(&mut due).await, ["two"], "`one` has work as well, without new events");
     tokio::time::sleep(Duration::from_millis(500)).await;
     due.again(&one);
     assert_eq!(found(&mut due).await, ["one"]);
-    // Once a second, all are listed.
+    // All runs are listed once a second.
     assert_eq!(found(&mut due).await.len(), 2);
     assert_eq!(due.rows(|run| *run == one).await.unwrap(), []);
 
@@ -64,10 +64,10 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     due.postpone(&row);
     assert_eq!(found(&mut due).await, ["two"]);
     client.signal(&one, hello(), ann).await.unwrap();
-    assert_eq!(found(&mut due).await, ["one"], "somebody has sent it something");
+    assert_eq!(found(&mut due).await, ["one"], "another process sent it a message");
     let row = client.store().run(&one).await.unwrap();
     due.postpone(&row);
     assert_eq!(found(&mut due).await, ["two"]);
     due.again(&one);
-    assert_eq!(found(&mut due).await, ["one"], "it has gone on");
+    assert_eq!(found(&mut due).await, ["one"], "it has continued");
 }

@@ -1,4 +1,4 @@
-//! A runner lets go of its runs, and another one goes on with them.
+//! A runner releases its runs, and another one continues them.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ async fn release_finishes_effects_in_flight_and_starts_none() {
     let [.., result, released] = log.as_slice() else { panic!("{log:?}") };
     assert!(matches!(&result.kind, EventKind::LoopToolResult { result: ToolResult::Success { .. }, .. }));
     assert!(matches!(&released.kind, EventKind::RunReleased { .. }), "the model is not asked any more");
-    assert!(matches!(settled(&run).await, Settled::Stopped(reason) if reason.contains("another one goes on")));
-    // The other one is not kept from it by the first one being alive.
+    assert!(matches!(settled(&run).await, Settled::Stopped(reason) if reason.contains("another runner continues")));
+    // The other runner can claim it although the first one is alive.
     let taken = other.resume(run.id()).await.unwrap();
     assert_eq!(waits(&taken).await, ["Work/1.0"]);
     assert_eq!(taken.document(), json!({"done": ["a"]}));
@@ -64,7 +64,7 @@ async fn waiting_run_is_released_at_once_and_no_run_is_claimed_afterwards() {
     assert!(store.run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released));
     assert!(matches!(one.start(&shop, ()).await, Err(StartError::Store(_))), "a new run is not begun");
     run.approve(&"Work/1.0".parse().unwrap(), "ann").await.unwrap();
-    assert!(matches!(one.resume(run.id()).await, Err(ResumeError::Leaves)), "work is left to others");
+    assert!(matches!(one.resume(run.id()).await, Err(ResumeError::Leaves)), "other runners claim the work");
     assert_eq!(settled(&runner(&store).brain(shop).resume(run.id()).await.unwrap()).await, {
         Settled::Completed(json!({"done": ["a", "b"]}))
     });
@@ -82,7 +82,7 @@ async fn starting_run_is_released_too() {
     let one = runner(&slow);
     let start = Start { id: Some(SignalId::from("next")), after: Some(first.id().clone()), ..Start::default() };
     let begins = one.start_with(&shop, (), start);
-    assert!(tokio::time::timeout(Duration::from_secs(1), begins).await.is_err(), "it reads what was before");
+    assert!(tokio::time::timeout(Duration::from_secs(1), begins).await.is_err(), "it reads the earlier messages");
 
     one.release().await;
 
@@ -112,7 +112,7 @@ async fn effect_beyond_the_grace_period_is_abandoned_and_repeated_elsewhere() {
 
     one.release().await;
 
-    assert_eq!(began.elapsed(), Duration::from_secs(8), "the grace, where nothing is said");
+    assert_eq!(began.elapsed(), Duration::from_secs(8), "the default grace period");
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
     assert!(matches!(&log.last().unwrap().kind, EventKind::RunReleased { .. }));
     let result = |call: &str, log: &[std::sync::Arc<positronic_core::record::Event>]| {
@@ -121,16 +121,16 @@ async fn effect_beyond_the_grace_period_is_abandoned_and_repeated_elsewhere() {
             _ => None,
         })
     };
-    assert!(result("Work/0.0", &log).is_some_and(|result| result.is_success()), "what has ended is recorded");
+    assert!(result("Work/0.0", &log).is_some_and(|result| result.is_success()), "finished effects are recorded");
     assert_eq!((result("Work/0.1", &log), result("Work/0.2", &log)), (None, None));
     let taken = other.resume(run.id()).await.unwrap();
     assert!(matches!(taken.settled().await, Settled::Completed(_)));
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
     assert!(result("Work/0.1", &log).is_some_and(|result| result.is_success()), "it may run twice");
-    assert!(matches!(result("Work/0.2", &log), Some(ToolResult::Interrupted { .. })), "nobody knows what it did");
+    assert!(matches!(result("Work/0.2", &log), Some(ToolResult::Interrupted { .. })), "its effect is unknown");
 }
 
-/// Never answers, as a model that thinks.
+/// Never answers, like a model that thinks.
 struct Thinks;
 
 impl Model for Thinks {

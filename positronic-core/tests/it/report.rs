@@ -1,4 +1,4 @@
-//! The report of a run: what it has of decisions, calls, people, and what came of them.
+//! The report of a run: its actions, calls, people, and outcomes.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn clerk() -> Brain<(), String, Journal> {
         .r#loop("Look", |cx| cx.system("Look.").input("Is it there?"))
 }
 
-/// Counts with a model, then decides; its tools fail in passing, ask a person, show things and run a brain.
+/// Counts with a model, then selects actions; its tools fail transiently, ask a person, show outputs and run a brain.
 fn office(journal: &Journal) -> Brain<(), Board> {
     let tools = |config: ShopLoop| {
         config

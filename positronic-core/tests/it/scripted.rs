@@ -1,4 +1,4 @@
-//! Iterations that code decides in the place of a model.
+//! Iterations with calls scripted in code instead of a model.
 
 use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::ScriptedModel;
@@ -12,7 +12,7 @@ use crate::support::{Journal, Play, error_of, path, results, success, waits};
 
 type Kitchen = Loop<(), u32, Journal>;
 
-/// Brews as long as something is left; `config` adds to the loop.
+/// Brews while something is left; `config` extends the loop.
 fn kitchen(journal: &Journal, config: impl Fn(Kitchen) -> Kitchen + Send + Sync + 'static) -> Brain<(), u32, ()> {
     let kitchen = brain("Kitchen").state(2_u32).services::<Journal>().r#loop("Brew", move |cx| {
         let calls = (0..(*cx.state).min(1)).map(|_| ("brew", json!({})));
@@ -70,7 +70,7 @@ async fn scripted_calls_are_validated_like_model_calls() {
     let play = Play::new([]);
     let story = play.run(&kitchen(&journal, |config| config.max_iterations(2)), ()).await;
     assert_eq!(error_of(&results(&story, "Brew")[0]), "there is no tool `brew`; the tools are ");
-    assert_eq!(*story.state(), Value::from(2), "a limit of iterations holds for code, too");
+    assert_eq!(*story.state(), Value::from(2), "an iteration limit applies to scripted calls too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,5 +86,5 @@ async fn money_limit_ignores_scripted_calls() {
     let play = Play::new([]);
     let story = play.run(&kitchen(&journal, |config| brew(config).max_money("0.01")), ()).await;
 
-    assert!(matches!(story.settled(), Settled::Completed(_)), "also where nobody has prices: {:?}", story.settled());
+    assert!(matches!(story.settled(), Settled::Completed(_)), "also without prices: {:?}", story.settled());
 }

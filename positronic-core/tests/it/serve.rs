@@ -1,4 +1,4 @@
-//! Runs that are found with work are taken up beside each other: one whose plugin waits for its server holds up no other.
+//! Serving runs concurrently: a run whose plugin waits for its server blocks no other run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl PluginState for Nothing {
     const NAME: &'static str = "server";
 }
 
-/// A plugin whose server answers nothing to the runs that it is silent for. It notes who asks, and that nobody asks any more.
+/// A plugin whose server never answers some runs. It records who asks, and when a request is dropped.
 #[derive(Debug, Clone)]
 struct Server {
     silent: Arc<watch::Sender<Vec<String>>>,
@@ -64,7 +64,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Server {
     }
 }
 
-/// A plugin that asks a model, and is then never done.
+/// A plugin that asks a model and then never finishes.
 struct Curious;
 
 impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Curious {
@@ -80,7 +80,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Curious {
     }
 }
 
-/// A store in which runs wait for nothing but a process that goes on with them.
+/// A store with runs that only need a process to continue them.
 struct Desk {
     store: MemoryStore,
     clock: TestClock,
@@ -115,7 +115,7 @@ impl Desk {
         Runner::builder().model(model).store(store).clock(self.clock.clone()).build()
     }
 
-    /// A process that asks a server before it goes on with the open iteration of a run.
+    /// A process that asks a server before it continues the open iteration of a run.
     fn asks(&self, server: &Server) -> Runner {
         self.process().brain(workshop(&Journal::default(), with(server)))
     }
@@ -155,7 +155,7 @@ async fn run_with_an_unanswered_plugin_question_blocks_no_other_run() {
             };
             a_while(500).await;
 
-            assert_eq!(desk.completed().await, 1, "the other one goes on");
+            assert_eq!(desk.completed().await, 1, "the other one continues");
             server.answers_all();
             a_while(500).await;
             assert_eq!(desk.completed().await, 2);
@@ -190,7 +190,7 @@ async fn sixteen_runs_load_at_once_and_runs_waiting_for_plugins_use_no_slot() {
     a_while(9000).await;
     assert_eq!((loads.take().len(), server.journal.take()), (4, vec!["asked".to_owned(); 16]));
     a_while(9000).await;
-    assert_eq!((loads.take().len(), server.journal.take()), (0, vec!["asked".to_owned(); 4]), "each is taken up once");
+    assert_eq!((loads.take().len(), server.journal.take()), (0, vec!["asked".to_owned(); 4]), "each is claimed once");
 
     server.answers_all();
     a_while(500).await;
@@ -249,7 +249,7 @@ async fn handle_of_a_cancelled_run_with_an_unanswered_plugin_question_returns() 
     let run = desk.process().start(workshop(&Journal::default(), with(&server)), ()).await.unwrap();
     waits(&run).await;
     a_while(6000).await;
-    assert!(desk.store.run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released), "it is let go of");
+    assert!(desk.store.run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released), "it is released");
     server.silent.send_replace(vec![run.id().to_string()]);
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     a_while(10).await;

@@ -1,4 +1,4 @@
-//! Sinks and stores: events come in order and without a gap, and nothing that fails there hurts the run.
+//! Sinks and stores: events arrive in order without a gap, and their failures do not harm the run.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::support::{Journal, Play, batch, check_log, done, path, slow_batch, tools, waits, workshop};
 
-/// Writes what it takes as lines; takes its time, fails or panics at some events.
+/// Writes events as lines; delays, fails or panics at some events.
 #[derive(Clone, Default)]
 struct Odd {
     lines: Arc<Mutex<Vec<String>>>,
@@ -119,11 +119,11 @@ async fn permanently_failing_or_panicking_sink_is_dropped_and_the_run_continues(
 
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     let began = tokio::time::Instant::now();
-    assert!(!run.flushed(Duration::from_secs(60)).await, "two have not taken everything");
-    assert!(began.elapsed() < Duration::from_secs(60), "who is given up is not waited for");
+    assert!(!run.flushed(Duration::from_secs(60)).await, "two sinks have not received everything");
+    assert!(began.elapsed() < Duration::from_secs(60), "abandoned sinks are not waited for");
 
     let story = play.story(&run).await;
-    assert_eq!(dead.lines().len(), 4, "nothing behind a gap");
+    assert_eq!(dead.lines().len(), 4, "no event after a gap");
     assert!(panicking.lines().len() >= 6);
     assert_eq!(healthy.events().len(), story.log().len());
 }
@@ -180,7 +180,7 @@ async fn channel_delivers_every_event_and_a_dropped_receiver_is_harmless() {
     assert_eq!(seqs, story.log().iter().map(|event| event.seq).collect::<Vec<_>>());
 }
 
-/// Makes a store whose appends fail from a number on, until it is mended.
+/// Creates a store whose appends fail from number `n` until it is repaired.
 fn failing(from: u64, mended: Arc<AtomicBool>) -> FaultyStore<MemoryStore> {
     FaultyStore::new(MemoryStore::new(), move |_, append| {
         let last = append.expected.0 + append.events.len() as u64;
@@ -224,7 +224,7 @@ async fn failing_store_stops_the_run_cleanly_at_any_append() {
         check_log(&story, &run.state());
         let released = |line: &str| line.contains("RUN_RELEASED");
         let kept: Vec<_> = story.json_lines().lines().filter(|line| !released(line)).map(str::to_owned).collect();
-        assert!(kept.len() as u64 <= from && lines.starts_with(&kept), "the log holds everything up to then");
+        assert!(kept.len() as u64 <= from && lines.starts_with(&kept), "the log contains every event so far");
     }
 }
 
@@ -272,7 +272,7 @@ async fn signal_to_a_stopped_run_continues_it() {
     assert_eq!(run.settled().await, Settled::Cancelled);
 }
 
-/// A writer that blocks, as a pipe does that nobody reads.
+/// A writer that blocks like an unread pipe.
 struct Full;
 
 impl Write for Full {

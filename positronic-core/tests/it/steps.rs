@@ -1,4 +1,4 @@
-//! Steps: errors, retries, panics, and questions to a model that are recorded.
+//! Steps: errors, retries, panics, and recorded questions to a model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::support::{Play, events_named};
 
-/// Counts its tries. Clones share it.
+/// Counts its tries. Clones share the count.
 #[derive(Clone, Default)]
 struct Tries(Arc<AtomicU32>);
 
@@ -332,7 +332,7 @@ async fn start_with_a_known_id_and_other_inputs_names_the_difference() {
          with another id"
     );
     let again = Start { actor: Actor { by: Some("ann".to_owned()), ..Actor::default() }, ..start() };
-    assert!(runner.start_with(one(), 1, again).await.is_ok(), "whoever tries again may be somebody else");
+    assert!(runner.start_with(one(), 1, again).await.is_ok(), "a retry may come from another user");
 }
 
 #[tokio::test(start_paused = true)]
@@ -355,7 +355,7 @@ async fn other_processes_can_watch_a_run_of_a_known_brain() {
 
 #[tokio::test(start_paused = true)]
 async fn abandoned_wait_does_not_recompute_the_value() {
-    // The value is computed at once, and recorded only after the step has given up.
+    // The value is computed at once but recorded only after the step has abandoned it.
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let records = append.events.iter().any(|event| matches!(event.kind, EventKind::ValueRecorded { .. }));
         records.then_some(Fault::Slow(Duration::from_secs(2)))

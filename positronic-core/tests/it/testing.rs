@@ -1,4 +1,4 @@
-//! What authors test with: a clock that real input and output does not fool, and single tools.
+//! The test kit: a clock that tolerates real I/O, and single tools.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,14 +15,14 @@ use serde_json::json;
 
 use crate::support::{error_of, results, success};
 
-/// Asks a server on threads of the system, of which the runtime sees nothing but an idle task.
+/// Asks a server on OS threads; the runtime only sees an idle task.
 async fn ask_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, answer) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Long enough for the runtime to see that all its tasks are idle.
+        // Long enough for the runtime to find all its tasks idle.
         std::thread::sleep(Duration::from_millis(30));
         stream.write_all(b"pong").unwrap();
     });

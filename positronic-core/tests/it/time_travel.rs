@@ -1,4 +1,4 @@
-//! Time travel: a run as of any event, forks of it, and how two runs differ; and code that has moved on.
+//! Time travel: a run as of any event, forks, differences between two runs, and changed code.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -28,7 +28,7 @@ fn runner(store: &MemoryStore, prefix: &str) -> Runner {
         .build()
 }
 
-/// Ids of one runner, which no other runner of the test gives.
+/// Ids of one runner, distinct from those of every other runner of the test.
 struct Prefixed(String, CountedIds);
 
 impl positronic_core::runner::Ids for Prefixed {

@@ -1,4 +1,4 @@
-//! Tools: how they fail, are tried again, change the state, and are named.
+//! Tools: failures, retries, state changes, and names.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn slow_tool_fails_and_is_stopped() {
     assert_eq!(*story.state(), json!({"done": []}));
 }
 
-/// Fails transiently twice, then works; notes its idempotency key each time.
+/// Fails transiently twice, then works; records its idempotency key each time.
 fn flaky(name: &str, flags: fn(ShopBuilder) -> ShopBuilder) -> ShopTool {
     Tool::new(name, |t| {
         flags(t).execute(async |_: Job, cx: Shop| {
@@ -286,7 +286,7 @@ async fn dynamic_tool_result_is_folded_into_the_state() {
 
     let story = play.run(&workshop(&journal, keeping), ()).await;
 
-    // After the tool's own change; a call that failed gave nothing, nor did one whose result is read as something else.
+    // After the tool's own update; a failed call and one whose result has another type fold nothing.
     assert_eq!(story.state()["done"], json!(["a", "a: a done"]));
     let results = results(&story, "Work");
     assert_eq!(results[0], success("a done"));

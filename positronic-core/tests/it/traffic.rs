@@ -1,4 +1,4 @@
-//! The traffic of a run, read from its log, makes a cassette that plays the run again.
+//! The traffic in a run's log makes a cassette that replays the run.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ struct Place {
     at: String,
 }
 
-/// A loop that calls tools, and one that answers in decisions.
+/// A loop that calls tools, and one with structured actions.
 fn agent() -> Brain<(), String> {
     brain("Agent")
         .state(String::new())
@@ -54,7 +54,7 @@ async fn run(model: impl Model) -> Vec<Arc<Event>> {
     run.events(Seq(0)).await.unwrap()
 }
 
-/// Returns what happened, without times, claims and measurements.
+/// Returns the events without times, claims and measurements.
 fn happened(log: &[Arc<Event>]) -> Vec<Value> {
     let bodies = log.iter().map(|event| {
         let mut document: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
@@ -98,7 +98,7 @@ async fn cassette_of_a_log_equals_that_of_a_recorded_model() {
     let log = run(Arc::clone(&live)).await;
 
     let lines = |text: &str| -> Vec<Value> {
-        // The header names the model, and a decision is written in another order.
+        // The header names the model, and the fields of a structured action have another order.
         let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
         let with_documents = lines.map(|mut line| {
             for part in line["reply"]["parts"].as_array_mut().into_iter().flatten() {

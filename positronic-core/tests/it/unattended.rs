@@ -1,4 +1,4 @@
-//! Runs whose handle was dropped: the runner that started them continues them, and one that no worker can claim says so.
+//! Runs without a handle: their runner continues them, and a run that no worker can claim reports it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ fn runner(store: impl EventStore) -> Runner {
     Runner::builder().model(model).store(store).clock(TestClock::default()).build()
 }
 
-/// Starts a run, and drops its handle when it waits for a decision and its worker has released it.
+/// Starts a run, and drops its handle after it waits for a decision and its worker has released it.
 async fn left(runner: &Runner, store: &MemoryStore, brain: &Brain<(), Board>) -> RunId {
     let run = runner.start(brain, ()).await.unwrap();
     assert_eq!(waits(&run).await, ["Work/0.0"]);
@@ -165,7 +165,7 @@ async fn log_of_a_run_claimed_elsewhere_is_not_read() {
 
     let resumed = other.resume(run.id()).await;
     assert!(matches!(resumed, Err(ResumeError::Claimed { .. })), "{resumed:?}");
-    assert!(store.run(run.id()).await.unwrap().next > Seq(100), "it goes on meanwhile");
+    assert!(store.run(run.id()).await.unwrap().next > Seq(100), "it continues meanwhile");
     assert_eq!(reads.load(Ordering::Relaxed), 0);
     run.cancel("enough").await.unwrap();
     assert_eq!(run.document()["done"][0], json!("b"));

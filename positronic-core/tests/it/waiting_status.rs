@@ -1,4 +1,4 @@
-//! Why a run waits: every prefix of a few logs, and what it says.
+//! The reasons why a run waits, for every prefix of a few logs.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::support::{
     Job, Journal, Play, Shop, ShopBuilder, ShopLoop, ShopTool, batch, done, path, tools, waits, workshop,
 };
 
-/// Writes what a run said after each of its events, where it waited.
-fn said(story: &Story) -> String {
+/// Writes the reasons after each event at which the run waits.
+fn waiting_texts(story: &Story) -> String {
     let mut state = RunState::default();
     let mut lines = Vec::new();
     let mut begin = None;
@@ -33,7 +33,7 @@ fn said(story: &Story) -> String {
     lines.join("\n")
 }
 
-/// Waits for what its id says.
+/// Waits for the events that its id names.
 fn asking() -> ShopTool {
     Tool::new("ask", |t: ShopBuilder| {
         t.execute(async |job: Job, cx: Shop| {
@@ -63,7 +63,7 @@ async fn waiting_run_reports_its_pending_decision_and_its_pause() {
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     run.settled().await;
 
-    insta::assert_snapshot!(said(&play.story(&run).await), @r#"
+    insta::assert_snapshot!(waiting_texts(&play.story(&run).await), @r#"
     7 LOOP_APPROVAL_REQUESTED: The run waits since event 7 for a person's decision about `gated` at `Work/0.0` (it is dangerous).
       [Person] ["Work/0.0"]
     8 BRAIN_PAUSED: The run is paused since event 8, until a person lets it go on.
@@ -84,7 +84,7 @@ async fn waiting_run_reports_whose_answers_it_needs() {
     run.reply(&path("Work/0.0"), json!({}), "ann").await.unwrap();
     settled(&run).await;
 
-    insta::assert_snapshot!(said(&play.story(&run).await), @r#"
+    insta::assert_snapshot!(waiting_texts(&play.story(&run).await), @r#"
     18 LOOP_WAIT: The run waits since event 14 for a person's reply (Well?) to `ask` at `Work/0.0`, the webhook `slack` or a person's answer (Name it) over `form` to `ask` at `Work/0.1`, the webhook `slack` to `ask` at `Work/0.2` and 2 more.
       [Person, Machine] ["Work/0.0", "Work/0.1", "Work/0.2", "Work/0.3", "Work/0.4"] until 60s
     20 LOOP_TOOL_RESULT: The run waits since event 14 for the webhook `slack` or a person's answer (Name it) over `form` to `ask` at `Work/0.1`, the webhook `slack` to `ask` at `Work/0.2`, a person's decision about `gated` at `Work/0.3` (it is dangerous) and 1 more.
@@ -107,7 +107,7 @@ async fn retrying_run_reports_its_retry() {
     let run = play.start(&workshop(&Journal::default(), flaky), ()).await;
     settled(&run).await;
 
-    insta::assert_snapshot!(said(&play.story(&run).await), @r#"
+    insta::assert_snapshot!(waiting_texts(&play.story(&run).await), @r#"
     5 LOOP_MODEL_RETRY: The run waits for another try of the model of `Work`.
       [Time] [] until 500ms
     12 LOOP_TOOL_RETRY: The run waits since event 11 for a person's decision about `gated` at `Work/0.1` (it is dangerous) and another try of `flaky` at `Work/0.0`.

@@ -1,4 +1,4 @@
-//! Waits: webhooks and replies, what they do to the state, and what happens meanwhile.
+//! Waits: webhooks and replies, their effect on the state, and concurrent signals.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn mail() -> Webhook<MailboxEntry> {
     webhook("mail")
 }
 
-/// Works, then waits for slack or mail under its id; takes the answer into the state.
+/// Works, then waits for slack or mail under its id; folds the answer into the state.
 fn asking() -> ShopTool {
     Tool::new("ask", |t: ShopBuilder| {
         t.wait(|job: &Job, _| {
@@ -98,7 +98,7 @@ async fn run_resumes_after_all_waiting_calls_are_answered() {
     run.webhook("slack", "a", note("first")).await.unwrap();
     let story = play.story(&run).await;
     assert_eq!(*story.state(), json!({"done": ["c", "second", "first"]}));
-    assert!(play.last_results()[0].contains("first"), "results stand in call order");
+    assert!(play.last_results()[0].contains("first"), "results are in call order");
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +141,7 @@ async fn call_can_wait_for_a_reply_to_itself() {
     run.reply(&path("Work/0.0"), note("bad"), "bob").await.unwrap();
 
     let story = play.story(&run).await;
-    assert_eq!(results(&story, "Work"), [success(note("bad")), success(note("fine"))], "no value: the answer alone");
+    assert_eq!(results(&story, "Work"), [success(note("bad")), success(note("fine"))], "no value: only the answer");
     let again = run.reply(&path("Work/0.0"), note("x"), "bob").await.unwrap_err();
     assert_eq!(refused(again), Refusal::Ended);
 }
@@ -169,7 +169,7 @@ async fn expired_wait_gives_its_own_result() {
     for (otherwise, expected) in [
         (Some(json!({"answer": "none"})), success(json!({"answer": "none"}))),
         (Some(Value::Null), success(Value::Null)),
-        (None, ToolResult::error("nobody answered in time")),
+        (None, ToolResult::error("the wait expired")),
     ] {
         let play = Play::new([batch([("ask", "a")]), done()]);
         let run = play.start(&workshop(&journal, timed(otherwise)), ()).await;
@@ -269,7 +269,7 @@ async fn nested_brains_wait_at_once_and_resume_one_by_one() {
         .services::<Journal>()
         .state(Board::default())
         .r#loop("Work", move |cx| {
-            // A brain that waits for somebody leaves its place to the next.
+            // A waiting brain frees its slot for the next one.
             cx.system("")
                 .parallel(1)
                 .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
@@ -339,11 +339,11 @@ async fn message_while_the_model_answers_is_answered_too() {
     run.message("wait", "ann").await.unwrap();
 
     let story = play.story(&run).await;
-    assert_eq!(play.requests().len(), 2, "an answer that had not read the message is not the last word");
+    assert_eq!(play.requests().len(), 2, "an answer before the message was read is not final");
     assert_eq!(
         story.transcript(),
         "# Work\nuser: begin\nassistant: Bye.\nuser: wait\nassistant: Oh, hello.\n= {\"type\":\"answered\"}\n",
-        "what it had not read stands behind its answer"
+        "the unread message follows its answer"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Tools that show things while they run: widgets, files, progress.
+//! Outputs of running tools: widgets, files, progress.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn file(name: &str) -> FileOutput {
     }
 }
 
-/// Shows two widgets and a file; then fails, waits, or works, as its id says.
+/// Shows two widgets and a file; then fails, waits, or works, depending on its id.
 fn showing() -> ShopTool {
     Tool::new("show", |t: ShopBuilder| {
         t.execute(async |job: Job, cx: Shop| {
@@ -43,7 +43,7 @@ fn showing() -> ShopTool {
     })
 }
 
-/// Writes a loop's record without its texts: tools by argument, widgets and files by what they show.
+/// Renders a loop's record without its texts: tools by argument, widgets and files by content.
 fn shown(story: &Story) -> Vec<String> {
     let outputs = prompt(story, "Work").output.into_iter();
     outputs
@@ -108,7 +108,7 @@ async fn every_widget_and_file_has_its_own_id() {
     assert_eq!(ids.len(), 8, "no two outputs share an id, nor with their call");
 }
 
-/// Shows a bar that it moves on twice, over two tries; keeps its id in the state, or takes the place of the kept one.
+/// Shows a progress bar that it moves twice, over two tries; stores its id in the state, or replaces the stored one.
 fn bar() -> crate::support::ShopTool {
     Tool::new("bar", |t: ShopBuilder| {
         t.read_only().execute(async |job: Job, cx: Shop| {
@@ -188,7 +188,7 @@ async fn widget_replaces_one_of_another_loop_of_the_run() {
     let none: [&str; 0] = [];
     assert_eq!(shown, [&none[..], &["deep 0 %", "second 20 %"], &none]);
     let alone: Vec<_> = prompts.iter().map(|prompt| widgets(prompt.shown())).collect();
-    assert_eq!(alone[2], ["second 20 %"], "a loop alone shows what it has");
+    assert_eq!(alone[2], ["second 20 %"], "a loop by itself shows only its own widgets");
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,7 +230,7 @@ async fn call_with_endless_files_fails_and_the_run_continues() {
                     cx.add_file(file("again.txt"))?;
                     cx.display_widget("bar", 0, "nothing done")?;
                 }
-                #[expect(unreachable_code, reason = "what the tool would return")]
+                #[expect(unreachable_code, reason = "the tool's own result")]
                 Ok(())
             })
         })

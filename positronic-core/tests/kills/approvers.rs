@@ -1,4 +1,4 @@
-//! Two processes that decide about the same call at once.
+//! Two processes that decide on the same call at once.
 
 use std::path::PathBuf;
 

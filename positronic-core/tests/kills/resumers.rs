@@ -1,4 +1,4 @@
-//! Two processes that go on with the same run at once.
+//! Two processes that resume the same run at once.
 
 use std::path::{Path as File, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{FOLDER, effect};
 
 const TIMES: usize = 25;
 
-/// Pays once it is approved, and is done with that when it is told so.
+/// Pays once approved, and finishes on command.
 fn desk(folder: &File, paid: &Arc<Notify>) -> Brain<()> {
     let (folder, paid) = (folder.to_owned(), Arc::clone(paid));
     brain("Desk").r#loop("Pay", move |cx| {

@@ -1,4 +1,4 @@
-//! Calls that a server answers: what the model reads, and what people see.
+//! Calls that a server answers: texts for the model and outputs for people.
 
 use positronic_core::mcp::{Mcp, McpOptions};
 use positronic_core::model::scripted::Reply;
@@ -85,7 +85,7 @@ async fn structured_content_is_the_value_and_images_are_files_of_the_run() {
     assert_eq!(results[1], success("The chart:\n[image: the file `chart-1.png`, image/png, 4 bytes]"));
     let files = shown_files(&story);
     assert_eq!((&*files[0].name, &*files[0].media_type, files[0].size), ("chart-1.png", "image/png", 4));
-    // The hash of what the base64 holds.
+    // The hash of the decoded base64.
     assert_eq!(files[0].sha256, "0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543");
 }
 
@@ -100,7 +100,7 @@ async fn long_result_is_a_file_and_the_model_reads_its_ends() {
     assert!(read.starts_with("beginxxx") && read.ends_with("xxxend") && read.len() < 33_000, "{}", read.len());
     assert!(read.contains("the file `dump-whole.txt` has all"));
     assert_eq!(shown_files(&story)[0].size, 100_008);
-    assert!(story.json_lines().len() < 100_000, "the log does not hold it");
+    assert!(story.json_lines().len() < 100_000, "the log does not contain it");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn unsolicited_notifications_are_harmless_and_progress_is_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_one_batch_share_one_connection() {
-    // The first one is never answered.
+    // The first one gets no answer.
     let waiting = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let fake = Fake::new([tool("a"), tool("b")], move |name, _| {
         let mut waiting = waiting.lock().unwrap();
@@ -145,7 +145,7 @@ async fn calls_of_one_batch_share_one_connection() {
     let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
 
     let ok = calls(&story, "Work").iter().filter(|call| call.result.as_ref().unwrap().is_success()).count();
-    assert_eq!((ok, fake.connections()), (1, 1), "the one that is answered does not wait for the other");
+    assert_eq!((ok, fake.connections()), (1, 1), "the answered call does not wait for the other");
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn log_records_the_servers_name_and_version() {
 
     let lines = story.json_lines();
     assert!(lines.contains(r#"{"program":"fake","protocol":"#) && lines.contains(r#""version":"1.2""#), "{lines}");
-    assert!(!play.model_read("Knock first."), "what a server says about itself is a text of others");
+    assert!(!play.model_read("Knock first."), "a server's self-description is untrusted text");
 
     let options = McpOptions { instructions: true, ..trusting() };
     let play = Play::new([Reply::text("Nothing to do.")]);

@@ -1,4 +1,4 @@
-//! Who is asked before a call, and what the record says of a tool.
+//! Approvals of server calls, and the recorded flags of a tool.
 
 use positronic_core::mcp::McpOptions;
 use positronic_core::model::scripted::Reply;
@@ -86,7 +86,7 @@ async fn author_names_the_tools_that_run_unattended() {
     let play = Play::new([every_tool(), done()]);
     let run = play.start(desk(&[&fake.server(options)]), ()).await;
 
-    // `burn` stands after a call that a person has to decide, and only what reads goes past that.
+    // `burn` follows a call that a person must decide; only read-only calls pass it.
     assert_eq!(waits(&run).await, ["Work/0.1"]);
     assert_eq!(fake.seen("tools/call").len(), 1);
     run.reject(&path("Work/0.1"), "no", "ann").await.unwrap();

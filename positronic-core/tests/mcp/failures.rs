@@ -1,4 +1,4 @@
-//! Servers that hang, die, flood or never come up, and runs that are cancelled or crash.
+//! Servers that hang, die, flood or never start, and runs that are cancelled or crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::{Value, json};
 
-use crate::desk::{desk, failure_of, soon};
+use crate::desk::{desk, eventually, failure_of};
 use crate::fake::{Act, Fake, text, tool};
 use crate::support::{Play, done, error_of, results, success};
 
@@ -21,7 +21,7 @@ fn options() -> McpOptions {
     McpOptions::builder().ask(false).build()
 }
 
-/// A server that does something else with its first calls, and answers the others.
+/// A server with other reactions to its first calls; it answers the rest.
 fn first(acts: impl Fn(usize) -> Option<Act> + Send + Sync + 'static) -> Fake {
     let count = AtomicUsize::new(0);
     Fake::new([tool("echo")], move |_, _| acts(count.fetch_add(1, Ordering::SeqCst)).unwrap_or_else(|| text("ok")))
@@ -46,7 +46,7 @@ async fn unresponsive_server_gives_an_error_and_receives_a_cancellation() {
     assert_eq!(results[1], success("ok"));
     let told = fake.seen("notifications/cancelled");
     assert_eq!(told[0]["params"]["requestId"], fake.seen("tools/call")[0]["id"]);
-    assert_eq!((told.len(), fake.connections()), (1, 1), "it shows a sign of life, so it is not started anew");
+    assert_eq!((told.len(), fake.connections()), (1, 1), "it answers pings, so it is not restarted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,14 +62,14 @@ async fn unresponsive_server_is_restarted_by_the_next_call() {
             t.execute(move |_: NoArgs, _| {
                 mute.be_mute(false);
                 async {
-                    // It rests for a second after it has failed twice.
+                    // It rests for a second after two failures.
                     tokio::time::sleep(Duration::from_secs(2)).await;
                     Ok("mended")
                 }
             })
         })
     });
-    // The first connection stays mute; what is mended answers on new ones only because the old one is given up.
+    // The first connection stays silent; the repaired server answers only because the client opens a new one.
     let play = Play::new([
         Reply::call("desk__echo", json!({})),
         Reply::call("desk__echo", json!({})),
@@ -157,7 +157,7 @@ async fn server_that_cannot_restart_fails_the_call_and_not_the_run() {
     let story = play.run(desk(&[&server]), ()).await;
 
     let results = results(&story, "Work");
-    assert_eq!(error_of(&results[1]), "the MCP server `desk` did not start: nobody is at the desk");
+    assert_eq!(error_of(&results[1]), "the MCP server `desk` did not start: the desk is closed");
     assert!(matches!(story.settled(), Settled::Completed(_)));
 }
 
@@ -168,7 +168,7 @@ async fn server_that_never_started_fails_the_loop_unless_optional() {
 
     let story = Play::new([]).run(desk(&[&fake.server(options())]), ()).await;
     let why = failure_of(&story);
-    assert!(why.contains("the MCP server `desk` did not start: nobody is at the desk"), "{why}");
+    assert!(why.contains("the MCP server `desk` did not start: the desk is closed"), "{why}");
 
     let optional = McpOptions { optional: true, ..options() };
     let play = Play::new([Reply::text("Then without.")]);
@@ -176,7 +176,7 @@ async fn server_that_never_started_fails_the_loop_unless_optional() {
     assert!(matches!(story.settled(), Settled::Completed(_)));
     assert!(play.model_read("The tools of `desk` are not there at the moment."));
 
-    // One that comes up late is waited for.
+    // The loop waits for a server that starts late.
     fake.refuse(2);
     let story = Play::new(echo(1)).run(desk(&[&fake.server(options())]), ()).await;
     assert_eq!(results(&story, "Work"), [success("ok")]);
@@ -222,7 +222,7 @@ async fn malformed_answers_are_explained_errors() {
 
     let results = results(&story, "Work");
     for result in &results[..2] {
-        assert_eq!(error_of(result), "the MCP server `desk` answered something else: what is no result of a tool");
+        assert_eq!(error_of(result), "the MCP server `desk` answered something else: not a tool result");
     }
     assert_eq!(results[2], success("ok"));
 }
@@ -232,17 +232,17 @@ async fn cancelling_a_run_cancels_its_call_at_the_server() {
     let fake = first(|_| Some(Act::Silence));
     let play = Play::new([Reply::call("desk__echo", json!({}))]);
     let run = play.start(desk(&[&fake.server(options())]), ()).await;
-    soon("the call", || !fake.seen("tools/call").is_empty()).await;
+    eventually("the call", || !fake.seen("tools/call").is_empty()).await;
 
     run.cancel("enough").await.unwrap();
 
-    soon("the news of it", || !fake.seen("notifications/cancelled").is_empty()).await;
+    eventually("the news of it", || !fake.seen("notifications/cancelled").is_empty()).await;
     let told = &fake.seen("notifications/cancelled")[0];
     assert_eq!(told["params"]["requestId"], fake.seen("tools/call")[0]["id"]);
     assert!(matches!(run.settled().await, Settled::Cancelled));
 }
 
-/// Runs one call until it is on its way, lets the process die, and goes on in another one.
+/// Starts one call, lets the process die during it, and continues in another process.
 async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
     let runner = |store: MemoryStore, model: ScriptedModel| {
         let runner = Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default());
@@ -251,7 +251,7 @@ async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
     let fake = first(|n| (n == 0).then_some(Act::Silence));
     let before = runner(MemoryStore::new(), ScriptedModel::new([Reply::call("desk__echo", json!({}))]));
     let run = before.start(&desk(&[&fake.server(options.clone())]), ()).await.unwrap();
-    soon("the call", || !fake.seen("tools/call").is_empty()).await;
+    eventually("the call", || !fake.seen("tools/call").is_empty()).await;
     let log: Vec<Arc<Event>> = run.events(positronic_core::record::Seq(0)).await.unwrap();
     drop((run, before));
 
@@ -288,7 +288,7 @@ async fn unresponsive_server_is_abandoned_although_another_call_waits_for_it() {
         other.run(desk(&[&server]), ()).await
     };
     let mended = async {
-        // The first call has run out of time, and the other one still waits.
+        // The first call has timed out, and the other one still waits.
         tokio::time::sleep(Duration::from_secs(62)).await;
         fake.be_mute(false);
     };
@@ -298,7 +298,7 @@ async fn unresponsive_server_is_abandoned_although_another_call_waits_for_it() {
     let results_of = |story: &Story| results(story, "Work");
     assert!(error_of(&results_of(&story)[0]).contains("did not answer within 60s"));
     assert_eq!(results_of(&story)[1], success("ok"), "on a new connection");
-    // What is open keeps the connection that it was made on.
+    // An open call keeps its original connection.
     assert!(error_of(&results_of(&waited)[0]).contains("did not answer within 60s"), "{:?}", results_of(&waited));
     assert_eq!(fake.connections(), 2);
 }

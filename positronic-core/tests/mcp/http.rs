@@ -8,7 +8,7 @@ use positronic_core::mcp::{McpHttp, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
 
-use crate::desk::{desk, soon};
+use crate::desk::{desk, eventually};
 use crate::support::{Play, done, error_of, results, success};
 
 /// A request: its method, path, headers in lower case, and body.
@@ -94,7 +94,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, notes: &Mutex
     notes.lock().unwrap().push(asked.clone());
     let (head, body) = answer(&asked);
     let length = body.len();
-    // Whoever has hung up does not want the rest.
+    // The client has disconnected and does not need the rest.
     _ = stream.write_all(
         format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").as_bytes(),
     );
@@ -109,7 +109,7 @@ fn result(asked: &Asked, result: &Value) -> Answer {
     ("200 OK\r\nContent-Type: application/json".to_owned(), body.to_string())
 }
 
-/// Answers as a well-behaved server does, in the session of this name.
+/// Answers like a correct server, in the session of this name.
 fn well(asked: &Asked, session: &str) -> Answer {
     if asked.method == "GET" {
         return status("405 Method Not Allowed");
@@ -231,10 +231,10 @@ async fn server_stream_is_reopened_at_most_once_a_second() {
     let server = site.server(|http| http);
     let opened = || site.asked.lock().unwrap().iter().filter(|asked| asked.method == "GET").count();
     server.connect().await.unwrap();
-    soon("the first stream", || opened() == 1).await;
+    eventually("the first stream", || opened() == 1).await;
     let begun = tokio::time::Instant::now();
 
-    soon("two more", || opened() >= 3).await;
+    eventually("two more", || opened() >= 3).await;
 
     assert!(begun.elapsed() > std::time::Duration::from_millis(1_900), "{:?}", begun.elapsed());
     drop(server);
@@ -275,6 +275,6 @@ async fn unreachable_server_fails_the_loop_first_and_only_the_call_later() {
         "{results:?}"
     );
     assert!(error_of(&results[0]).contains("503"), "{results:?}");
-    assert!(!results[1].is_success(), "an answer that breaks off is none: {results:?}");
+    assert!(!results[1].is_success(), "a truncated answer is refused: {results:?}");
     assert_eq!(results[2], success("s1"));
 }

@@ -1,4 +1,4 @@
-//! What a server lists: names, choices, schemas, and lists that change.
+//! Server lists: names, selection, schemas, and changed lists.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use positronic_core::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::desk::{desk, failure_of, soon};
+use crate::desk::{desk, eventually, failure_of};
 use crate::fake::{Fake, text, tool};
 use crate::support::{Play, done, results, success};
 
@@ -20,7 +20,7 @@ fn seen_by_the_model(play: &Play) -> Vec<String> {
     play.last_request().tools.tools().iter().map(|tool| tool.id.to_string()).collect()
 }
 
-async fn why_not(fake: &Fake, options: McpOptions) -> McpError {
+async fn start_error(fake: &Fake, options: McpOptions) -> McpError {
     fake.server(options).connect().await.unwrap_err()
 }
 
@@ -49,7 +49,7 @@ async fn option_that_names_no_tool_is_refused() {
     ];
     for (options, name) in slips {
         assert_eq!(
-            why_not(&fake, options).await.to_string(),
+            start_error(&fake, options).await.to_string(),
             format!(
                 "`{name}` names the tool `movefile`, which the MCP server `desk` does not have; it has `move_file`, `read`"
             )
@@ -61,15 +61,15 @@ async fn option_that_names_no_tool_is_refused() {
 async fn colliding_names_are_refused_with_both_tools() {
     let fake = quiet(["a", "b"].map(tool));
 
-    let error = why_not(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
+    let error = start_error(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
     assert_eq!(
         error.to_string(),
         "the tools `a` and `b` of the MCP server `desk` would both be `desk__b`; give one of them another name with \
          `renamed`, or leave it out with `without`"
     );
     let twice = quiet([tool("a"), tool("a")]);
-    assert!(matches!(why_not(&twice, McpOptions::default()).await, McpError::SameName { .. }));
-    let slash = why_not(&fake, McpOptions::builder().renamed([("a", "a/b")]).build()).await;
+    assert!(matches!(start_error(&twice, McpOptions::default()).await, McpError::SameName { .. }));
+    let slash = start_error(&fake, McpOptions::builder().renamed([("a", "a/b")]).build()).await;
     assert!(matches!(slash, McpError::Renamed { .. }), "{slash}");
 }
 
@@ -97,7 +97,7 @@ async fn two_servers_of_one_name_are_detected_by_the_builder() {
     _ = Mcp::of([&fake.server(McpOptions::default()), &fake.server(McpOptions::default())]);
 }
 
-/// A schema of two kilobytes whose references double at every step, so that no check of it would come to an end.
+/// A schema of two kilobytes whose references double at every step, so that a naive check would never end.
 fn doubling(steps: usize) -> Value {
     let next = |step: usize| json!({"$ref": format!("#/$defs/d{step}")});
     let definition = |step: usize| (format!("d{step}"), json!({"allOf": [next(step + 1), next(step + 1)]}));
@@ -125,14 +125,14 @@ async fn unusable_schema_is_refused_with_tool_and_server() {
     ];
     for (schema, says) in cases {
         let fake = quiet([tool("fine"), bad(schema)]);
-        let error = why_not(&fake, McpOptions::default()).await.to_string();
+        let error = start_error(&fake, McpOptions::default()).await.to_string();
         let begins = "the tool `odd` of the MCP server `desk` has a schema that cannot be used: ";
         assert!(error.starts_with(begins) && error.contains(says), "{error}");
 
         let without = McpOptions::builder().without(["odd"]).build();
         fake.server(without).connect().await.unwrap();
     }
-    // A schema that says nothing of its type is meant to be an object's.
+    // A schema without a type means an object.
     let tools = quiet([bad(json!({"properties": {"a": {"type": "string"}}}))]).server(McpOptions::default());
     let tools = tools.tools::<(), Value, ()>().await.unwrap();
     assert_eq!(tools[0].decl().parameters["type"], "object");
@@ -150,8 +150,8 @@ async fn changed_list_applies_in_the_next_iteration_and_an_invalid_one_is_ignore
                 let teacher = teacher.clone();
                 async move {
                     let lists = teacher.seen("tools/list").len();
-                    teacher.relist(tools);
-                    // Time passes only when nobody has anything to do, so the news is there then.
+                    teacher.change_list(tools);
+                    // Paused time advances only when all tasks are idle, so the notification has arrived by then.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     Ok(lists)
                 }
@@ -198,7 +198,7 @@ async fn list_is_requested_once_and_shared_by_iterations_and_runs() {
 async fn endless_list_is_truncated() {
     let fake = quiet((0..300).map(|n| tool(&format!("t{n}"))));
 
-    let error = why_not(&fake, McpOptions::default()).await.to_string();
+    let error = start_error(&fake, McpOptions::default()).await.to_string();
 
     assert_eq!(error, "the MCP server `desk` lists more than 100 pages of tools");
 }
@@ -239,21 +239,21 @@ async fn list_update_survives_its_requester_and_shares_no_other_answer() {
     let fake = quiet([tool("a")]);
     let server = fake.server(McpOptions::default());
     assert_eq!(names_of(&server).await, ["desk__a"]);
-    fake.relist([tool("a"), tool("b")]);
+    fake.change_list([tool("a"), tool("b")]);
     tokio::time::sleep(Duration::from_millis(50)).await;
 
-    // One asks, and has no answer.
+    // One call requests the list and gets no answer.
     fake.be_mute(true);
     let asking = tokio::spawn({
         let server = server.clone();
         async move { names_of(&server).await }
     });
-    soon("the question", || fake.seen("tools/list").len() == 2).await;
+    eventually("the question", || fake.seen("tools/list").len() == 2).await;
     let began = Instant::now();
     assert_eq!(names_of(&server).await, ["desk__a"]);
-    assert!(began.elapsed() < Duration::from_millis(1), "it waits for nobody: {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(1), "it waits for no other call: {:?}", began.elapsed());
 
-    // It is cancelled before there is one.
+    // It is cancelled before an answer arrives.
     asking.abort();
     assert!(asking.await.unwrap_err().is_cancelled());
     fake.be_mute(false);
@@ -270,7 +270,7 @@ async fn known_list_is_available_while_the_server_restarts() {
     fake.be_mute(true);
     let play = Play::new([Reply::call("desk__a", json!({})), done()]);
     let run = play.start(desk(&[&server]), ()).await;
-    soon("the second beginning", || fake.seen("initialize").len() == 2).await;
+    eventually("the second beginning", || fake.seen("initialize").len() == 2).await;
 
     let began = Instant::now();
     assert_eq!(names_of(&server).await, ["desk__a"]);

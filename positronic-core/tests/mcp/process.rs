@@ -1,4 +1,4 @@
-//! Servers that are processes: shell scripts that speak MCP.
+//! Servers as processes: shell scripts that speak MCP.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::desk::{desk, soon};
+use crate::desk::{desk, eventually};
 use crate::support::{Play, done, error_of, results, success};
 
-/// Answers the handshake and the list; `CALL` stands for what is done with a call, whose id is in `$id`.
+/// Answers the handshake and the list; `CALL` is the reaction to a call whose id is in `$id`.
 const SCRIPT: &str = r#"
 echo "banner of a careless program"
 echo "starting" >&2
@@ -38,7 +38,7 @@ fn act(times: usize) -> Vec<Reply> {
     (0..times).map(|_| Reply::call("sh__act", json!({}))).chain([done()]).collect()
 }
 
-/// Says whether a process of this command line runs.
+/// Returns whether a process with this command line runs.
 fn runs(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
@@ -68,7 +68,7 @@ async fn server_inherits_no_environment_of_this_process() {
     let positronic_core::record::ToolResult::Success { output: Value::String(said), .. } = &results[0] else {
         panic!("{results:?}")
     };
-    // A shell sets some by itself.
+    // A shell sets some variables itself.
     let own = ["PWD=", "OLDPWD=", "SHLVL=", "_=", "POSITRONIC_MCP_SERVER="];
     let (variables, at) = said.rsplit_once("in ").unwrap();
     let variables: Vec<_> =
@@ -127,7 +127,7 @@ async fn process_group_ends_with_the_last_clone_of_the_server() {
     drop(play);
     drop(server);
 
-    soon("the end of what the server has started", || !runs("sleep 7711")).await;
+    eventually("the end of what the server has started", || !runs("sleep 7711")).await;
 }
 
 #[tokio::test]
@@ -140,12 +140,12 @@ async fn process_outside_the_group_ends_with_the_server_too() {
         let server = server(script(&format!("{leaves} say started")));
         let play = Play::new(act(1));
         play.run(desk(&[&server]), ()).await;
-        soon("its start", || runs(mark)).await;
+        eventually("its start", || runs(mark)).await;
 
         drop(play);
         drop(server);
 
-        soon("the end of what has left the group", || !runs(mark)).await;
+        eventually("the end of what has left the group", || !runs(mark)).await;
     }
 }
 
@@ -153,7 +153,7 @@ async fn process_outside_the_group_ends_with_the_server_too() {
 async fn server_inherits_no_descriptors_of_this_process() {
     let held = std::fs::File::open("/dev/null").unwrap();
     rustix::io::fcntl_setfd(&held, rustix::io::FdFlags::empty()).unwrap();
-    // `ls` has the folder open itself.
+    // `ls` itself opens the folder.
     let server = server(script(r#"say "$(ls /proc/self/fd | tr '\n' ' ')""#));
 
     let story = Play::new(act(1)).run(desk(&[&server]), ()).await;
@@ -174,7 +174,7 @@ async fn server_that_ignores_end_of_input_is_killed() {
 
     server.close().await;
 
-    soon("its end", || !runs("sleep 7712")).await;
+    eventually("its end", || !runs("sleep 7712")).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A store that fails: the run stops cleanly, nothing recorded is wrong, and somebody goes on. Promises 3 and 14.
+//! A failing store: the run stops cleanly, the log stays valid, and another worker continues. Promises 3 and 14.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ fn says(place: &str) -> Reply {
     }
 }
 
-/// A workshop whose tools may all run again.
+/// A workshop whose tools are all repeatable.
 fn shop(journal: &Journal) -> Brain<(), Board> {
     workshop(journal, |config| {
         config.tools([
@@ -38,7 +38,7 @@ fn shop(journal: &Journal) -> Brain<(), Board> {
 
 type Faulty = FaultyStore<MemoryStore>;
 
-/// Makes a bench whose store has a fault at its append number `at`, counted from 0, until it is mended.
+/// Creates a bench whose store fails at append number `at`, counted from 0, until it is repaired.
 fn faulty(at: u64, fault: &Fault, for_ever: bool) -> (Bench<Faulty>, MemoryStore, Arc<AtomicBool>, Arc<AtomicU64>) {
     let (memory, mended, appends) = (MemoryStore::new(), Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
     let (is_mended, counted, fault) = (Arc::clone(&mended), Arc::clone(&appends), fault.clone());
@@ -54,12 +54,12 @@ fn full() -> StoreError {
     StoreError::Failed { message: "the disk is full".to_owned() }
 }
 
-/// Approves what waits, until the run has ended or stopped.
+/// Approves pending calls until the run has ended or stopped.
 async fn drive<R>(bench: &Bench<Faulty>, run: &RunHandle<R>) -> Settled {
     for _ in 0..100 {
         match crate::support::settled(run).await {
             Settled::Waiting(pending) => {
-                // Whoever decides tries again, with the same id, until there is an answer.
+                // The decider retries with the same id until there is an answer.
                 let id = format!("decide {}", pending[0].call);
                 let kind =
                     positronic_core::record::SignalKind::Approve { call: pending[0].call.clone(), arguments: None };
@@ -102,7 +102,7 @@ async fn promise_14_store_failure_at_any_append_stops_the_run_cleanly_and_anothe
             let run = bench.start(&process, &brain).await;
             let settled = drive(&bench, &run).await;
             let about = format!("{fault:?} at {at}, for ever: {for_ever}: {settled:?}");
-            // Whatever is there by then can be folded, and nothing in it is wrong.
+            // The stored prefix can be folded and contains nothing wrong.
             let log = memory.read(&run_id(), Seq(0), usize::MAX).await.unwrap();
             let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
             crate::support::check_order(&log, state.has_ended());
@@ -193,7 +193,7 @@ async fn promise_01_unstorable_decision_is_refused() {
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 
-/// A bench whose store cannot be used from the moment on in which the first tools begin, until it is mended.
+/// A bench whose store fails from the start of the first tools until it is repaired.
 fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
     let broken = Arc::<AtomicBool>::default();
     let (is_broken, begun) = (Arc::clone(&broken), AtomicBool::new(false));
@@ -222,7 +222,7 @@ async fn promise_14_signal_after_a_store_failure_is_admitted() {
     assert_eq!(crate::support::settled(&run).await, Settled::Paused);
     assert!(paused.elapsed() < Duration::from_millis(100), "the signal rang, and not the end of the run's rest");
     let claim = bench.store.run(&run_id()).await.unwrap().claim.unwrap();
-    assert!(claim.released, "nobody has it in hand");
+    assert!(claim.released, "no worker has claimed it");
     run.resume().await.unwrap();
     assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
     bench.checked().await;
@@ -265,7 +265,7 @@ async fn promise_14_temporarily_unreadable_run_is_served_later() {
     assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
 }
 
-/// Panics where the engine asks how long to wait.
+/// Panics when the engine asks for the delay.
 #[derive(Debug)]
 struct NoJitter(OwnIds);
 

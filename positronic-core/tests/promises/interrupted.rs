@@ -1,4 +1,4 @@
-//! What was in flight when a process died: promises 3 and 5.
+//! Effects in flight when a process dies: promises 3 and 5.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::support::{
 };
 
 on_both_stores! {
-    promise_03_what_has_its_outcome_never_runs_again
-    promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_said_to_be_unknown
-    promise_05_a_request_without_an_answer_is_sent_again_as_it_was
-    promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_again
+    promise_03_resume_skips_effects_with_an_outcome
+    promise_05_only_repeatable_tools_run_again_and_others_report_an_unknown_outcome
+    promise_05_unanswered_request_is_sent_again_unchanged
+    promise_05_recorded_values_are_reused_when_a_step_or_tool_runs_again
 }
 
-/// Does a job whose key is noted.
+/// Does a job and records its key.
 fn keyed(name: &str, flags: impl FnOnce(ShopBuilder) -> ShopBuilder) -> crate::support::ShopTool {
     Tool::new(name, |t| {
         flags(t).execute(async |job: Job, cx: Shop| {
@@ -42,29 +42,29 @@ fn says(place: &str) -> Reply {
     if place == "Work/0" { batch([("look", "a"), ("set", "b"), ("pay", "c")]) } else { done() }
 }
 
-/// Goes on from a part of a run's log in another process, to the run's end.
-async fn goes_on<S: Fresh>(
-    whole: &Bench<S>,
+/// Continues a prefix of a run's log in another process, to the run's end.
+async fn continue_run<S: Fresh>(
+    baseline: &Bench<S>,
     until: usize,
     brain: &Brain<(), Board>,
 ) -> (Bench<S>, RunHandle<serde_json::Value>) {
-    let cut = whole.cut(until).await;
+    let cut = baseline.cut(until).await;
     let run = cut.process("second", says).brain(brain.clone()).resume(&run_id()).await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
     cut.checked().await;
     (cut, run)
 }
 
-async fn promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_said_to_be_unknown<S: Fresh>() {
-    let (whole, journal) = (Bench::<S>::fresh(), Journal::default());
+async fn promise_05_only_repeatable_tools_run_again_and_others_report_an_unknown_outcome<S: Fresh>() {
+    let (baseline, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, three);
-    let first = whole.process("first", says);
-    let run = whole.start(&first, &shop).await;
+    let first = baseline.process("first", says);
+    let run = baseline.start(&first, &shop).await;
     settled(&run).await;
     let keys = journal.take();
     assert_eq!(keys, ["run:Work/0.0", "run:Work/0.1", "run:Work/0.2"]);
 
-    let (cut, run) = goes_on(&whole, behind(&whole.log().await, "Work/0.2", "LOOP_TOOL_START"), &shop).await;
+    let (cut, run) = continue_run(&baseline, behind(&baseline.log().await, "Work/0.2", "LOOP_TOOL_START"), &shop).await;
 
     assert_eq!(journal.take(), keys[..2], "under the same keys");
     let log = cut.log().await;
@@ -83,31 +83,31 @@ async fn promise_05_a_tool_runs_again_only_if_it_may_and_else_its_outcome_is_sai
 
 #[tokio::test(start_paused = true)]
 async fn promise_05_announced_call_that_did_not_start_runs_as_if_uninterrupted() {
-    let (whole, journal) = (Bench::new(), Journal::default());
+    let (baseline, journal) = (Bench::new(), Journal::default());
     let shop = workshop(&journal, three);
-    let first = whole.process("first", says);
-    settled(&whole.start(&first, &shop).await).await;
+    let first = baseline.process("first", says);
+    settled(&baseline.start(&first, &shop).await).await;
     journal.take();
 
-    let (_, run) = goes_on(&whole, behind(&whole.log().await, "Work/0.2", "LOOP_TOOL_CALL"), &shop).await;
+    let (_, run) = continue_run(&baseline, behind(&baseline.log().await, "Work/0.2", "LOOP_TOOL_CALL"), &shop).await;
 
     assert_eq!(journal.take().len(), 3);
     assert_eq!(run.document(), json!({"done": ["a", "b", "c"]}));
 }
 
-async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was<S: Fresh>() {
-    let (whole, journal) = (Bench::<S>::fresh(), Journal::default());
-    // The closure says something else whenever it runs, and runs again after a restart.
+async fn promise_05_unanswered_request_is_sent_again_unchanged<S: Fresh>() {
+    let (baseline, journal) = (Bench::<S>::fresh(), Journal::default());
+    // The closure yields something else each time, and runs again after a restart.
     let shop = brain("Moody")
         .services::<Journal>()
         .state(Board::default())
         .r#loop("Work", |cx| three(cx.system(format!("Mood {}.", cx.services.count())).input("begin")))
         .bind(journal.clone());
-    let first = whole.process("first", says);
-    settled(&whole.start(&first, &shop).await).await;
-    let log = whole.log().await;
+    let first = baseline.process("first", says);
+    settled(&baseline.start(&first, &shop).await).await;
+    let log = baseline.log().await;
     for iteration in ["Work/0", "Work/1"] {
-        let cut = whole.cut(behind(&log, iteration, "LOOP_MODEL_CALL")).await;
+        let cut = baseline.cut(behind(&log, iteration, "LOOP_MODEL_CALL")).await;
         let message = SignalKind::Message { to: None, text: "Meanwhile.".to_owned(), message_id: None };
         cut.client("people").signal(&run_id(), message, by("ann")).await.unwrap();
 
@@ -121,12 +121,12 @@ async fn promise_05_a_request_without_an_answer_is_sent_again_as_it_was<S: Fresh
             let sent = sent.iter().find(|request| request.path == path(iteration)).unwrap().clone();
             serde_json::to_string(&(sent.system, sent.context, sent.messages.messages(), sent.settings)).unwrap()
         };
-        assert_eq!(wire(&cut.sent()), wire(&whole.sent()));
+        assert_eq!(wire(&cut.sent()), wire(&baseline.sent()));
         assert_eq!(named(&cut.log().await, "LOOP_MODEL_CALL").iter().filter(|path| *path == iteration).count(), 2);
     }
 }
 
-/// A step of two deeds, each recorded, and a tool of two.
+/// A step with two recorded effects, and a tool with two.
 fn of_two_deeds(journal: &Journal) -> Brain<(), Board> {
     brain("Twice")
         .services::<Journal>()
@@ -161,15 +161,15 @@ fn of_two_deeds(journal: &Journal) -> Brain<(), Board> {
         .bind(journal.clone())
 }
 
-async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_again<S: Fresh>() {
-    let (whole, journal) = (Bench::<S>::fresh(), Journal::default());
+async fn promise_05_recorded_values_are_reused_when_a_step_or_tool_runs_again<S: Fresh>() {
+    let (baseline, journal) = (Bench::<S>::fresh(), Journal::default());
     let twice = of_two_deeds(&journal);
     let says = |place: &str| if place == "Work/0" { batch([("pay", "a")]) } else { done() };
-    let first = whole.process("first", says);
-    let run = whole.start(&first, &twice).await;
+    let first = baseline.process("first", says);
+    let run = baseline.start(&first, &twice).await;
     settled(&run).await;
     assert_eq!(journal.take(), ["letter", "parcel", "sent", "debit", "credit"]);
-    let log = whole.log().await;
+    let log = baseline.log().await;
     let values: Vec<usize> =
         (0..log.len()).filter(|n| matches!(log[*n].kind, EventKind::ValueRecorded { .. })).collect();
     assert_eq!(values.len(), 4);
@@ -179,12 +179,12 @@ async fn promise_05_what_was_computed_once_is_kept_when_a_step_or_a_tool_runs_ag
         &["credit"],
         &[],
     ]) {
-        let cut = whole.cut(value + 1).await;
+        let cut = baseline.cut(value + 1).await;
         let second = cut.process("second", says).brain(twice.clone());
         let run = second.resume(&run_id()).await.unwrap();
         assert!(matches!(settled(&run).await, Settled::Completed(_)));
         assert_eq!(journal.take(), again);
-        // The recorded value, not one that is like it.
+        // The recorded value, not an equal one.
         let cut = cut.checked().await;
         let recorded = |log: &[Arc<Event>]| -> Vec<String> {
             log.iter()
@@ -230,7 +230,7 @@ async fn promise_05_value_after_its_tool_returned_is_refused_and_stops_nothing()
 
 #[tokio::test(start_paused = true)]
 async fn promise_05_step_reruns_under_the_same_key_without_repeating_its_questions() {
-    let (whole, journal) = (Bench::new(), Journal::default());
+    let (baseline, journal) = (Bench::new(), Journal::default());
     let asking = brain("Asking")
         .services::<Journal>()
         .step("Ask", async |cx| {
@@ -240,12 +240,12 @@ async fn promise_05_step_reruns_under_the_same_key_without_repeating_its_questio
             Ok(vec![one, two])
         })
         .bind(journal.clone());
-    let process = whole.process("first", |place| Reply::text(place));
-    let run = whole.start(&process, &asking).await;
+    let process = baseline.process("first", |place| Reply::text(place));
+    let run = baseline.start(&process, &asking).await;
     assert_eq!(result(&run).await, ["Ask/0", "Ask/1"]);
     journal.take();
     for (until, again) in [("LOOP_MODEL_CALL", &["Ask/0", "Ask/1"][..]), ("LOOP_MODEL_RESULT", &["Ask/1"])] {
-        let cut = whole.cut(behind(&whole.log().await, "Ask/0", until)).await;
+        let cut = baseline.cut(behind(&baseline.log().await, "Ask/0", until)).await;
         let second = cut.process("second", |place| Reply::text(place)).brain(asking.clone());
 
         let run = second.resume(&run_id()).await.unwrap();
@@ -259,7 +259,7 @@ async fn promise_05_step_reruns_under_the_same_key_without_repeating_its_questio
     }
 }
 
-async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
+async fn promise_03_resume_skips_effects_with_an_outcome<S: Fresh>() {
     let journal = Journal::default();
     let inner = || {
         brain("Inner")
@@ -299,22 +299,22 @@ async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
         "Work/0.1/Deep/0" => batch([("safe", "b"), ("gated", "c")]),
         _ => done(),
     };
-    let whole = Bench::<S>::fresh();
-    let first = whole.process("first", says);
-    let run = whole.start(&first, &outer).await;
+    let baseline = Bench::<S>::fresh();
+    let first = baseline.process("first", says);
+    let run = baseline.start(&first, &outer).await;
     assert_eq!(waits(&run).await, ["Work/0.1/Deep/0.1"]);
     assert_eq!(journal.take(), ["first", "a", "f", "begin", "deep", "b"]);
-    let waiting = whole.log().await;
+    let waiting = baseline.log().await;
 
-    // Reading what was, and reading it again, runs nothing.
-    let client = whole.client("reader");
+    // Reading the log repeatedly runs nothing.
+    let client = baseline.client("reader");
     for event in &waiting {
         client.state_at(&run_id(), event.seq).await.unwrap();
     }
     assert_eq!(journal.take(), Vec::<String>::new());
 
-    // Three more processes take the run up and die; then the call is approved, and the parent goes on.
-    let mut bench = whole;
+    // Three more processes claim the run and die; then the call is approved, and the parent continues.
+    let mut bench = baseline;
     for name in ["second", "third", "fourth"] {
         bench = bench.cut(bench.log().await.len()).await;
         let process = bench.process(name, says).brain(outer.clone());
@@ -338,8 +338,8 @@ async fn promise_03_what_has_its_outcome_never_runs_again<S: Fresh>() {
 
 #[tokio::test(start_paused = true)]
 async fn promise_14_tools_are_resolved_by_the_state_at_the_start_of_their_iteration() {
-    let (whole, journal) = (Bench::new(), Journal::default());
-    // Once anything is done, there is no such tool any more.
+    let (baseline, journal) = (Bench::new(), Journal::default());
+    // Once something is done, the tool is no longer offered.
     let unfolding = brain("Unfolding")
         .services::<Journal>()
         .state(Board::default())
@@ -349,16 +349,16 @@ async fn promise_14_tools_are_resolved_by_the_state_at_the_start_of_their_iterat
         })
         .bind(journal.clone());
     let says = |place: &str| if place == "Work/0" { batch([("early", "a"), ("early", "b")]) } else { done() };
-    let first = whole.process("first", says);
-    settled(&whole.start(&first, &unfolding).await).await;
-    let log = whole.checked().await;
+    let first = baseline.process("first", says);
+    settled(&baseline.start(&first, &unfolding).await).await;
+    let log = baseline.checked().await;
     assert_eq!(journal.take(), ["a", "b"]);
 
     for until in behind(&log, "Work/0.0", "LOOP_TOOL_RESULT")..behind(&log, "Work/0.1", "LOOP_TOOL_RESULT") {
-        let cut = whole.cut(until).await;
+        let cut = baseline.cut(until).await;
         let run = cut.process("second", says).brain(unfolding.clone()).resume(&run_id()).await.unwrap();
         assert!(matches!(settled(&run).await, Settled::Completed(_)));
-        assert_eq!(cut.transcript().await, whole.transcript().await, "after {until}");
+        assert_eq!(cut.transcript().await, baseline.transcript().await, "after {until}");
         assert_eq!(journal.take(), ["b"]);
     }
 }

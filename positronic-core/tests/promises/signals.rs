@@ -1,4 +1,4 @@
-//! What is said to a run: it is checked before it is written, and its record says who said it. Promises 1 and 20.
+//! Signals: they are admitted before they are written, and their record names the sender. Promises 1 and 20.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::support::{
 };
 
 on_both_stores! {
-    promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing
-    promise_20_a_decision_says_who_when_why_how_and_for_which_arguments
+    promise_01_invalid_decision_is_refused_and_changes_nothing
+    promise_20_decision_records_who_when_why_how_and_which_arguments
 }
 
 fn careful(config: ShopLoop) -> ShopLoop {
@@ -27,14 +27,14 @@ fn careful(config: ShopLoop) -> ShopLoop {
     ]);
     careful.tool("asks", |t| {
         let waits = |job: &Job, _: &Shop| {
-            let soon = webhook::<Job>("soon").on(&job.id).timeout(Duration::from_secs(60));
-            [soon, webhook::<Job>("later").on(&job.id)]
+            let eventually = webhook::<Job>("soon").on(&job.id).timeout(Duration::from_secs(60));
+            [eventually, webhook::<Job>("later").on(&job.id)]
         };
         t.read_only().wait(waits).execute(work)
     })
 }
 
-async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<S: Fresh>() {
+async fn promise_01_invalid_decision_is_refused_and_changes_nothing<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let jobs = [("safe", "a"), ("gated", "b"), ("fixed", "c"), ("quick", "d"), ("asks", "e")];
     let process = bench.process("work", in_two_iterations(batch(jobs)));
@@ -72,7 +72,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
             matches!(r, Refusal::NoListener(_))
         }),
         (vec![SignalKind::Pause], |r| matches!(r, Refusal::Paused)),
-        // All or none: the second one does not fit after the first.
+        // All or none: the second one is invalid after the first.
         (vec![approve("Work/0.1"), reject("Work/0.1", "no")], |r| matches!(r, Refusal::Decided { .. })),
         (vec![approve("Work/0.1"), approve("Work/0.3")], |r| matches!(r, Refusal::Expired { .. })),
     ];
@@ -85,7 +85,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
         assert_eq!(client.state(&run_id()).await.unwrap(), run.state());
     }
 
-    // What fits is taken, under an id that was refused before, too.
+    // A valid signal is accepted, even under a previously refused id.
     client
         .send(&run_id(), &[signal("0.0", approve("Work/0.1")), signal("1.0", reject("Work/0.2", "no"))])
         .await
@@ -102,7 +102,7 @@ async fn promise_01_a_decision_that_does_not_fit_is_refused_and_changes_nothing<
     assert_eq!(bench.log().await, over);
 }
 
-/// Somebody else has written what the sender has not read yet.
+/// Another process has written events that the sender has not read yet.
 #[tokio::test(start_paused = true)]
 async fn promise_01_decision_is_admitted_against_the_log_and_not_the_senders_view() {
     let (bench, journal) = (Bench::new(), Journal::default());
@@ -126,7 +126,7 @@ async fn promise_01_decision_is_admitted_against_the_log_and_not_the_senders_vie
     bench.checked().await;
 }
 
-/// A loop that has used 100 tokens of 50 after its first iteration, and asks for more.
+/// A loop that used 100 tokens of 50 in its first iteration, and asks for more.
 fn at_its_limit(place: &str) -> Reply {
     let reply = if place == "Work/0" { batch([("asks", "a")]) } else { batch([("safe", "b")]) };
     reply.usage(Usage { input: 100, ..Usage::default() })
@@ -159,7 +159,7 @@ async fn promise_01_grant_is_accepted_in_time_and_where_it_helps() {
     assert!(matches!(said(reject("Work", "no")).await, Refusal::Expired { .. }));
 }
 
-async fn promise_20_a_decision_says_who_when_why_how_and_for_which_arguments<S: Fresh>() {
+async fn promise_20_decision_records_who_when_why_how_and_which_arguments<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let process = bench.process("work", in_two_iterations(batch([("gated", "a"), ("gated", "b"), ("gated", "c")])));
     let run: RunHandle<Board> = bench.start(&process, &workshop(&journal, tools)).await;

@@ -1,7 +1,7 @@
-//! Attacks from inside a program: each is refused, and nothing outside the folder has changed.
+//! Attacks from inside a program: each is refused, and nothing outside the folder changes.
 //!
-//! A program runs twice where this test is run as root: as a program of root, and as one of `nobody`, played by a thread that
-//! has become that user.
+//! If this test runs as root, a program runs twice: as root, and as `nobody`, by a thread that has become that
+//! user.
 
 use std::fmt::Write as _;
 use std::fs::Permissions;
@@ -18,7 +18,7 @@ use crate::desk::Place;
 
 const NOBODY: u32 = 65_534;
 
-/// Who runs the program.
+/// The user that runs the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Who {
     Me,
@@ -30,7 +30,7 @@ impl Who {
         if geteuid().is_root() { &[Self::Me, Self::Nobody] } else { &[Self::Me] }
     }
 
-    /// Makes a folder that belongs to this user, and a folder `shown` beside it whose file any user may write.
+    /// Creates a folder of this user, and a folder `shown` next to it whose file any user may write.
     fn place(self) -> (Place, PathBuf) {
         let place = Place::new();
         let shown = place.outside.path().join("shown");
@@ -64,20 +64,20 @@ impl Who {
     }
 }
 
-/// Says whether this machine holds programs to everything.
-fn holds_everything(ran: &Ran) -> bool {
+/// Returns whether this machine supports every restriction.
+fn is_fully_supported(ran: &Ran) -> bool {
     ran.not_enforced.is_empty()
 }
 
-/// Returns what can be known of a file: any change of its metadata changes the last of it.
+/// Returns all metadata of a file: any change updates the last field.
 fn known(path: &Path) -> (u32, u32, u32, u64, String, i64, i64, i64) {
     let known = std::fs::metadata(path).unwrap();
     let text = std::fs::read_to_string(path).unwrap_or_default();
     (known.mode(), known.uid(), known.gid(), known.nlink(), text, known.mtime_nsec(), known.ctime(), known.ctime_nsec())
 }
 
-/// System calls by name and number, with arguments in Python. `victim` is a file outside, `fd` the same one open for reading, `me`
-/// the process of this test.
+/// System calls by name and number, with arguments in Python. `victim` is a file outside, `fd` the same file open for
+/// reading, `me` the process of this test.
 fn attacks() -> Vec<(&'static str, i64, &'static str)> {
     let mut attacks = vec![
         // Metadata by path, by directory and path, by descriptor.
@@ -107,7 +107,7 @@ fn attacks() -> Vec<(&'static str, i64, &'static str)> {
         ("openat2", 437, "-100, victim, zeros, 24"),
         ("name_to_handle_at", libc::SYS_name_to_handle_at, "-100, victim, zeros, zeros, 0"),
         ("inotify_add_watch", libc::SYS_inotify_add_watch, "0, b'/', 0x100"),
-        // Programs with the rights of their owner, in the folder.
+        // Set-user-ID programs in the folder.
         ("openat with a set-user-ID bit", libc::SYS_openat, "-100, b'own', 0o102, 0o4755"),
         ("openat with a set-group-ID bit", libc::SYS_openat, "-100, b'own', 0o102, 0o2755"),
         ("O_TMPFILE with a set-user-ID bit", libc::SYS_openat, "-100, b'.', 0o20200002, 0o4755"),
@@ -212,7 +212,7 @@ fn system_calls_that_reach_outside_the_folder_are_refused() {
 
         let ran = who.run(&place, CodeOptions::builder().readable(vec![shown]).build(), "python3", &code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             assert_eq!(ran.stdout, "tried all\n", "{who:?}: {}", ran.stderr);
             assert_eq!(known(&victim), before, "{who:?}");
             assert!(ran.files.is_empty(), "{who:?}: {:?}", ran.files);
@@ -235,7 +235,7 @@ fn system_call_number_of_another_architecture_ends_the_program() {
 
         let ran = who.run(&place, CodeOptions::default(), "python3", code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             assert_eq!((&*ran.stdout, ran.exit_code), ("before\n", None), "{who:?}: {ran:?}");
         }
     }
@@ -250,7 +250,7 @@ fn root_program_cannot_leave_the_folder() {
 
         let ran = who.run(&place, CodeOptions::default(), "sh", code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             assert_eq!(ran.stdout, "refused\n".repeat(3), "{who:?}: {}", ran.stderr);
             for entry in std::fs::read_dir(place.folder.place()).unwrap().flatten() {
                 assert_eq!(entry.metadata().unwrap().mode() & 0o6000, 0, "{who:?}: {:?}", entry.path());
@@ -275,7 +275,7 @@ fn root_program_runs_as_another_user_and_its_files_return_to_their_owners() {
 
     let ran = Who::Me.run(&place, CodeOptions::default(), "sh", code);
 
-    if !holds_everything(&ran) {
+    if !is_fully_supported(&ran) {
         return;
     }
     let (id, rest) = ran.stdout.split_once('\n').unwrap();
@@ -301,7 +301,7 @@ fn file_with_a_hard_link_outside_is_not_lent() {
 
     let ran = Who::Me.run(&place, CodeOptions::default(), "sh", "chmod 666 link || echo x > link || echo refused");
 
-    if holds_everything(&ran) {
+    if is_fully_supported(&ran) {
         assert_eq!(ran.stdout, "refused\n");
         assert_eq!(known(&shown.join("victim")), before);
     }
@@ -376,7 +376,7 @@ fn own_files_can_be_touched_and_their_modes_changed_where_no_other_is_reachable(
 
         let ran = who.run(&place, CodeOptions::default(), "python3", code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             let mode = if geteuid().is_root() && *who == Who::Me { "mode" } else { "mode Operation not permitted" };
             let expected = format!("touch\ntimes\n{mode}\ntimes by name Operation not permitted\n");
             assert_eq!(ran.stdout, expected, "{who:?}: {}", ran.stderr);
@@ -419,7 +419,7 @@ fn folder_below_a_root_only_directory_is_reached_by_one_capability() {
         let options = CodeOptions::builder().readable(readable).build();
         let ran = Who::Me.run(&place, options, "sh", &tried);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             let (id, rest) = ran.stdout.split_once('\n').unwrap();
             assert_ne!(id, "0");
             assert_eq!(rest, format!("refused\nrefused\n{private}x\n"), "{ran:?}");

@@ -1,4 +1,4 @@
-//! `run_code`: programs do their work in the folder, and say what came of it.
+//! `run_code`: programs work in the folder and report their results.
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::ToolResult;
@@ -32,7 +32,7 @@ async fn output_error_output_and_exit_code_are_separate_and_files_stay() {
     assert_eq!((ran.exit_code, &*ran.stdout, &*ran.stderr), (Some(3), "the total is 6\n", "careful\n"));
     assert_eq!(ran.stopped, None);
     let files: Vec<_> = ran.files.iter().map(|file| (&*file.name, file.size, &*file.media_type)).collect();
-    assert_eq!(files, [("total.txt", 1, "text/plain")], "what was there and did not change is not listed");
+    assert_eq!(files, [("total.txt", 1, "text/plain")], "unchanged files are not listed");
     assert_eq!(place.files(), ["numbers.csv", "total.txt"], "nothing of the program itself is left");
 
     let ran = runner(&place).run("sh", "cat total.txt; echo more >> numbers.csv").await.unwrap();

@@ -1,4 +1,4 @@
-//! `write_file`, `read_file` and `list_files`: nothing leads out of the folder, and everything has a limit.
+//! `write_file`, `read_file` and `list_files`: no name leads out of the folder, and everything has a limit.
 
 use std::os::unix::fs::symlink;
 
@@ -308,9 +308,9 @@ async fn deleted_file_stays_deleted_and_its_bytes_stay_with_the_run() {
     let run = second.resume(run.id()).await.unwrap();
     run.result().await.unwrap();
 
-    assert!(place.files().is_empty(), "whoever has deleted it wanted that");
+    assert!(place.files().is_empty(), "the deletion was intended");
     let read = results(&Story::of(&run).await, "Work").pop().unwrap();
-    assert!(error_of(&read).contains("there is no"), "the model is told: {read:?}");
+    assert!(error_of(&read).contains("there is no"), "the model reads the error: {read:?}");
     let [file] = &second.client().files(run.id()).await.unwrap()[..] else { panic!("one was made") };
     assert_eq!(second.client().blob(&file.file.sha256).await.unwrap().unwrap(), b"Tea is hot.");
 }

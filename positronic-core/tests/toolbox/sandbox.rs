@@ -1,4 +1,4 @@
-//! `run_code`: programs are held to their folder, and end with all that they have started.
+//! `run_code`: programs are confined to their folder, and end with all their child processes.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::code::{limited, runner};
 use crate::desk::{Place, desk};
 use crate::support::Play;
 
-/// Says whether this machine holds programs to all of these. Where it does not, a test of it says nothing, and
-/// `available_kernel_features_are_used` sees to it that this has a reason.
-fn holds(protections: &[Protection]) -> bool {
+/// Returns whether this machine supports all of these restrictions. If it does not, the test is skipped, and
+/// `available_kernel_features_are_used` checks that there is a reason.
+fn is_supported(protections: &[Protection]) -> bool {
     let missing = runner(&Place::new()).missing_protections();
     protections.iter().all(|protection| !missing.contains(protection))
 }
 
-/// Returns the processes of this machine whose command line has this word; one that only holds it may be anybody's.
+/// Counts the processes with this word as an argument; a substring would match unrelated processes.
 fn processes_with(word: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
@@ -35,7 +35,7 @@ async fn all_gone(word: &str) {
     panic!("{} processes are left", processes_with(word));
 }
 
-/// Waits until a program has made the file `begun`.
+/// Waits until a program has created the file `begun`.
 async fn begun(place: &Place) {
     for _ in 0..1000 {
         if place.files().contains(&"begun".to_owned()) {
@@ -61,7 +61,7 @@ async fn program_inherits_no_environment() {
 
 #[tokio::test]
 async fn no_files_outside_the_folder_are_read_or_written() {
-    if !holds(&[Protection::Files]) {
+    if !is_supported(&[Protection::Files]) {
         return;
     }
     let place = Place::new();
@@ -96,7 +96,7 @@ async fn no_files_outside_the_folder_are_read_or_written() {
 
 #[tokio::test]
 async fn program_has_no_network() {
-    if !holds(&[Protection::Network]) {
+    if !is_supported(&[Protection::Network]) {
         return;
     }
     let place = Place::new();
@@ -120,7 +120,7 @@ async fn program_has_no_network() {
 
 #[tokio::test]
 async fn other_processes_are_unreachable_and_root_has_no_privileges() {
-    if !holds(&[Protection::Processes]) {
+    if !is_supported(&[Protection::Processes]) {
         return;
     }
     let place = Place::new();
@@ -146,7 +146,7 @@ async fn other_processes_are_unreachable_and_root_has_no_privileges() {
 async fn timeout_kills_grandchildren_and_keeps_the_output() {
     let place = Place::new();
     let limits = CodeLimits::builder().time(Duration::from_millis(1500)).build();
-    // In the background, of a child that is gone, deaf to all signals that can be ignored.
+    // In the background, orphaned, and ignoring every ignorable signal.
     let code = "echo begun\ntrap '' TERM HUP INT\n(sh -c 'sleep 7341 & sleep 7341' &)\nsleep 7341\n";
 
     let ran = limited(&place, limits).run("sh", code).await.unwrap();
@@ -166,13 +166,13 @@ async fn background_processes_end_with_the_program() {
 
     let ran = runner(&place).run("sh", "sleep 7342 & sleep 7342 & echo done").await.unwrap();
 
-    assert_eq!((ran.exit_code, &*ran.stdout), (Some(0), "done\n"), "nobody waits for the background");
+    assert_eq!((ran.exit_code, &*ran.stdout), (Some(0), "done\n"), "the call does not wait for background processes");
     all_gone("7342").await;
 }
 
 #[tokio::test]
 async fn process_cannot_leave_its_group() {
-    if !holds(&[Protection::Group]) {
+    if !is_supported(&[Protection::Group]) {
         return;
     }
     let place = Place::new();
@@ -220,7 +220,7 @@ async fn cancelling_the_run_kills_the_group() {
 
 #[tokio::test]
 async fn memory_time_files_and_file_size_are_limited() {
-    if !holds(&[Protection::Resources]) {
+    if !is_supported(&[Protection::Resources]) {
         return;
     }
     let place = Place::with(FolderOptions::builder().max_file(100_000).build());
@@ -244,7 +244,7 @@ async fn memory_time_files_and_file_size_are_limited() {
 
 #[tokio::test]
 async fn number_of_processes_is_limited() {
-    if !holds(&[Protection::Count]) {
+    if !is_supported(&[Protection::Count]) {
         return;
     }
     let place = Place::new();
@@ -259,7 +259,7 @@ async fn number_of_processes_is_limited() {
         \x20   while len(begun) < 40: begun.append(subprocess.Popen(['sleep', '7346']))\n\
         except OSError as error: print(len(begun), error.strerror)\n";
     let many = runner.run("python3", code).await.unwrap();
-    // By the kernel, or by whoever counts in its place.
+    // By the kernel, or by the library's own count.
     let stopped = "the program had more than 8 processes, and was killed with all of them";
     let is_limited = many.stdout == "7 Resource temporarily unavailable\n" || many.stopped.as_deref() == Some(stopped);
     assert!(is_limited, "{many:?}");
@@ -294,7 +294,7 @@ fn available_kernel_features_are_used() {
     assert!(!missing.contains(&Protection::Resources), "every Linux has them");
 }
 
-/// Does work on a thread whose kernel, as far as the thread can see, has neither Landlock nor seccomp filters.
+/// Works on a thread that sees a kernel with neither Landlock nor seccomp filters.
 #[cfg(target_os = "linux")]
 fn on_an_old_kernel<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     use std::collections::BTreeMap;
@@ -322,7 +322,7 @@ fn result_names_restrictions_that_an_old_kernel_lacks() {
 
     let ran = on_an_old_kernel(async move { runner.run("sh", &format!("cat {secret}")).await.unwrap() });
 
-    assert_eq!(ran.stdout, "the secret", "nothing holds the program");
+    assert_eq!(ran.stdout, "the secret", "the program is unrestricted");
     assert_eq!(
         ran.not_enforced,
         [Protection::Files, Protection::Network, Protection::Group, Protection::Processes],
@@ -378,7 +378,7 @@ fn group_ends_on_an_old_kernel_too() {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(all_gone("7347"));
 }
 
-/// Is run by the next test in a process of its own, which is then killed.
+/// The next test runs this one in its own process and kills it.
 #[tokio::test]
 #[ignore = "is a part of another test"]
 async fn killed_process() {

@@ -1,4 +1,4 @@
-//! `search_web`: hits from the page of a search engine, and a clear error where there are none to be had.
+//! `search_web`: hits from the page of a search engine, or a clear error.
 
 use std::net::IpAddr;
 use std::time::Duration;

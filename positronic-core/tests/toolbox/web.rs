@@ -16,7 +16,7 @@ use crate::desk::{desk, reasons};
 use crate::server::{Here, Page, Server};
 use crate::support::{Play, done, error_of, path, results, success, waits};
 
-/// Answers with one list of addresses after the other; the last one stays.
+/// Resolves to one list of addresses after the other; the last one stays.
 struct Answers(Vec<Vec<IpAddr>>, Arc<AtomicUsize>);
 
 impl HostResolver for Answers {
@@ -122,7 +122,7 @@ async fn loopback_and_private_addresses_are_refused_in_every_spelling() {
 async fn name_is_resolved_once_per_connection_and_its_addresses_are_checked() {
     let server = Server::start(|_| Page::text("never"));
     let asked = Arc::new(AtomicUsize::new(0));
-    // First a public address, and then this machine, as one who wants to get in would have it.
+    // First a public address, then this machine: a DNS rebinding attack.
     let answers =
         Answers(vec![addresses(&["192.88.99.1"]), addresses(&["127.0.0.1", "::1", "10.1.2.3"])], Arc::clone(&asked));
     let options = FetchOptions::builder().hosts([format!("tea.test:{}", server.port)]).resolver(answers).build();
@@ -133,7 +133,7 @@ async fn name_is_resolved_once_per_connection_and_its_addresses_are_checked() {
         assert!(matches!(fetcher.fetch(&url).await, Err(FetchError::Private(_))));
     }
 
-    assert_eq!(asked.load(Ordering::SeqCst), 2, "what was checked is what is connected to: nobody resolves again");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "the connection uses the checked address without a second lookup");
     assert!(server.asked().is_empty());
     let said = fetcher.fetch(&url).await.unwrap_err().to_string();
     assert_eq!(
@@ -170,7 +170,7 @@ async fn redirects_are_followed_only_to_listed_hosts() {
 async fn redirect_of_a_public_host_does_not_lead_inside() {
     let server = Server::start(|_| Page::redirect("http://inside.test:1/"));
     let hosts = [format!("tea.test:{}", server.port), "inside.test:1".to_owned()];
-    // The author allows this one address, and the resolver says that the other host is in a private network.
+    // The author allows this one address, and the resolver puts the other host into a private network.
     struct Split;
     impl HostResolver for Split {
         fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
@@ -241,7 +241,7 @@ async fn timeouts_and_a_missing_network_are_explained_and_retried() {
     );
     assert!(error.is_transient());
     let refused = FetchError::Host { host: String::new(), hosts: String::new() };
-    assert!(!refused.is_transient(), "what is not allowed is not tried again");
+    assert!(!refused.is_transient(), "forbidden requests are not retried");
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn unlisted_host_can_need_an_approval() {
     let options = FetchOptions::builder().hosts([format!("tea.test:{}", server.port)]).unlisted(Unlisted::Ask);
     let fetcher = Fetcher::new(options.private(PrivateAddresses::Allow).resolver(Here).build()).unwrap();
     let plain = fetcher.fetch(&server.url("other.test", "/")).await;
-    assert!(matches!(plain, Err(FetchError::Host { .. })), "nobody was asked");
+    assert!(matches!(plain, Err(FetchError::Host { .. })), "no approval was requested");
     let urls = [("tea.test", "/"), ("other.test", "/"), ("other.test", "/away"), ("no.test", "/")];
     let batch: Vec<_> = urls.map(|(host, path)| ("http_fetch", json!({"url": server.url(host, path)}))).into();
     let play = Play::new([Reply::calls(batch), done()]);
@@ -268,6 +268,9 @@ async fn unlisted_host_can_need_an_approval() {
     let results = results(&play.story(&run).await, "Work");
 
     assert!(results[0].is_success() && results[1].is_success(), "{results:?}");
-    assert!(error_of(&results[2]).contains("`third.test` may not be asked"), "nobody was asked about where it leads");
+    assert!(
+        error_of(&results[2]).contains("`third.test` may not be asked"),
+        "no approval was requested for its target"
+    );
     assert_eq!(server.asked().len(), 3);
 }

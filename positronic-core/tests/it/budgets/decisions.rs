@@ -1,4 +1,4 @@
-//! The decision about more: what is granted, by whom, once, and in time.
+//! Decisions about grants: their amount, the decider, once, and in time.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ async fn one_of_two_decisions_wins_and_the_other_gets_the_winner() {
     assert_eq!(again, seq, "the same signal is the same answer");
     let SignalError::Refused(late) = late.unwrap_err() else { panic!() };
     assert_eq!(late.to_string(), "`Work` was decided already: it was granted 20 tokens more by ann");
-    // Twenty more are two iterations more; then it is asked again, about what there is by now.
+    // Twenty more tokens are two more iterations; then the next question shows the new usage.
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));
     run.grant(&path("Work"), Amounts::tokens(1000), "bob").await.unwrap();
@@ -116,7 +116,7 @@ async fn asking_run_accepts_cancel_pause_and_messages() {
     run.pause().await.unwrap();
     assert_eq!(settled(&run).await, Settled::Paused);
     run.grant(&path("Work"), Amounts::tokens(20), "ann").await.unwrap();
-    assert_eq!(settled(&run).await, Settled::Paused, "what is granted stays");
+    assert_eq!(settled(&run).await, Settled::Paused, "grants remain");
     tokio::time::advance(Duration::from_hours(1)).await;
     run.resume().await.unwrap();
     assert_eq!(waits(&run).await, ["Work"]);

@@ -1,4 +1,4 @@
-//! Limits of money: what an answer costs, and when nobody knows.
+//! Money limits: the cost of an answer, and unknown costs.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn money(config: ShopLoop) -> ShopLoop {
 async fn answer_without_a_cost_ends_only_loops_with_a_money_limit() {
     let journal = Journal::default();
     for (config, fails) in [(money as fn(ShopLoop) -> ShopLoop, true), (tools, false)] {
-        // An answer that came without its tokens.
+        // An answer without token counts.
         let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
             "Work/0" => batch([("safe", "a")]),
             _ => done(),
@@ -75,7 +75,7 @@ async fn log_stores_the_cost_of_each_answer() {
     let costs: Vec<_> =
         story.log().iter().filter_map(|event| event.kind.to_value()["metadata"].get("cost").cloned()).collect();
     assert_eq!(costs[1], json!({"amount": "0.000015", "currency": "EUR", "as_of": "2026-01-01"}));
-    // The story's own check has replayed the log without any table, to the same state.
+    // The check of `Play::story` has replayed the log without a price table, to the same state.
     let lines = story.json_lines();
     let events: Vec<_> = lines.lines().map(|line| positronic_core::record::Event::from_json(line).unwrap()).collect();
     let replayed = positronic_core::machine::RunState::replay(&events).unwrap();
@@ -84,7 +84,7 @@ async fn log_stores_the_cost_of_each_answer() {
     assert_eq!(events_named(&story, "LOOP_LIMIT"), ["Work"]);
 }
 
-/// A run that a person has to let on, with a limit of money in a currency.
+/// A run that waits for an approval, with a money limit in a currency.
 fn paid() -> Brain {
     brain("Paid").r#loop("Read", |cx| {
         cx.system("Read.")

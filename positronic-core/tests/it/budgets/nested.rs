@@ -1,4 +1,4 @@
-//! Limits and budgets around others: what goes on below and beside, and what comes after.
+//! Limits and budgets of outer frames: nested brains, siblings, and later stages.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Questions that steps and plugins ask a model beyond a limit.
+//! Model questions of steps and plugins beyond a limit.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::Reply;

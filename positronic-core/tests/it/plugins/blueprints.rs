@@ -1,4 +1,4 @@
-//! Blueprints: which documents the model reads, when they are searched for, and what is kept.
+//! Blueprints: the documents that the model reads, when they are searched for, and what is stored.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use positronic_core::record::SignalKind;
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
-use super::{contexts, dies_everywhere};
+use super::{contexts, crash_everywhere};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Journal, Play, done};
 
-/// An index that notes what it is asked, and fails when it is told to.
+/// An index that records its queries and fails on request.
 #[derive(Debug, Clone)]
 struct Library {
     journal: Journal,
@@ -159,5 +159,5 @@ async fn found_documents_survive_every_crash() {
     let document = json!({"name": "Grinders", "tags": ["coffee"], "text": "A broken grinder is often too warm."});
     let query = positronic_core::record::hash_text("1 My grinder is broken.").to_string();
     let kept = json!({"loop_at": "Chat", "query": query, "found": [document]});
-    dies_everywhere(&tale, "blueprints", &kept).await;
+    crash_everywhere(&tale, "blueprints", &kept).await;
 }

@@ -1,4 +1,4 @@
-//! Hooks: their order, what an error in each does, and what they may edit.
+//! Hooks: their order, errors in each, and their edits.
 
 use positronic_core::dsl::{
     CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, Services, State, Tool,
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Nothing, contexts};
 use crate::support::{Journal, Play, done, events_named, results, success};
 
-/// Says what happens in which order.
+/// Records the order of hooks.
 #[derive(Debug, Clone)]
 pub(super) struct Spy<const N: usize>(pub(super) Journal);
 
@@ -54,7 +54,7 @@ where
 
     async fn response(&self, cx: &mut PluginContext<O, S, V, Seen<N>>, response: &ModelResponse) -> Result<()> {
         cx.state.calls += u32::try_from(response.calls.len()).unwrap();
-        self.0.note(format!("{N} hears {} calls", response.calls.len()));
+        self.0.note(format!("{N} sees {} calls", response.calls.len()));
         Ok(())
     }
 
@@ -95,8 +95,8 @@ async fn hooks_run_in_registration_order_and_nest_around_a_call() {
             "2 prepares, the first has seen 0",
             "1 reads 1 messages for 1 tools",
             "2 reads 1 messages for 1 tools",
-            "1 hears 1 calls",
-            "2 hears 1 calls",
+            "1 sees 1 calls",
+            "2 sees 1 calls",
             "1 before ping",
             "2 before ping",
             "2 after \"pong\"",
@@ -105,14 +105,14 @@ async fn hooks_run_in_registration_order_and_nest_around_a_call() {
             "2 prepares, the first has seen 11",
             "1 reads 3 messages for 1 tools",
             "2 reads 3 messages for 1 tools",
-            "1 hears 0 calls",
-            "2 hears 0 calls",
+            "1 sees 0 calls",
+            "2 sees 0 calls",
         ]
     );
     assert_eq!(results(&story, "Work"), [success(json!([1, [2, "pong"]]))]);
 }
 
-/// Fails in the hook that it is told.
+/// Fails in the configured hook.
 #[derive(Debug, Clone, Copy)]
 struct Broken(&'static str);
 
@@ -199,7 +199,7 @@ async fn error_around_a_call_is_its_result() {
     assert_eq!(results(&broken("call panics").await, "Work"), [ToolResult::error("it panicked: it is too much")]);
 }
 
-/// Takes the tools out of an iteration that a person has not unlocked, and answers dangerous calls itself.
+/// Removes the tools from an iteration until a person unlocks them, and answers dangerous calls itself.
 #[derive(Debug, Clone)]
 struct Guard<S: 'static> {
     extra: Tool<(), S, ()>,

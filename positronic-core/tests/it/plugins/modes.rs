@@ -1,4 +1,4 @@
-//! Modes: what the model is told and may call in each, how it goes from one to another, and how a loop waits and ends.
+//! Modes: prompt and tools of each, transitions, and how a loop waits and ends.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{contexts, dies_everywhere};
+use super::{contexts, crash_everywhere};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, done, error_of, results, success, tool_texts, waits};
 
@@ -179,7 +179,7 @@ async fn expired_wait_keeps_the_loop_in_its_mode() {
 
     let story = play.story(&run).await;
 
-    assert_eq!(results(&story, "Chat"), [ToolResult::error("nobody answered in time")]);
+    assert_eq!(results(&story, "Chat"), [ToolResult::error("the wait expired")]);
     assert_eq!(contexts(&play.last_request()), ["mode: The mode is `waiting`."]);
 }
 
@@ -285,8 +285,8 @@ async fn mode_survives_every_crash() {
             vec![SignalKind::Webhook { name, identifier, payload: json!({"text": "It leaks again."}) }]
         }),
     };
-    let whole = dies_everywhere(&tale, "modes", &json!({"loop_at": "Chat", "mode": "resolved"})).await;
-    assert_eq!(whole.end.state, json!(["ask", "refund", "read It leaks again."]));
+    let baseline = crash_everywhere(&tale, "modes", &json!({"loop_at": "Chat", "mode": "resolved"})).await;
+    assert_eq!(baseline.end.state, json!(["ask", "refund", "read It leaks again."]));
 }
 
 #[derive(Deserialize, JsonSchema)]

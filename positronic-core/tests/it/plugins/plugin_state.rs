@@ -1,4 +1,4 @@
-//! What plugins keep: read by tools, migrated from another version, or refused.
+//! Plugin state: read by tools, migrated from another version, or refused.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::Reply;
@@ -39,7 +39,7 @@ impl PluginState for Careless {
     const NAME: &'static str = "notes";
 }
 
-/// Shows what is kept under `notes`.
+/// Shows the stored `notes`.
 #[derive(Debug, Clone, Copy)]
 struct Reader<P>(std::marker::PhantomData<P>);
 

@@ -1,4 +1,4 @@
-//! Plugins that take their time: they ask models, and read what comes meanwhile.
+//! Slow plugins: they ask models and read messages that arrive meanwhile.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -22,7 +22,7 @@ impl PluginState for Summary {
     const NAME: &'static str = "summary";
 }
 
-/// Asks a model about every second iteration.
+/// Asks a model in every second iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asking;
 
@@ -48,7 +48,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Asking {
     }
 }
 
-/// Asks a slow model, gives up on it, and asks something else instead.
+/// Asks a slow model, abandons the question, and asks another one.
 #[derive(Debug, Clone, Copy)]
 struct Impatient;
 
@@ -93,7 +93,7 @@ async fn answer_to_an_abandoned_plugin_question_is_not_used_for_another() {
     }
 }
 
-/// Asks a model when it is no longer its turn: the iteration has begun, and the model is answering.
+/// Asks a model too late: the iteration has begun, and the model is answering.
 #[derive(Debug, Clone)]
 struct Late(std::sync::Arc<std::sync::Mutex<Option<tokio::task::JoinHandle<Result<String>>>>>);
 
@@ -140,7 +140,7 @@ async fn plugin_question_is_recorded_outside_the_conversation() {
 
     let requests = play.requests();
     assert_eq!(contexts(&requests[3]), ["summary: short / no"]);
-    assert_eq!(contexts(&requests[4]), ["summary: short / no"], "it asks in every second iteration alone");
+    assert_eq!(contexts(&requests[4]), ["summary: short / no"], "it asks only in every second iteration");
     assert_eq!(tool_texts(&requests[4]), ["pong", "pong"]);
     assert!(!story.transcript().contains("short"), "{}", story.transcript());
     assert_eq!(story.state(), &Value::Null);

@@ -1,4 +1,4 @@
-//! Services that a plugin asks of its brain.
+//! Services that a plugin needs from its brain.
 
 use positronic_core::dsl::{Options, Plugin, Preparation, Provides, State};
 use positronic_core::prelude::*;
@@ -6,7 +6,7 @@ use positronic_core::prelude::*;
 use super::{Nothing, contexts};
 use crate::support::{Play, done};
 
-/// A service that a plugin asks for.
+/// A service that a plugin needs.
 #[derive(Debug)]
 struct Greeting(&'static str);
 

@@ -1,4 +1,4 @@
-//! Skills: what the model reads of them, when their tools are there, and what is kept.
+//! Tool sets: what the model reads of them, when their tools are offered, and what is stored.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{contexts, dies_everywhere};
+use super::{contexts, crash_everywhere};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, done, results, success};
 
@@ -21,7 +21,7 @@ struct To {
     to: String,
 }
 
-/// A tool that changes the brain's state: what was done.
+/// A tool that records its work in the brain's state.
 fn doing(name: &'static str) -> Tool<(), Vec<String>, ()> {
     Tool::new(name, |t| {
         t.description(format!("Does {name}")).idempotent().execute(move |To { to }, cx| async move {
@@ -184,6 +184,6 @@ async fn active_sets_survive_every_crash() {
         }),
         answers: Arc::new(|_| Vec::<SignalKind>::new()),
     };
-    let whole = dies_everywhere(&tale, "skills", &json!({"active": ["email"]})).await;
-    assert_eq!(whole.end.state, json!(["mail.send ann", "search bob"]));
+    let baseline = crash_everywhere(&tale, "skills", &json!({"active": ["email"]})).await;
+    assert_eq!(baseline.end.state, json!(["mail.send ann", "search bob"]));
 }

@@ -1,4 +1,4 @@
-//! An identical request is answered from a folder, says so, and costs nothing.
+//! The development cache answers an identical request from a folder, reports it, and costs nothing.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ fn look() -> Reply {
     Reply::call("look", json!({"at": "it"})).usage(Usage { input: 50, output: 5, ..Usage::default() })
 }
 
-fn looker() -> Brain<(), ()> {
+fn lookup_brain() -> Brain<(), ()> {
     brain("Looker").r#loop("Look", |cx| {
         cx.system("Look.")
             .input("What is it?")
@@ -56,14 +56,14 @@ async fn priced(folder: &tempfile::TempDir, replies: impl IntoIterator<Item = Re
         .lockstep(true)
         .build()
         .sink(recorder.clone());
-    (Test::with(runner).run(looker(), ()).await, recorder)
+    (Test::with(runner).run(lookup_brain(), ()).await, recorder)
 }
 
 #[tokio::test(start_paused = true)]
 async fn second_process_is_answered_from_the_folder_without_cost_and_streams_the_same() {
     let folder = folder();
     let (first, streamed_first) = priced(&folder, [look(), says("It is a stone.")]).await;
-    // The model has no reply: it is not asked.
+    // The model has no reply: it gets no request.
     let (second, streamed_second) = priced(&folder, []).await;
 
     assert!(matches!(second.settled(), Settled::Completed(_)), "{:?}", second.settled());
@@ -88,7 +88,7 @@ async fn another_request_or_model_is_sent() {
     assert_eq!(ways(&run(&folder, warmer, [says("Warm.")]).await), ["a/one"]);
     let model = DevCache::new(Speaker::new("b/two", [says("Two.")]), folder.path()).unwrap();
     assert_eq!(ways(&Test::new(model).run(asker(), ()).await), ["b/two"]);
-    // Where in a run it is asked makes no difference.
+    // The position in the run makes no difference.
     let elsewhere = brain("Elsewhere").r#loop("There", |cx| cx.system("Answer.").input("Why?"));
     assert_eq!(ways(&run(&folder, elsewhere, []).await), ["cached 110 → a/one"]);
 }

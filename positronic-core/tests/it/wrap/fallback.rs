@@ -1,4 +1,4 @@
-//! The next model steps in where one fails: after what, for how long, who is shown, and who is paid.
+//! Fallback: after which errors, for how long, what watchers see, and which model is priced.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A loop of three iterations, with a call that takes a while between them.
+/// A loop of three iterations, with a slow call between them.
 fn three_iterations(pause: Duration) -> Brain<(), ()> {
     brain("Iterations").r#loop("Ask", move |cx| {
         cx.system("Answer.").input("Why?").tool("rest", |t| {
@@ -189,7 +189,7 @@ async fn private_response_data_of_one_model_is_not_sent_to_another() {
         let data = Some(json!({"type": "reasoning", "encrypted_content": text}));
         let parts = vec![Part::Reasoning { text: String::new(), data }, Part::Call { index: 0 }];
         let call = Reply::call("rest", json!({}));
-        // The call of one reply, and the thought in front of it.
+        // The call of one reply, and the reasoning before it.
         let ModelResponse { calls, .. } = reply_of(call);
         Reply::response(ModelResponse {
             parts,
@@ -213,7 +213,7 @@ async fn private_response_data_of_one_model_is_not_sent_to_another() {
     assert!(story.json_lines().contains(r#""of_model":"b/two""#));
 }
 
-/// Takes the answer out of a reply.
+/// Extracts the answer from a reply.
 fn reply_of(reply: Reply) -> ModelResponse {
     let model = ScriptedModel::new([reply]);
     let request = positronic_core::record::ModelRequest {
@@ -308,7 +308,7 @@ async fn run_resumed_by_another_process_sends_the_requests_rebuilt_from_the_log(
     drop(run);
     before.release().await;
 
-    // In another process nobody rests.
+    // Rests are local to a process.
     let third = Speaker::new("a/one", [end()]);
     let (asked_third, after) = (third.asked(), Speaker::new("b/two", []));
     let again = runner(Fallback::new(third).then(after));

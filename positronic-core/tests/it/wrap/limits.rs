@@ -1,4 +1,4 @@
-//! At most so many a minute, at most so many at once: in order, for all runs, and left at any moment.
+//! Rate and concurrency limits: in order, across runs, and cancellable at any moment.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A model that takes a while, and knows when it was asked and by how many at once.
+/// A slow model that records when it was asked and its concurrent requests.
 #[derive(Default)]
 struct Busy {
     takes: Duration,
@@ -43,7 +43,7 @@ impl Busy {
     }
 }
 
-/// Counts down when it is dropped, so that a request that was given up is no longer under way.
+/// Decrements when it is dropped, so that an abandoned request is no longer counted.
 struct Under<'a>(&'a AtomicUsize);
 
 impl Drop for Under<'_> {
@@ -127,7 +127,7 @@ async fn large_request_is_not_starved_by_small_ones() {
     join_all([("a", 40), ("b", 40), ("large", 90), ("c", 20)].map(|(who, tokens)| ask(&model, who, tokens))).await;
 
     let sent = [("a", 0), ("b", 0), ("large", 60), ("c", 60)].map(|(who, at)| (who.to_owned(), at));
-    // The large one used 40 of its 90, so the last one had not to wait for another minute.
+    // The large one used 40 of its 90, so the last one did not wait for another minute.
     assert_eq!(busy.sent()[..3], sent[..3]);
     assert_eq!(busy.sent()[3], ("c".to_owned(), 61));
 }
@@ -143,7 +143,7 @@ async fn abandoned_wait_counts_for_nothing_and_blocks_no_request() {
 
     let first = spawn("a");
     tokio::time::sleep(secs(2)).await;
-    // `b` is the next one and waits for the minute; `c` waits behind it, `d` behind that.
+    // `b` is next and waits for the minute; `c` waits behind `b`, and `d` behind `c`.
     let (b, c, d) = (spawn("b"), spawn("c"), spawn("d"));
     tokio::time::sleep(secs(2)).await;
     b.abort();
@@ -229,7 +229,7 @@ async fn slot_is_free_after_its_run_is_cancelled_even_while_waiting() {
         tokio::time::sleep(secs(1)).await;
     }
 
-    // The second gives up while it waits, the first in the midst of its request.
+    // The second gives up while it waits, the first during its request.
     runs[1].cancel("enough").await.unwrap();
     runs[0].cancel("enough").await.unwrap();
     let settled = runs[2].settled().await;

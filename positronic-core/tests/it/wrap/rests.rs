@@ -1,4 +1,4 @@
-//! How long a model rests that several requests have asked at once.
+//! Duration of a model's rest after several concurrent requests.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::limits::request;
 use super::{Speaker, hop, says};
 
-/// Answers a request as its path says.
+/// Answers a request by its path.
 struct Moody;
 
 impl Model for Moody {

@@ -1,4 +1,4 @@
-//! A rule chooses who answers, and the log says which.
+//! The router's rules select a model, and the log names it.
 
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::Reply;

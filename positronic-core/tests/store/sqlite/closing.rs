@@ -58,7 +58,7 @@ async fn accepted_writes_finish_before_the_store_closes() {
     let store = quick(&path);
     for run in 0..50 {
         let mut sample = Sample::new(&format!("run-{run}")).says("one");
-        // Asked once, and then forgotten.
+        // Polled once, and then abandoned.
         let append = std::pin::pin!(sample.append(&store));
         _ = futures::poll!(append);
     }
@@ -68,7 +68,7 @@ async fn accepted_writes_finish_before_the_store_closes() {
     assert_eq!(quick(&path).runs(&positronic_core::store::RunFilter::default()).await.unwrap().len(), 50);
 }
 
-/// Drops the store when it is told of an append.
+/// Drops the store when it is notified of an append.
 struct Last(Mutex<Option<SqliteStore>>);
 
 impl Watcher for Last {
@@ -100,7 +100,7 @@ fn watcher_may_be_the_last_owner_of_the_store() {
     }));
 }
 
-/// Whoever asked has gone, and the file is closed without an answer.
+/// The caller is gone, and the file is closed without an answer.
 #[tokio::test]
 async fn abandoned_search_does_not_keep_the_store_open() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Room on the disk.
+//! Disk space.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use super::quick;
 
 #[derive(Deserialize, JsonSchema)]
 struct Note {
-    /// What to note.
+    /// The text of the note.
     text: String,
 }
 
-/// Runs a brain with 1 KB of text an iteration, half of it the model's and half of it a tool's.
+/// Runs a brain with 1 KB of text per iteration, half from the model and half from a tool.
 async fn run_of(iterations: u32, store: &SqliteStore) -> RunId {
     let brain = brain("Worker").r#loop("Work", move |cx| {
         cx.system("You take notes.").input("Begin.").max_iterations(iterations + 1).tool("note", |t| {
@@ -43,15 +43,15 @@ async fn run_of(iterations: u32, store: &SqliteStore) -> RunId {
     id
 }
 
-/// Returns the size of a file after all commits were copied into it.
+/// Returns the size of a file after a checkpoint of all commits.
 fn size(path: &Path) -> u64 {
     let db = rusqlite::Connection::open(path).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     std::fs::metadata(path).unwrap().len()
 }
 
-/// A file takes at most 3 bytes for each byte of the transcript, however long the run. Beyond the 54 KiB of the empty tables
-/// it is the same at any length.
+/// A file has at most 3 bytes for each byte of the transcript, however long the run. Beyond the 54 KiB of the empty
+/// tables the ratio is constant.
 #[tokio::test]
 async fn log_takes_at_most_three_bytes_for_one() {
     let mut ratios = Vec::new();
@@ -97,7 +97,7 @@ async fn removing_runs_frees_their_space() {
     assert!(none <= empty, "{none} of {empty}");
 }
 
-/// As a file is that `sqlite3` has written anew from a dump.
+/// Like a file that `sqlite3` restored from a dump.
 #[tokio::test]
 async fn removing_runs_ends_even_if_no_space_can_be_freed() {
     let folder = tempfile::tempdir().unwrap();

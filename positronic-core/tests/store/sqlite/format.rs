@@ -1,4 +1,4 @@
-//! The file's format, and files of others.
+//! The file format, and files of other releases.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use serde_json::json;
 
 use super::{lines, quick};
 
-/// A store as the release with format 1 wrote it.
+/// A store written by the release with format 1.
 const FORMAT_1: &str = include_str!("format_1.sql");
 /// The same with format 2, and a file in it.
 const FORMAT_2: &str = include_str!("format_2.sql");
 /// The same with format 3, and a timer in it.
 const FORMAT_3: &str = include_str!("format_3.sql");
-/// The same with format 4, and a signal that the first run has accepted.
+/// The same with format 4, and a signal that the first run has admitted.
 const FORMAT_4: &str = include_str!("format_4.sql");
 /// The same with format 5.
 const FORMAT_5: &str = include_str!("format_5.sql");
@@ -51,7 +51,7 @@ async fn file_of_format_1_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_1, folder.path()).await;
 
-    // What the format lacks works from then on.
+    // Features that the format lacked work from now on.
     let name = store.put_blob(b"new".to_vec(), Timestamp(1)).await.unwrap();
     assert_eq!(store.blob(&name).await, Ok(Some(b"new".to_vec())));
 }
@@ -137,7 +137,7 @@ async fn signals_in_the_logs_of_an_older_file_are_known() {
     }
 }
 
-/// Opens a store of some format, and finds what each of them holds.
+/// Opens a store of some format and checks its content.
 async fn opened(fixture: &str, folder: &std::path::Path) -> SqliteStore {
     let path = folder.join("runs.db");
     Connection::open(&path).unwrap().execute_batch(fixture).unwrap();
@@ -183,7 +183,7 @@ fn new_file_has_the_tables_of_the_fixture() {
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
 
-/// Prints the fixture anew: `cargo test -p positronic-core --test store -- --ignored --nocapture print_the_fixture`.
+/// Prints a new fixture: `cargo test -p positronic-core --test store -- --ignored --nocapture print_the_fixture`.
 /// Only for a format that was never released.
 #[tokio::test]
 #[ignore = "makes a fixture"]
@@ -211,7 +211,7 @@ fn timer() -> Timer {
     }
 }
 
-/// Writes what the fixture of a format holds.
+/// Writes the content of a format's fixture.
 async fn fixture(store: &SqliteStore) {
     let pending = |call: &str, kind| Pending {
         call: Path::parse(call).unwrap(),

@@ -1,4 +1,4 @@
-//! Who may read what a store keeps.
+//! File permissions of a store.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
