@@ -1,4 +1,4 @@
-//! Writes a file whole or not at all: what was there stays until everything else is on the disk.
+//! Atomic file writes: the old content stays until the new content is on the disk.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use crate::private;
 
-/// Writes a file in place of the one that is perhaps there. A new one is its owner's alone.
+/// Creates or replaces a file. Only its owner can read a new one.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = name.to_owned();
     beside.push(format!(".{}.new", std::process::id()));
-    // A link stays one, and what it names is replaced.
+    // A symbolic link stays; its target is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let beside = path.with_file_name(beside);
     let written = private::options().write(true).create_new(true).open(&beside).and_then(|mut file| {
         file.write_all(content.as_ref())?;
-        // A file that others may read by its owner's wish stays one.
+        // Preserve the permissions that the owner has set.
         if let Ok(there) = fs::metadata(&path) {
             file.set_permissions(there.permissions())?;
         }
@@ -24,7 +24,7 @@ pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> 
         fs::rename(&beside, &path)
     });
     if written.is_err() {
-        // Where it was never made, nothing is left.
+        // It does not exist if its creation failed.
         _ = fs::remove_file(&beside);
     }
     written

@@ -14,7 +14,7 @@ use positronic_core::store::MemoryStore;
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
 use crate::failure::Failure;
-use crate::place::folder;
+use crate::project_dir::folder;
 use crate::private;
 use crate::ui::Ui;
 

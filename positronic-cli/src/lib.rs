@@ -17,7 +17,7 @@
 //! `session` (one run at the terminal), `chat` (one run after the other at the terminal), `conversations` (as they are kept), `answers` (who is asked when a run waits), [`display`] (what a person sees of a
 //! run), `lists` (many runs), `failure` (errors as prose, exit codes), `settings` (the environment).
 
-mod amounts;
+mod limits;
 mod answers;
 mod cargo;
 mod chat;
@@ -37,7 +37,7 @@ mod markdown;
 mod models;
 mod names;
 pub mod options;
-mod place;
+mod project_dir;
 mod prices;
 mod private;
 mod project;
@@ -51,7 +51,7 @@ mod start;
 mod suggest;
 mod template;
 mod ui;
-mod whole;
+mod atomic_write;
 
 pub use project::Project;
 pub use start::positronic;

@@ -1,4 +1,4 @@
-//! How much more a person grants: written as the limit is counted, whichever it is.
+//! Amounts of limits: parsing grants, and rendering limits and usage.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use positronic_core::record::{Amounts, Budget, LimitKind, Money, SharedBudget};
 
 use crate::display::figures::{amount, money, used_of};
 
-/// Reads an amount: `20000` or `20k` of tokens, `10` iterations, `2.50` of money, `90s`, `10m` or `2h` of active time.
+/// Parses an amount: `20000` or `20k` tokens, `10` iterations, `2.50` of money, `90s`, `10m` or `2h` of active time.
 ///
 /// # Errors
 ///
-/// What is expected instead.
+/// The expected format.
 pub(crate) fn read(kind: LimitKind, text: &str) -> Result<Amounts, String> {
     let text = text.trim();
     let expected = |but: &str| format!("expected {}{but}", expected(kind));
-    // A comma may stand before thousands or before a part of one: nobody is to get ten times what was meant.
+    // A comma may separate thousands or decimals; accepting it could grant the wrong amount.
     if text.contains(',') {
         return Err(expected(", without a comma"));
     }
     if text.starts_with('-') {
-        return Err(expected(", and more than nothing"));
+        return Err(expected(", greater than zero"));
     }
-    let is_bare = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '_');
-    if kind == LimitKind::Money && text.contains(|letter| !is_bare(letter)) {
-        return Err(expected(", without a currency: it is that of the prices"));
+    let is_bare = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_');
+    if kind == LimitKind::Money && text.contains(|c| !is_bare(c)) {
+        return Err(expected(", without a currency: the price table sets it"));
     }
     let text = text.replace('_', "");
     let amount = match kind {
@@ -35,19 +35,19 @@ pub(crate) fn read(kind: LimitKind, text: &str) -> Result<Amounts, String> {
     };
     let more = amount.ok_or_else(|| expected(misfit(kind, &text)))?;
     if kind == LimitKind::Time && more.of(kind) == u64::MAX {
-        // A time of so many seconds that they cannot be counted in parts of one.
+        // The seconds overflow as microseconds.
         return Err(expected(TOO_LARGE));
     }
-    if more.of(kind) == 0 { Err(expected(", and more than nothing")) } else { Ok(more) }
+    if more.of(kind) == 0 { Err(expected(", greater than zero")) } else { Ok(more) }
 }
 
-const TOO_LARGE: &str = ", and this one is too large";
+const TOO_LARGE: &str = "; this value is too large";
 
-/// Says what is wrong with an amount that is a number, though none that can be kept.
+/// Explains why a number is not a valid amount.
 fn misfit(kind: LimitKind, text: &str) -> &'static str {
     let number = match kind {
         LimitKind::Tokens => text.trim_end_matches(['k', 'K', 'M']),
-        LimitKind::Time => text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()),
+        LimitKind::Time => text.trim_end_matches(|c: char| c.is_ascii_alphabetic()),
         LimitKind::Money | LimitKind::Iterations | LimitKind::Failures => text,
     };
     let (whole, parts) = number.split_once('.').unwrap_or((number, "0"));
@@ -56,7 +56,7 @@ fn misfit(kind: LimitKind, text: &str) -> &'static str {
         return "";
     }
     if kind == LimitKind::Money && parts.len() > PLACES {
-        ", and this one has too small a part: 9 decimal places are the most"
+        ", with at most 9 decimal places"
     } else if kind == LimitKind::Money || whole.trim_start_matches('0').len() >= LARGE {
         TOO_LARGE
     } else {
@@ -64,13 +64,13 @@ fn misfit(kind: LimitKind, text: &str) -> &'static str {
     }
 }
 
-/// How many decimal places an amount of money has.
+/// Maximum decimal places of an amount of money.
 const PLACES: usize = 9;
 
-/// How many digits a number has from which on it is wrong for no other reason than that.
+/// Number of digits from which a number is certainly too large.
 const LARGE: usize = 14;
 
-/// Reads a number of tokens, also in thousands or millions: `1500`, `1.5k`, `2M`.
+/// Parses a number of tokens, also in thousands or millions: `1500`, `1.5k`, `2M`.
 fn tokens(text: &str) -> Option<u64> {
     let (digits, unit) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1_000),
@@ -84,12 +84,12 @@ fn tokens(text: &str) -> Option<u64> {
     if number.is_multiple_of(one) { u64::try_from(number / one).ok() } else { None }
 }
 
-/// One, as a decimal number is kept.
+/// One, as a fixed-point number.
 const ONE: Money = Money::of_nanos(1_000_000_000);
 
-/// Reads a length of time, in seconds where no unit is said.
+/// Parses a duration; the default unit is seconds.
 fn time(text: &str) -> Option<Duration> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let seconds = match text.get(digits.len()..)? {
         "" | "s" => 1,
         "m" | "min" => 60,
@@ -99,7 +99,7 @@ fn time(text: &str) -> Option<Duration> {
     digits.parse::<u64>().ok()?.checked_mul(seconds).map(Duration::from_secs)
 }
 
-/// Says how an amount is written.
+/// Describes the expected format of an amount.
 pub(crate) const fn expected(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::Tokens => "a number of tokens, such as 20000 or 20k",
@@ -110,8 +110,8 @@ pub(crate) const fn expected(kind: LimitKind) -> &'static str {
     }
 }
 
-/// Writes an amount for whoever has no better idea: as much again as was used so far, so that the next iteration does not ask
-/// again, as a round number.
+/// Suggests a grant: as much again as was used so far, as a round number, so that the next iteration does not ask
+/// again.
 pub(crate) fn suggested(kind: LimitKind, limit: u64, used: u64) -> String {
     let more = limit.max(used.saturating_mul(2).saturating_sub(limit)).max(1);
     match kind {
@@ -121,7 +121,7 @@ pub(crate) fn suggested(kind: LimitKind, limit: u64, used: u64) -> String {
     }
 }
 
-/// Iterations up to 1, 2, 3 or 5 and zeros.
+/// Rounds up to 1, 2, 3 or 5 times a power of ten.
 fn rounded(number: u64) -> u64 {
     let mut unit = 1_u64;
     while number / unit >= 10 {
@@ -130,11 +130,11 @@ fn rounded(number: u64) -> u64 {
     [1, 2, 3, 5, 10]
         .into_iter()
         .map(|step| unit.saturating_mul(step))
-        .find(|iteration| *iteration >= number)
+        .find(|round| *round >= number)
         .unwrap_or(u64::MAX)
 }
 
-/// Iterations seconds up to what a clock shows: `30s`, `5m`, `2h`.
+/// Rounds seconds up to a common duration: `30s`, `5m`, `2h`.
 fn clocked(seconds: u64) -> String {
     const STEPS: [u64; 6] = [1, 2, 5, 10, 15, 30];
     let step = |number: u64| STEPS.into_iter().find(|step| *step >= number);
@@ -146,7 +146,7 @@ fn clocked(seconds: u64) -> String {
     }
 }
 
-/// Says what is asked for, and whether it is for the whole conversation; money in its currency, where that is known.
+/// Describes a limit question, and whether the limit is the conversation's; money has its currency if known.
 pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool, currency: Option<&str>) -> String {
     let whose = if shared { " for the conversation" } else { "" };
     if kind == LimitKind::Money && currency.is_none() {
@@ -155,11 +155,11 @@ pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool, currenc
     format!("asks for more {}{whose}: {} used", kind.noun(), used_of(kind, used, limit, currency))
 }
 
-/// What a budget can limit, in the order in which it is said.
+/// The kinds of a budget's limits, in display order.
 const LIMITED: [LimitKind; 4] = [LimitKind::Money, LimitKind::Tokens, LimitKind::Iterations, LimitKind::Time];
 
-/// Writes how much of a conversation's budget was used, with what was granted on top; none where it limits nothing. Money that
-/// was not paid yet is in `currency`.
+/// Renders the usage of a conversation's budget including grants, or `None` without a limit. `currency` applies to money
+/// before the first payment.
 pub(crate) fn standing(shared: &SharedBudget, currency: Option<&str>) -> Option<String> {
     let currency = shared.currency.as_deref().or(currency);
     let used = |kind| Some(used_of(kind, shared.used.of(kind), shared.limit(kind)?, currency));
@@ -169,22 +169,22 @@ pub(crate) fn standing(shared: &SharedBudget, currency: Option<&str>) -> Option<
     }
     let limits_money = shared.budget.max_money.is_some();
     let uncounted = match (&shared.unpriced, &shared.foreign) {
-        (Some(model), _) if limits_money => format!("; what {model} has cost is not known"),
-        (None, Some(foreign)) if limits_money => format!("; what was paid in {foreign} is not among it"),
+        (Some(model), _) if limits_money => format!("; the cost of {model} is unknown"),
+        (None, Some(foreign)) if limits_money => format!("; payments in {foreign} are not included"),
         _ => String::new(),
     };
     Some(format!("{} used{uncounted}", used.join(", ")))
 }
 
-/// Writes what a budget allows; none where it limits nothing.
+/// Renders a budget's limits, or `None` without a limit.
 pub(crate) fn allowed(budget: &Budget, currency: Option<&str>) -> Option<String> {
     let allowed = LIMITED.into_iter().filter_map(|kind| Some(amount(kind, budget.limit(kind)?, currency)));
     let allowed: Vec<String> = allowed.collect();
     if allowed.is_empty() { None } else { Some(allowed.join(", ")) }
 }
 
-/// Returns the least money that has to be granted for the work to go on, rounded up: to hundredths, and what is less than
-/// ten of them to its first two digits.
+/// Returns the smallest grant of money that lets the work continue, rounded up: to hundredths, and below ten
+/// hundredths to two significant digits.
 pub(crate) fn least_money(limit: u64, used: u64) -> u64 {
     const HUNDREDTH: u64 = 10_000_000;
     let least = used.saturating_sub(limit).saturating_add(1);
@@ -233,15 +233,15 @@ mod tests {
             refused(kind, text, ", without a comma");
         }
         for text in ["$2", "2 EUR", "€2"] {
-            refused(LimitKind::Money, text, ", without a currency: it is that of the prices");
+            refused(LimitKind::Money, text, ", without a currency: the price table sets it");
         }
         let nothing = [(LimitKind::Iterations, "0"), (LimitKind::Money, "0.00"), (LimitKind::Time, "0m")];
         let negative = [(LimitKind::Money, "-1"), (LimitKind::Money, "-$2"), (LimitKind::Tokens, "-20k")];
         for (kind, text) in nothing.into_iter().chain(negative) {
-            refused(kind, text, ", and more than nothing");
+            refused(kind, text, ", greater than zero");
         }
         for text in ["0.0000000001", "1.0000000005"] {
-            refused(LimitKind::Money, text, ", and this one has too small a part: 9 decimal places are the most");
+            refused(LimitKind::Money, text, ", with at most 9 decimal places");
         }
         for (kind, text) in [
             (LimitKind::Money, "99999999999999999999999"),
@@ -252,7 +252,7 @@ mod tests {
             (LimitKind::Time, "9999999999999999999h"),
             (LimitKind::Time, "99999999999999"),
         ] {
-            refused(kind, text, ", and this one is too large");
+            refused(kind, text, "; this value is too large");
         }
     }
 

@@ -1,24 +1,24 @@
-//! Which folder is the project's own: the place of its runs is the same from wherever in the project it is looked for.
+//! The project's `.positronic` folder, which contains its runs; it is the same from every folder of the project.
 //!
-//! As git finds its folder, the nearest `.positronic` upwards counts. Where there is none yet, it belongs beside the
-//! `Cargo.lock`: at the root of the workspace around, as cargo sees it, and outside of any package in this folder.
+//! As with git, the nearest `.positronic` upwards wins. A new one is created next to the
+//! `Cargo.lock`: at the root of the cargo workspace, or in the current folder outside of any package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// The folder in a project that is this command's own.
+/// Name of this command's folder in a project.
 const FOLDER: &str = ".positronic";
 const MANIFEST: &str = "Cargo.toml";
 
-/// Finds the folder for a project's runs, which is perhaps not there yet.
+/// Finds the folder for a project's runs; it may not exist yet.
 pub(crate) fn folder(here: &Path) -> PathBuf {
     let known = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir());
     known.unwrap_or_else(|| root(here).unwrap_or_else(|| here.to_owned()).join(FOLDER))
 }
 
-/// What a manifest says of the workspace that it belongs to.
+/// The parts of a manifest that determine its workspace.
 #[derive(Deserialize)]
 struct Manifest {
     package: Option<Package>,
@@ -43,9 +43,9 @@ fn root(here: &Path) -> Option<PathBuf> {
     if own.as_ref().is_some_and(|own| own.workspace.is_some()) {
         return Some(package.to_owned());
     }
-    if let Some(said) = own.and_then(|own| own.package?.workspace) {
-        // The path may go up, and what is shown of it should not.
-        return fs::canonicalize(package.join(said)).ok().or_else(|| Some(package.to_owned()));
+    if let Some(workspace) = own.and_then(|own| own.package?.workspace) {
+        // Messages show the path, so remove its `..`.
+        return fs::canonicalize(package.join(workspace)).ok().or_else(|| Some(package.to_owned()));
     }
     let around = package.ancestors().skip(1).find_map(|folder| Some((folder, read(folder)?.workspace?)));
     let around = around.filter(|(folder, workspace)| {
@@ -54,7 +54,7 @@ fn root(here: &Path) -> Option<PathBuf> {
     Some(around.map_or(package, |(folder, _)| folder).to_owned())
 }
 
-/// Reads a folder's manifest; one that cannot be read is cargo's to complain about.
+/// Reads a folder's manifest; cargo itself reports an invalid one.
 fn read(folder: &Path) -> Option<Manifest> {
     toml::from_str(&fs::read_to_string(folder.join(MANIFEST)).ok()?).ok()
 }
@@ -83,7 +83,7 @@ mod tests {
             folder
         }
 
-        /// Finds the folder from another one, told from this one on.
+        /// Finds the project folder from `here`, relative to the disk.
         fn from(&self, here: &str) -> String {
             let found = folder(&self.made(here));
             let root = fs::canonicalize(self.0.path()).unwrap();
@@ -107,8 +107,8 @@ mod tests {
         for here in ["", "apps", "apps/shop", "apps/shop/src/brains", "docs"] {
             assert_eq!(disk.from(here), ".positronic", "from {here:?}");
         }
-        assert_eq!(disk.from("apart/src"), "apart/.positronic", "it is no part of the workspace");
-        assert_eq!(disk.from("pointed"), "other/.positronic", "it names its workspace itself");
+        assert_eq!(disk.from("apart/src"), "apart/.positronic", "it is not a member of the workspace");
+        assert_eq!(disk.from("pointed"), "other/.positronic", "its manifest names the workspace");
     }
 
     #[test]

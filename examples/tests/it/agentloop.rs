@@ -210,7 +210,7 @@ fn another_goal_without_an_endpoint_is_refused() {
     desk.expect(&["run", "agentloop", "-o", "goal="], 2);
     let said = desk.expect(&["run", "agentloop", "-o", "goal=Buy a yacht"], 5);
 
-    assert!(said.contains("the cassette of `Agent loop` answers for its own `goal` alone"), "{said}");
+    assert!(said.contains("the cassette of `Agent loop` only answers for its own `goal`"), "{said}");
     assert!(said.contains(&GOAL[..30]) && said.contains("OPENAI_API_KEY"), "{said}");
     assert!(!desk.0.path().join("agentloop").exists() && desk.call(&["runs", "--json"]).stdout.is_empty());
     // Where the files go is nothing that the cassette answers for.

@@ -15,7 +15,7 @@ use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
 use super::files::Folder;
-use crate::amounts::{allowed, standing};
+use crate::limits::{allowed, standing};
 use crate::commands::{form, refuse_known, started, write};
 use crate::conversations::{Recorded, new_id};
 use crate::display::Style;

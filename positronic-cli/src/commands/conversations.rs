@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::lists::{Talk, alone, more, talks};
 use crate::ui::Ui;
-use crate::whole::replace;
+use crate::atomic_write::replace;
 
 pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {

@@ -32,7 +32,7 @@ use crate::json::no_json;
 use crate::kept::Kept;
 use crate::names::sound;
 use crate::ui::Ui;
-use crate::whole::replace;
+use crate::atomic_write::replace;
 
 /// The version of the file's format, without and with files.
 const PLAIN: u32 = 1;

@@ -21,7 +21,7 @@ use crate::find::find;
 use crate::kept::Kept;
 use crate::suggest::{did_you_mean, nearest};
 use crate::ui::Ui;
-use crate::whole::replace;
+use crate::atomic_write::replace;
 
 /// How much of a hash the list shows.
 const HASH: usize = 12;

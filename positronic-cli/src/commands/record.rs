@@ -12,7 +12,7 @@ use crate::find::find;
 use crate::kept::Kept;
 use crate::recording::recording;
 use crate::ui::Ui;
-use crate::whole::replace;
+use crate::atomic_write::replace;
 
 pub(crate) fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.file.as_deref().filter(|file| file.as_os_str() != "-");

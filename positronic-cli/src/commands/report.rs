@@ -11,7 +11,7 @@ use crate::find::find;
 use crate::kept::Kept;
 use crate::report::markdown;
 use crate::ui::Ui;
-use crate::whole::replace;
+use crate::atomic_write::replace;
 
 pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use positronic_core::record::{Decision, Event, EventKind, LoopOutcome, Path, Timestamp};
 
-use crate::amounts::asks;
+use crate::limits::asks;
 use crate::display::{by, granted};
 
 /// What has happened in a run, in sentences without their end.

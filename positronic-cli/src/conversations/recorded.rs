@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::happened::is_own;
 use super::markdown::{Chapter, markdown};
-use crate::amounts::standing;
+use crate::limits::standing;
 use crate::display::{Style, View, talk_text};
 use crate::failure::Failure;
 

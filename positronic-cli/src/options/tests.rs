@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What schemars writes for a struct with a bit of everything.
+/// The schema of schemars for a struct with a field of every kind.
 fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -106,17 +106,17 @@ fn all_problems_are_reported_at_once() {
     ];
 
     insta::assert_snapshot!(read(&pairs, None).unwrap_err(), @r#"
-    amuont: there is no such option; did you mean `amount`?
+    amuont: unknown option; did you mean `amount`?
     rate: got `fast`, expected a number
     urgent: got `yes`, expected true or false
     channel: got `fax`, expected one of mail, chat
     tone: got `loud`, expected one of brief, chatty
     sizes: got `big`, expected a list, each item a whole number
-    adress.city: there is no such option; did you mean `address`?
-    zzz: there is no such option; the options are amount, customer_id, address, channel, extra, headers, rate, sizes, tags, tone, urgent
+    adress.city: unknown option; did you mean `address`?
+    zzz: unknown option; the options are amount, customer_id, address, channel, extra, headers, rate, sizes, tags, tone, urgent
     `nonsense` is not of the form key=value
-    channel: given twice, but it is no list
-    extra: given twice, but it is no list
+    channel: given twice, but it is not a list
+    extra: given twice, but it is not a list
     customer_id: missing, expected text
     amount: missing, expected a whole number, at least 0 and at most 4294967295
     address.zip: got `"1"`, expected text, matching ^[0-9]{5}$
@@ -130,13 +130,13 @@ fn schema_validates_the_document() {
 
     insta::assert_snapshot!(read(&[], Some(document)).unwrap_err(), @r#"
     address.zip: got `"x"`, expected text, matching ^[0-9]{5}$
-    address.cty: there is no such option; did you mean `address.city`?
+    address.cty: unknown option; did you mean `address.city`?
     address.city: missing, expected text
     amount: got `-1`, expected a whole number, at least 0 and at most 4294967295
     customer_id: got `1`, expected text
     sizes.1: got `"2"`, expected a whole number
     "#);
-    insta::assert_snapshot!(read(&[], Some("{")).unwrap_err(), @"--options: it is no JSON: it ends too early");
+    insta::assert_snapshot!(read(&[], Some("{")).unwrap_err(), @"--options: invalid JSON: it ends too early");
     insta::assert_snapshot!(read(&[], Some("[]")).unwrap_err(), @"the options are `[]`, expected a JSON object");
 }
 
@@ -145,7 +145,7 @@ fn brain_without_options_accepts_none() {
     let none = json!({"type": "null"});
 
     assert_eq!(parse(&none, &[], None).unwrap(), Value::Null);
-    insta::assert_snapshot!(parse(&none, &["a=1".to_owned()], None).unwrap_err(), @"a: there is no such option; the brain takes none");
+    insta::assert_snapshot!(parse(&none, &["a=1".to_owned()], None).unwrap_err(), @"a: unknown option; the brain has no options");
 }
 
 #[test]

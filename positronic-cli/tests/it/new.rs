@@ -120,5 +120,8 @@ fn new_project_compiles_passes_its_test_and_runs_without_a_key() {
     let broken = positronic().current_dir(&dir).env("CARGO_TARGET_DIR", &target).arg("list").output().unwrap();
     let said = String::from_utf8(broken.stderr).unwrap();
     assert_eq!(broken.status.code(), Some(6));
-    assert!(said.contains("cannot find value `nonsense`") && said.contains("could not be built"), "{said}");
+    assert!(
+        said.contains("cannot find value `nonsense`") && said.contains("cannot build the project's binary"),
+        "{said}"
+    );
 }

@@ -24,7 +24,7 @@ fn missing_project_error_suggests_new() {
 
     assert_eq!(output.status.code(), Some(6));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("error: there is no project here\n"), "{said}");
+    assert!(said.starts_with("error: no project found\n"), "{said}");
     assert!(said.contains("positronic new my-project"), "{said}");
     assert!(output.stdout.is_empty());
 }
@@ -61,9 +61,7 @@ fn run_commands_work_outside_a_project() {
 
     assert_eq!(command(&["runs"], 0), "there are no runs in .positronic/runs.db yet\n");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
-    assert!(
-        command(&["show", "ticket-1"], 2).starts_with("error: there is no run `ticket-1` in .positronic/runs.db\n")
-    );
+    assert!(command(&["show", "ticket-1"], 2).starts_with("error: unknown run `ticket-1` in .positronic/runs.db\n"));
     command(&["send", "--webhook", "post", "--identifier", "ada", "--payload", "{}", "--id", "mail-1"], 0);
     assert_eq!(std::fs::read_to_string(folder.path().join(".positronic/.gitignore")).unwrap(), "*\n");
     command(&["send", "ticket-1"], 2);
@@ -84,7 +82,7 @@ fn watch_reports_a_run_that_no_worker_has_claimed() {
     watch.current_dir(&folder).env_remove("POSITRONIC_STORE").args(["watch", "one"]);
     let mut watching = watch.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let told = BufReader::new(watching.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut told = told.skip_while(|line| !line.starts_with("nobody has the run in hand"));
+    let mut told = told.skip_while(|line| !line.starts_with("no worker has claimed the run"));
 
     let said = told.next().unwrap();
     watching.kill().unwrap();
