@@ -128,16 +128,14 @@ pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
 /// Warns of a secret that is too short to be redacted.
 pub(crate) fn unhidden(secrets: &[String]) -> Option<String> {
     let is_short = secrets.iter().any(|secret| secret.len() < SHORTEST_SECRET);
-    is_short.then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not redacted in a cassette"))
+    is_short
+        .then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not redacted in a cassette"))
 }
 
 /// Returns the variable or flag to check after a failure of the endpoint.
 fn advice(error: &ModelError, own_address: bool, has_key: bool) -> Option<String> {
-    let address = if own_address {
-        "set OPENAI_BASE_URL to use another endpoint than OpenAI's"
-    } else {
-        "check OPENAI_BASE_URL"
-    };
+    let address =
+        if own_address { "set OPENAI_BASE_URL to use another endpoint than OpenAI's" } else { "check OPENAI_BASE_URL" };
     Some(match (error.kind, error.status) {
         (ModelErrorKind::Auth, _) if !has_key => "set OPENAI_API_KEY to a key of this endpoint".to_owned(),
         (ModelErrorKind::Auth, _) => {
@@ -222,7 +220,9 @@ mod tests {
                  write its name, such as gpt-5-mini, or openai-responses/gpt-5-mini for the Responses API\n"
             );
         }
-        assert!(refused(None, Some("openai-responses/"), local).starts_with("error: OPENAI_MODEL contains no model name\n"));
+        assert!(
+            refused(None, Some("openai-responses/"), local).starts_with("error: OPENAI_MODEL contains no model name\n")
+        );
         for end in ["/chat/completions", "/responses"] {
             assert_eq!(
                 refused(None, Some("smollm2"), &format!("{local}{end}/")),

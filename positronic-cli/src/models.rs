@@ -178,10 +178,7 @@ fn asked(
         Some(normal) if wanted.model.endpoint.first_given().is_some() => {
             let flag = wanted.model.endpoint.first_given().unwrap_or_default();
             return Err(Failure::Misused {
-                message: format!(
-                    "{flag} needs an endpoint, but the project's own model {} answers",
-                    normal.name()
-                ),
+                message: format!("{flag} needs an endpoint, but the project's own model {} answers", normal.name()),
                 hint: "name a model of the endpoint with --model, or remove the flag".to_owned(),
             });
         }
@@ -359,16 +356,10 @@ mod tests {
         assert_eq!(none, "--proxy needs an endpoint, and none is configured");
         let own = agent().model(Tier::Normal, Arc::new(ScriptedModel::new([])));
         let unasked = with(proxy(), None, &own, &local(None)).unwrap_err();
-        assert_eq!(
-            unasked,
-            "--proxy needs an endpoint, but the project's own model scripted/scripted answers"
-        );
+        assert_eq!(unasked, "--proxy needs an endpoint, but the project's own model scripted/scripted answers");
         assert_eq!(with(proxy(), Some("smollm2"), &own, &local(None)), Ok("openai/smollm2".to_owned()));
         let nobody = form(Some(ActionFormatArg::Plain), &Settings::default()).unwrap_err();
-        assert!(
-            nobody.starts_with("error: --action-format needs an endpoint, and none is configured\n"),
-            "{nobody}"
-        );
+        assert!(nobody.starts_with("error: --action-format needs an endpoint, and none is configured\n"), "{nobody}");
     }
 
     #[tokio::test]

@@ -31,10 +31,7 @@ mod tests {
         assert_eq!(sound("the id", "order 17 / ü"), Ok(()));
         assert_eq!(sound("the id", " ").unwrap_err(), "the id is empty");
         assert_eq!(sound("the id", "a\nb").unwrap_err(), "the id contains a line break or another control character");
-        assert_eq!(
-            sound("the id", "a\u{200b}").unwrap_err(),
-            "the id contains an invisible character: U+200B"
-        );
+        assert_eq!(sound("the id", "a\u{200b}").unwrap_err(), "the id contains an invisible character: U+200B");
         assert_eq!(sound("the id", &"x".repeat(5000)).unwrap_err(), "the id has 5000 characters; the maximum is 200");
     }
 }

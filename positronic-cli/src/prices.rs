@@ -50,7 +50,8 @@ pub(crate) fn keepable(limited: Option<Limited>, models: &Models) -> Result<(), 
     if let Some(first) = unpriced.first() {
         let (as_of, name) = (&prices.as_of, cassette.name());
         let model = if first.model.is_empty() { name } else { format!("{}/{}", first.provider, first.model) };
-        let message = format!("{limited}, but the price table of {as_of} has no price for the cassette's model `{model}`");
+        let message =
+            format!("{limited}, but the price table of {as_of} has no price for the cassette's model `{model}`");
         return Err(misused(message, "add it to the table, or play the cassette without a money limit"));
     }
     if silent.is_empty() {
@@ -58,10 +59,7 @@ pub(crate) fn keepable(limited: Option<Limited>, models: &Models) -> Result<(), 
     }
     let silent = many(u64::try_from(silent.len()).unwrap_or(u64::MAX), "answer");
     let message = format!("{limited}, but the cassette lacks the token counts of {silent}");
-    Err(misused(
-        message,
-        "play it without a money limit; a cassette of --record has the token counts of its answers",
-    ))
+    Err(misused(message, "play it without a money limit; a cassette of --record has the token counts of its answers"))
 }
 
 const NAME_PRICES: &str = "name a table with --prices FILE or in POSITRONIC_PRICES: `as_of = \"2026-11-01\"` and, under \
@@ -79,8 +77,8 @@ pub(crate) enum Limited {
 }
 
 impl Limited {
-    /// Finds a limit that is known before a run begins: of an option, else of the brain. Limits of loops are known when they
-    /// begin.
+    /// Finds a limit that is known before a run begins: of an option, else of the brain. Limits of loops are known when
+    /// they begin.
     pub(crate) fn of(options: &[(&'static str, Option<&Budget>)], definition: &BrainDefinition) -> Option<Self> {
         let has = |budget: Option<&Budget>| budget.is_some_and(|budget| budget.max_money.is_some());
         let here = options.iter().find(|(_, budget)| has(*budget)).map(|(option, _)| Self::Here(option));

@@ -35,7 +35,7 @@ pub fn positronic() -> ExitCode {
                 // Runs can be inspected without a project.
                 (Err(Failure::NoProject { .. }), Command::Show(args)) => commands::show_run(None, args, ui),
                 (Err(Failure::NoProject { .. }), Command::Fork(args)) => commands::fork(None, args, ui),
-handed, =>                 (outcome, _) => outcome, => handed,
+                (outcome, _) => outcome,
             }
         })
     })

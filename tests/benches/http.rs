@@ -1,9 +1,10 @@
-//! A conversation of tool iterations over HTTP, played by a bare `reqwest` loop and by Positronic against the same mock server.
+//! A conversation of tool iterations over HTTP, played by a bare `reqwest` loop and by Positronic against the same mock
+//! server.
 //!
 //! `cargo bench -p positronic-tests --bench http` prints, for 50 and 200 iterations, with and without streaming, the wall time
-//! of both and the median of their ratio, in pairs. Where a machine is too noisy for that, count instructions:
+//! of both and the median of their ratio, in pairs. On a noisy machine, count instructions:
 //! `scripts/count_instructions.sh` runs single conversations (`http bare|ours whole|stream ITERATIONS ADDRESS`) under
-//! callgrind; the server is a process of its own and is not counted.
+//! callgrind; the server is a separate process and is not counted.
 
 #![allow(
     clippy::unwrap_used,
@@ -92,7 +93,7 @@ struct Request<'a> {
     stream_options: Option<Value>,
 }
 
-/// The loop that one writes without a framework: a list of messages that grows, sent whole each time.
+/// The loop without a framework: a growing list of messages, sent completely each time.
 async fn bare(stream: bool, iterations: u32, address: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let tools = json!([{"type": "function", "function": {
@@ -180,7 +181,7 @@ fn is_call(output: &positronic_core::record::Output) -> bool {
     matches!(output.kind, positronic_core::record::OutputKind::Tool(_))
 }
 
-/// Starts the mock server as a process of its own.
+/// Starts the mock server as a separate process.
 fn server() -> (Child, String) {
     let own = std::env::current_exe().unwrap();
     let mut child = Command::new(own).arg("serve").stdout(Stdio::piped()).spawn().unwrap();
@@ -190,7 +191,7 @@ fn server() -> (Child, String) {
 }
 
 /// Answers every request with one call, until the conversation has as many results as the first part of the request's
-/// path says.
+/// path requires.
 async fn serve() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut out = std::io::stdout();

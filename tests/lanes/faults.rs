@@ -1,4 +1,4 @@
-//! What goes wrong on the way to a model. Each fault is played by aimock, once, before an answer that ends the case.
+//! Faults on the way to a model. aimock plays each fault once, before an answer that ends the case.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::log::{Retry, outline, rebuilt, retries};
 use crate::support::{Played, chat, impatient, play, responses};
 use crate::tap::Tap;
 
-/// The run was asked again once, and then came to its end with the whole answer.
+/// Asserts that the run was retried once and then completed with the whole answer.
 #[track_caller]
 fn assert_recovered(played: &Played, kind: ModelErrorKind) -> Retry {
     let expected = format!(
@@ -41,7 +41,7 @@ Chat LOOP_COMPLETE
     retry
 }
 
-/// The run failed at its model with this kind of error, without asking again.
+/// Asserts that the run failed at its model with this kind of error, without a retry.
 #[track_caller]
 fn assert_failed_at_once(played: &Played, words: &str) {
     let Settled::Failed(failure) = played.story.settled() else { panic!("{:?}", played.story.settled()) };
@@ -50,7 +50,7 @@ fn assert_failed_at_once(played: &Played, words: &str) {
     assert!(retries(&played.story).is_empty());
 }
 
-/// The second try sends the bytes of the first, and the log rebuilds them.
+/// Asserts that the second try sends the bytes of the first, and that the log rebuilds them.
 async fn sends_the_same_bytes_again(kind: ModelErrorKind, model: impl Fn(&str) -> Arc<dyn Model>) -> Retry {
     let tap = Tap::on(&server()).await;
     let model = model(tap.address());

@@ -1,4 +1,4 @@
-//! Brains with the tools of MCP servers that others wrote, over stdio.
+//! Brains with the tools of third-party MCP servers, over stdio.
 
 use std::path::Path as FilePath;
 use std::process::Command;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::address::address;
 
-/// A server's script, run by Node; `mark` is an argument by which its process is found.
+/// A server's script, run by Node; `mark` is an argument that identifies its process.
 fn command(variable: &str, arguments: &[&str]) -> McpCommand {
     let (node, script) = (address("POSITRONIC_NODE", ".ci/lanes"), address(variable, ".ci/lanes"));
     McpCommand::new(node).arg(script).args(arguments)
@@ -37,7 +37,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// A model that calls what it is told, one call an iteration.
+    /// A model that makes scripted calls, one per iteration.
     fn new(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         let calls = calls.into_iter().map(|(tool, arguments)| Reply::call(tool, arguments));
         let model = ScriptedModel::new(calls.chain([Reply::text("Done.")]));
@@ -143,7 +143,7 @@ async fn every_kind_of_answer_of_server_everything_is_a_result() {
     assert!(!error(&results[7]).is_empty());
     let environment: Value = serde_json::from_str(output(&results[8]).as_str().unwrap()).unwrap();
     let names: Vec<_> = environment.as_object().unwrap().keys().collect();
-    // The last one marks what the server starts, so that it ends with the server.
+    // The last argument marks the server's child processes, so that the test sees them end.
     assert_eq!(names, ["LANG", "PATH", "POSITRONIC_MCP_SERVER"], "no variable of this process");
     let files: Vec<_> = run
         .prompts()
@@ -240,7 +240,7 @@ async fn server_filesystem_writes_with_approval_reads_without_and_stays_inside()
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     assert_eq!(run.status(), Status::Waiting);
     assert!(!note.exists(), "nobody has allowed it yet");
-    // The server dies while a person thinks, and nobody notices.
+    // The server dies unnoticed while a person decides.
     kill(place.to_str().unwrap());
 
     run.approve(&path("Work/0.0"), "ann").await.unwrap();

@@ -1,4 +1,4 @@
-//! What llmock thinks of its client: it plays faults from a queue, watches how each is taken, and gives a verdict.
+//! llmock's verdict on its client: it plays faults from a queue, observes the reactions, and reports violations.
 //!
 //! The server has one queue and one record of requests, so these tests take turns.
 
@@ -56,7 +56,7 @@ impl LlMock {
         Arc::new(impatient(&self.server, "gpt-4o", Duration::from_millis(400)))
     }
 
-    /// Plays the case, and asserts that the server has nothing to say against its client, not even as a warning.
+    /// Plays the case, and asserts that the server reports no violation of its client, not even a warning.
     async fn play(&self, model: Arc<dyn Model>, faults: u64) -> Played {
         let played = play(Arc::clone(&model)).await;
         let verdict = self.get("verdict").await;

@@ -20,7 +20,7 @@ fn work(story: &Story) -> Work {
     Work::deserialize(story.state()).unwrap()
 }
 
-/// Leaves out what is other on every machine: where the folder is, and what a program could not be held to.
+/// Removes machine-dependent parts: the folder's path, and missing restrictions of the sandbox.
 fn stable(text: &str, folder: &TempDir) -> String {
     let place = folder.path().canonicalize().unwrap().display().to_string();
     let mut text = text.replace(&place, "[folder]");
@@ -80,11 +80,11 @@ async fn unknown_action_is_requested_again_with_the_error() {
         fields["message"],
         "there is no action `search`; the actions are `search_web`, `run_code`, `write_file`, `finish`"
     );
-    // It costs no step: the iteration goes on with the next try.
+    // It costs no step: the iteration continues with the next try.
     assert_eq!(refused.path.as_str(), "Work/0");
 }
 
-/// Says what a request lets the model decide.
+/// Lists the actions that a request allows.
 fn offers(request: &ModelRequest, action: &str) -> bool {
     let context = request.context.iter().map(|item| item.text.as_str());
     std::iter::once(&*request.system).chain(context).any(|text| text.contains(action))
@@ -152,7 +152,7 @@ async fn folder_creation_failure_fails_the_run_before_the_first_request() {
     assert!(failed.contains("the folder for its files cannot be made") && failed.contains(&place), "{failed}");
 }
 
-/// Leaves out how long things took, and when.
+/// Removes times and durations.
 fn timeless(report: &str) -> String {
     let mut lines = Vec::new();
     for line in report.lines() {
@@ -183,7 +183,7 @@ fn bundled_goal_runs_without_a_key_and_reports_every_step() {
     let began = report.lines().find(|line| line.starts_with("- Began: ")).unwrap();
     let report = timeless(&report.replace(began, "- Began: [then]"));
     let report = report.replace(&desk.0.path().canonicalize().unwrap().display().to_string(), "[desk]");
-    // What this machine cannot hold a program to is said there, too.
+    // The report also names the restrictions that this machine lacks.
     let noted = |line: &&str| !line.contains("not enforced on this machine") && !line.contains("a person was asked");
     insta::assert_snapshot!("report", report.lines().filter(noted).collect::<Vec<_>>().join("\n"));
     desk.expect(&["report", "heights", "--out", "run.md"], 2);
@@ -213,10 +213,10 @@ fn another_goal_without_an_endpoint_is_refused() {
     assert!(said.contains("the cassette of `Agent loop` only answers for its own `goal`"), "{said}");
     assert!(said.contains(&GOAL[..30]) && said.contains("OPENAI_API_KEY"), "{said}");
     assert!(!desk.0.path().join("agentloop").exists() && desk.call(&["runs", "--json"]).stdout.is_empty());
-    // Where the files go is nothing that the cassette answers for.
+    // The cassette does not depend on the folder of the files.
     desk.expect(&["run", "agentloop", "-o", "folder=elsewhere", "--id", "heights"], 0);
     assert!(desk.0.path().join("elsewhere/heights/report.md").is_file());
-    // A run that has come to another goal on its way is not gone on with, either.
+    // A run whose goal has changed on its way does not continue either.
     let forked = desk.json(&["fork", "heights", "--at", "4", "-o", "goal=Buy a yacht"]);
     let said = desk.expect(&["work", forked["run"].as_str().unwrap()], 5);
     assert!(said.contains("its own `goal` alone"), "{said}");

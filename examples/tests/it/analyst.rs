@@ -3,7 +3,7 @@ use positronic_core::record::{EventKind, ModelRequest, OutputKind};
 use positronic_core::testing::{Story, Test};
 use positronic_examples::analyst::{CASSETTE, analyst};
 
-/// The requests that were sent, as the log tells them.
+/// The sent requests, rebuilt from the log.
 fn requests(story: &Story) -> Vec<ModelRequest> {
     let asked = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
     asked.map(|event| request_at(story.log().iter().map(|event| &**event), event.seq).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! A chat at a terminal: the bundled cassette answers, and somebody types.
+//! A chat on a terminal: the bundled cassette answers, and a person types.
 
 use serde_json::json;
 
@@ -11,14 +11,14 @@ const UP: &str = "\u{1b}[A";
 const INTERRUPT: &str = "\u{3}";
 const LEAVE: &str = "\u{4}";
 
-/// Sits down at the conversation `c`.
+/// Opens the conversation `c`.
 fn seat(desk: &Desk) -> Seat {
     let mut seat = Seat::at(desk, &["chat", "kitchen", "--conversation", "c"]);
     seat.sees("say something, or /help");
     seat
 }
 
-/// Has heard the first answer.
+/// Waits for the first answer.
 fn talking(desk: &Desk) -> Seat {
     let mut seat = seat(desk);
     seat.types("What can I cook tonight?\r");
@@ -26,7 +26,7 @@ fn talking(desk: &Desk) -> Seat {
     seat
 }
 
-/// Is asked whether to order.
+/// Waits for the approval of the order.
 fn asked(desk: &Desk) -> Seat {
     let mut seat = talking(desk);
     seat.types("Please order the cheese.\r");
@@ -46,7 +46,7 @@ fn answer_shows_tool_activity_and_widget_fallbacks() {
     seat.sees("say something, or /help");
 
     let screen = seat.look();
-    // How long a tool took is another time another.
+    // The duration of a tool varies.
     let lines = screen.lines().map(|line| match line.rsplit_once("  ") {
         Some((call, took)) if line.starts_with('✓') && took.ends_with("ms") => call,
         _ => line,
@@ -135,7 +135,7 @@ fn unanswered_approval_is_shown_again_in_the_next_chat() {
     seat.types(&[DOWN, DOWN, DOWN, DOWN, ENTER].concat());
     seat.sees("order is left for later: /pending asks again");
     seat.sees("⏸ order needs approval: it costs 12 euros (/pending)");
-    // What is said meanwhile waits behind it.
+    // A message in the meantime waits behind it.
     seat.types("and hurry\r");
     seat.sees("› and hurry");
     seat.types(INTERRUPT);
@@ -146,7 +146,7 @@ fn unanswered_approval_is_shown_again_in_the_next_chat() {
 
     let mut seat = Seat::at(&desk, &["chat", "kitchen", "-c", "c"]);
     seat.sees("May order run?");
-    // An Enter that was meant for something else decides nothing.
+    // A stray Enter decides nothing.
     seat.types(ENTER);
     seat.types(DOWN);
     seat.sees("> Approve");
@@ -189,7 +189,7 @@ fn approval_does_not_capture_the_keys_of_a_person_who_types() {
     seat.sees("› and also");
     assert!(!seat.look().contains("May order run?"), "{}", seat.look());
 
-    // The first Ctrl-C takes away what was written, so the question can come.
+    // The first Ctrl-C clears the input, so the question can appear.
     seat.types(INTERRUPT);
     seat.sees("May order run?");
     seat.types(INTERRUPT);
@@ -292,7 +292,7 @@ fn question_of_a_dead_process_is_answered_in_the_other_chat() {
 fn answer_of_a_dead_process_continues_in_the_other_chat() {
     let desk = Desk::new();
     let mut seat = seat(&desk);
-    // It takes connections, and never answers.
+    // It accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1", silent.local_addr().unwrap());
     let mut other = desk.command(&["chat", "kitchen", "-c", "c"]);

@@ -1,4 +1,4 @@
-//! The examples as processes that end and die, and their runs that go on.
+//! The examples as processes that exit and crash, and their runs that continue.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -74,7 +74,7 @@ fn run_waiting_in_another_process_receives_the_decision() {
     let mut server = desk.begin(&["work"]);
 
     desk.expect(&["reject", "v1", "--reason", "it is Friday"], 0);
-    // The model asks for something that is not there any more, and the cassette ends: the run does, too, in failure.
+    // The model calls a tool that no longer exists, and the cassette ends: so does the run, in failure.
     let watched = watcher.wait_with_output().unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
@@ -96,13 +96,13 @@ fn killed_process_is_replaced_without_repeated_effects() {
         child.wait().unwrap();
         in_the_middle += usize::from(desk.json(&["show", "C-7"])["run"]["status"] != "completed");
 
-        // The same start is the same run: it goes on where it was.
+        // The same start is the same run: it continues where it was.
         let output = desk.call(&["run", "support", "--id", "C-7"]);
         let said = String::from_utf8_lossy(&output.stderr);
         let log = desk.expect(&["events", "C-7"], 0);
         assert!(log.matches("approved by the cassette").count() <= 1, "{log}");
         assert!(log.matches("LOOP_TOOL_START    Chat/3.0").count() <= 1, "the refund was paid once: {log}");
-        // A call that was running when its process died has an unknown outcome, and the cassette did not expect that.
+        // A call in flight at the crash has an unknown outcome, which the cassette did not expect.
         if !log.contains("interrupted: ") {
             assert_eq!(output.status.code(), Some(0), "{said}");
             assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["refunded"], 249, "{said}");
@@ -126,7 +126,7 @@ fn terminated_worker_releases_its_runs() {
     let mut server = desk.command(&["work"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let payload = r#"{"text": "It does, the tank has a crack."}"#;
     desk.expect(&["send", "--webhook", "slack", "--identifier", "thread-7", "--payload", payload], 0);
-    // It goes on up to the next question, and lingers there.
+    // It continues up to the next question, and lingers there.
     until(|| desk.json(&["show", "C-7"])["waiting"][0]["pending"]["call"] == "Chat/3.0");
 
     signal(&server, "-INT");

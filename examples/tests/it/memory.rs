@@ -16,7 +16,7 @@ async fn cassette_plays_to_the_end() {
     insta::assert_json_snapshot!("state", story.state());
 }
 
-/// A visit of a user to a process of its own; answers what the model was shown beside what was said.
+/// Simulates a user's visit in a separate process; returns the context of the model's requests.
 async fn visit(file: &std::path::Path, user: &str, says: &str, replies: Vec<Reply>) -> (Vec<String>, Story) {
     let model = Arc::new(ScriptedModel::new(replies));
     let runner = Runner::builder().model(Arc::clone(&model)).lockstep(true).build();

@@ -1,4 +1,4 @@
-//! The README's first brain and its test, so that they compile, pass, and stay what they are here.
+//! The README's first brain and its test, so that they compile, pass, and stay identical.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -60,7 +60,7 @@ fn readme_shows_this_file() {
     }
 }
 
-/// Drops what a formatter may change.
+/// Removes formatting differences.
 fn without_layout(code: &str) -> String {
     code.chars().filter(|letter| !letter.is_whitespace() && !",{}".contains(*letter)).collect()
 }

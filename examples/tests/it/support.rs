@@ -18,7 +18,7 @@ async fn cassette_plays_to_the_end() {
     insta::assert_json_snapshot!("state", story.state());
 }
 
-/// Starts the agent for a customer who asks for money.
+/// Starts the agent for a customer who demands a refund.
 async fn asked_for_money(replies: impl IntoIterator<Item = Reply>) -> RunHandle<Closed> {
     let score = Reply::call("record_score", json!({}));
     let model = ScriptedModel::new(replies).on("Survey/Ask", [score]);

@@ -1,4 +1,4 @@
-//! The command at a terminal: questions, and what takes them off the screen.
+//! The command on a terminal: questions, and how they disappear.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::durable::{Desk, signal, until};
 
-/// A terminal at which a command runs.
+/// A terminal with a running command.
 pub(crate) struct Seat {
     pub(crate) child: Child,
     keyboard: File,
@@ -34,7 +34,7 @@ impl Seat {
         let (mut display, (sender, written)) = (keyboard.try_clone().unwrap(), channel());
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The terminal's other side is closed when the process has ended.
+            // The process closes the terminal's other side when it ends.
             while let Ok(count @ 1..) = display.read(&mut bytes) {
                 if sender.send(bytes[..count].to_vec()).is_err() {
                     return;
@@ -63,7 +63,7 @@ impl Seat {
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut code = None;
         until(|| {
-            // Whoever writes waits for somebody who reads.
+            // A writer blocks until the output is read.
             self.look();
             code = self.child.try_wait().unwrap();
             code.is_some()
@@ -81,7 +81,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // It holds its own terminal open, so it would not notice that nobody is there any more.
+        // It keeps its own terminal open, so it would not detect the hang-up.
         _ = self.child.kill();
         _ = self.child.wait();
     }
@@ -101,7 +101,7 @@ fn terminated_process_accepts_no_further_approval() {
 
         signal(&seat.child, told);
         until(|| !seat.look().contains("nothing is chosen"));
-        // Whoever sits there may press a key all the same.
+        // The person may still press a key.
         _ = seat.keyboard.write_all(b"\r");
         let (code, screen) = seat.end();
 
@@ -147,7 +147,7 @@ fn stray_enter_decides_nothing() {
     let mut seat = asked(&desk);
 
     seat.types("\r\r");
-    // Keys are read in their order: the menu has moved, so the Enters before were read.
+    // Keys are read in order: the menu has moved, so the earlier Enters were read.
     seat.types("\u{1b}[B");
     seat.sees("> Approve");
     assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
@@ -178,7 +178,7 @@ fn question_answered_elsewhere_disappears_and_names_the_decider() {
 fn person_selects_and_edits() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
-    // Approve with other arguments: the version is taken away with Ctrl-U and written anew.
+    // Approve with other arguments: Ctrl-U deletes the version, which is then typed again.
     seat.types("\u{1b}[B\u{1b}[B\r");
     seat.sees("version:");
     seat.types("\u{15}2.0.0\r");

@@ -19,7 +19,7 @@ async fn cassette_plays_to_the_end() {
     insta::assert_json_snapshot!("state", story.state());
 }
 
-/// A process that serves the garden, with what its model will say.
+/// A process that serves the garden, with the answers of its model.
 fn process(store: &MemoryStore, clock: &TestClock, replies: Vec<Reply>) -> (Runner, Arc<ScriptedModel>, Service) {
     let model = Arc::new(ScriptedModel::new(replies));
     let runner = Runner::builder().model(Arc::clone(&model)).store(store.clone()).clock(clock.clone());
@@ -52,7 +52,7 @@ async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     model.assert_used();
     drop((service, runner));
 
-    // Nobody serves the garden for a week; after it, the beans are watered once, and the next message ends it.
+    // No process serves the garden for a week; then the beans are watered once, and the next message ends it.
     tokio::time::sleep(7 * DAY).await;
     let delete = Reply::call("trigger.delete", json!({"id": timer.trigger.id}));
     let replies = vec![water(), Reply::text("Watered late."), delete, Reply::text("No more.")];

@@ -9,7 +9,7 @@ use positronic_core::testing::{CountedIds, TestClock};
 use positronic_examples::weather::weather;
 use serde_json::json;
 
-/// Writes a record, a line each output.
+/// Renders a record, one output per line.
 fn record(prompt: &Prompt) -> String {
     let mut lines =
         vec![format!("{:?}: {}", prompt.state, prompt.input.as_deref().unwrap_or("(nobody said anything)"))];

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::delivery;
 use super::recall::Recall;
 use super::terminal::{Asked, Terminal, Unanswered, columns, page};
-use crate::limits;
 use crate::display::given::{Room, extent};
 use crate::display::text::one_line;
 use crate::json::no_json;
+use crate::limits;
 use crate::options::{Entry, entries, read_entry};
 
 /// What a person answered.

@@ -12,13 +12,13 @@ use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
 
 use super::block_on;
-use crate::limits::least_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
 use crate::display::figures::{self, money};
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
 use crate::json::value;
 use crate::kept::Kept;
+use crate::limits::least_money;
 use crate::lists::{RUN, answers, nobody, question};
 use crate::prices::currency;
 use crate::ui::Ui;

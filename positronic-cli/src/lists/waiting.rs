@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
 use positronic_core::store::PendingItem;
 
-use crate::limits;
 use crate::answers::REPLY;
 use crate::display::figures::{age, many};
 use crate::display::given::{Room, extent};
 use crate::display::text::{one_line, shorten};
+use crate::limits;
 use crate::options::sample;
 use crate::ui::Ui;
 
@@ -86,9 +86,7 @@ pub(crate) fn named(pending: &Pending) -> String {
 pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::Amounts { kind, limit, used, shared, .. } => {
-            limits::asks(*kind, *limit, *used, *shared, currency)
-        }
+        PendingKind::Amounts { kind, limit, used, shared, .. } => limits::asks(*kind, *limit, *used, *shared, currency),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()

@@ -1,4 +1,4 @@
-//! `Actions`: the tools that an enum becomes, and a loop over them.
+//! `Actions`: the tools of an enum, and a loop over them.
 
 use positronic_core::dsl::{Act, Actions as _, Tool};
 use positronic_core::model::scripted::{Reply, ScriptedModel};

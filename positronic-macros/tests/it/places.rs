@@ -1,6 +1,6 @@
-//! Where the macros say that things are: where the author wrote them.
+//! Source positions: errors point at the author's code.
 //!
-//! The DSL panics at the place of the call, which is what the compiler would underline, too.
+//! The DSL panics at the position of the call, which is also what the compiler underlines.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -15,7 +15,7 @@ thread_local! {
     static PLACE: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// Reads the word of this file at which `build` panics.
+/// Returns the word of this file at which `build` panics.
 fn panics_at<T>(build: impl FnOnce() -> T) -> &'static str {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,4 +1,4 @@
-//! What `#[tool]` makes of functions.
+//! Tools created by `#[tool]`.
 
 use positronic_core::definition::StateValue;
 use positronic_core::dsl::{Reply, State};
@@ -75,7 +75,7 @@ async fn send() -> Result<()> {
 async fn countdown(from: u32, cx: ToolContext<(), Ticket>) -> Result<Vec<u32>> {
     match from.checked_sub(1) {
         Some(next) => {
-            // The function's name means the function here, not the tool.
+            // Here the name refers to the function, not to the tool.
             let mut rest = Box::pin(countdown(next, cx)).await?;
             rest.insert(0, from);
             Ok(rest)

@@ -1,4 +1,4 @@
-//! What cannot become actions is said where it stands, all of it together.
+//! All errors of an action enum are reported together, each at its position.
 
 use positronic_macros::Actions;
 

@@ -1,4 +1,4 @@
-//! What is no enum of actions is told how it becomes one.
+//! The error for a type without the derive names the derive.
 
 use positronic_core::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A mistake inside a renamed `.loop(…)`, at any depth, is underlined where it was written.
+//! An error inside a renamed `.loop(…)`, at any depth, is underlined in the author's code.
 
 use positronic_core::prelude;
 use positronic_macros::brain;

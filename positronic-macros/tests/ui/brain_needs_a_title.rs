@@ -1,4 +1,4 @@
-//! A brain has a title, and the sentence says where it goes.
+//! A brain needs a title, and the error shows its position.
 
 use positronic_macros::brain;
 

@@ -1,4 +1,4 @@
-//! An action that nothing is done about does not compile.
+//! An unhandled action does not compile.
 
 use positronic_core::prelude::*;
 use positronic_macros::Actions;

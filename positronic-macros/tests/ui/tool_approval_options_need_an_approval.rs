@@ -1,4 +1,4 @@
-//! What is said of an approval is checked, and needs an approval to be said of.
+//! Approval options are checked, and need an approval.
 
 use positronic_core::Result;
 use positronic_macros::tool;

@@ -1,4 +1,4 @@
-//! What is wrong with an argument is said at the argument.
+//! Errors of an argument point at the argument.
 #![allow(unused_variables, reason = "the bodies are beside the point")]
 
 use positronic_core::prelude::*;

@@ -1,4 +1,4 @@
-//! What a function lacks is said at the function.
+//! Errors of a function's signature point at the function.
 
 use positronic_core::Result;
 use positronic_macros::tool;

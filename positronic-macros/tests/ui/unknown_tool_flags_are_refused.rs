@@ -1,4 +1,4 @@
-//! A flag that is misspelt, doubled or given the wrong value is said at the flag, all of them together.
+//! A misspelt, repeated or invalid flag is reported at the flag, together with all others.
 
 use positronic_core::Result;
 use positronic_macros::tool;

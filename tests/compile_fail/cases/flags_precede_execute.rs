@@ -1,4 +1,4 @@
-//! `.exit()` and the other flags stand before `.execute(…)`.
+//! `.exit()` and the other flags come before `.execute(…)`.
 
 use positronic_core::prelude::*;
 

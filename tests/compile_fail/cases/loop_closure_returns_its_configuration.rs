@@ -1,4 +1,4 @@
-//! The closure of a loop returns what it configured.
+//! The closure of a loop returns its configuration.
 
 use positronic_core::prelude::*;
 

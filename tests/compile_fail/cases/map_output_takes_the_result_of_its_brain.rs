@@ -1,4 +1,4 @@
-//! What a map takes is what its brain gives.
+//! A map takes the result type of its brain.
 
 use positronic_core::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The maps of a sub-brain give its options and take its result.
+//! The maps of a sub-brain return its options and take its result.
 
 use positronic_core::prelude::*;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! A plugin that needs a service goes into a brain whose services hold it.
+//! A plugin with a service needs a brain whose services contain it.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Provides, State};
 use positronic_core::prelude::*;

@@ -1,4 +1,4 @@
-//! What is done with a payload takes the type that the webhook brings.
+//! A resume closure takes the payload type of its webhook.
 
 use positronic_core::prelude::*;
 use schemars::JsonSchema;

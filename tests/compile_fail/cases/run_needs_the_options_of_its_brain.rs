@@ -1,4 +1,4 @@
-//! A run is started with the options that its brain declares.
+//! A run starts with the options that its brain declares.
 
 use positronic_core::prelude::*;
 use positronic_core::runner::Runner;

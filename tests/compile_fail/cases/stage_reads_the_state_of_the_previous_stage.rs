@@ -1,4 +1,4 @@
-//! The state that a step returns is the state that the next stage sees.
+//! A stage reads the state that the previous step returned.
 
 use positronic_core::dsl::StepContext;
 use positronic_core::prelude::*;

@@ -1,4 +1,4 @@
-//! A sub-brain has the services of the brain around, or gets its own with `.provide`.
+//! A sub-brain has the services of its parent, or gets its own with `.provide`.
 
 use positronic_core::prelude::*;
 

@@ -1,4 +1,4 @@
-//! A tool that was built elsewhere fits the state of the brain whose loop it goes into.
+//! A tool that was built elsewhere must match the state of the brain.
 
 use positronic_core::dsl::Reply;
 use positronic_core::prelude::*;

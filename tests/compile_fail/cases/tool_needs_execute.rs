@@ -1,4 +1,4 @@
-//! A tool ends with `.execute(…)`, which makes it.
+//! A tool ends with `.execute(…)`.
 
 use positronic_core::prelude::*;
 

@@ -107,11 +107,7 @@ fn a_payload_comes_from_a_file_or_stdin_too_and_is_not_said_back_whole() {
     };
     let wrong = send(&format!("{{\"stars\": {}", "x".repeat(100_000)));
     assert_eq!(wrong.code, 2);
-    assert!(
-        wrong.err.starts_with("error: --payload: invalid JSON at `xxxx") && wrong.err.len() < 300,
-        "{}",
-        wrong.err
-    );
+    assert!(wrong.err.starts_with("error: --payload: invalid JSON at `xxxx") && wrong.err.len() < 300, "{}", wrong.err);
     assert_eq!(send("{\"stars\": 4}").code, 0);
     assert_eq!(
         desk.call(&Project::new(), &[&["send"], &POST[..]].concat()).code,

@@ -171,7 +171,10 @@ fn runs_and_show_mark_a_run_whose_code_has_changed() {
     for words in [&["runs"][..], &["runs", "--json"], &["show", "one"]] {
         let (before, after) = (desk.call(&scripted([]), words).out, desk.call(&changed(), words).out);
         assert!(!before.contains("changed since"), "{before}");
-        assert!(after.contains(said.trim_start_matches("the code has changed since the start of the run: ")), "{after}");
+        assert!(
+            after.contains(said.trim_start_matches("the code has changed since the start of the run: ")),
+            "{after}"
+        );
     }
     assert!(desk.call(&changed(), &["runs"]).out.contains(said));
     assert_eq!(desk.json(&["show", "one"])["changed"], Value::Null, "without the brains nobody knows");
