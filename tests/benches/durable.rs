@@ -7,7 +7,7 @@
 //! Each table compares runs with commits of the bare library, in the same folder, at the same durability: each commit
 //! writes the data of one append. They are measured right after the compared run, since other work of the machine
 //! changes within seconds. Set `BENCH_FOLDER` to measure another disk.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops at an error")]
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,

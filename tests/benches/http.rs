@@ -10,7 +10,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a benchmark stops where it cannot go on, and prints its figures"
+    reason = "a benchmark prints its figures, and stops at an error"
 )]
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -5,7 +5,7 @@
 //! The peak of all allocations, per run, is split into the run's transcript and the rest. The transcript is the run's
 //! log, as the store's lines of JSON, and the records with the messages for the
 //! model, measured by building the same again from the log.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops at an error")]
 
 mod worker;
 

@@ -1,7 +1,7 @@
 //! The cost of the framework: iterations of one run, and many concurrent runs, with a model without a network.
 //!
 //! `cargo bench -p positronic-tests --bench rounds`
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has nothing to measure")]
+#![allow(clippy::unwrap_used, reason = "a benchmark stops at an error")]
 
 mod worker;
 

@@ -6,7 +6,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a benchmark prints, and cannot go on after an error"
+    reason = "a benchmark prints, and stops at an error"
 )]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 

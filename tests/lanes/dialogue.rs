@@ -20,7 +20,7 @@ async fn case_is_solved_over_chat() {
     assert_solved(&played);
     assert_streamed(&played);
     let sent = tap.bodies();
-    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds what was sent, byte for byte");
+    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds the requests byte for byte");
     let mut seen = journal(name).await;
     for (body, status) in &mut seen {
         assert_eq!(*status, 200);
@@ -43,7 +43,7 @@ async fn case_is_solved_over_responses() {
     assert_solved(&played);
     assert_streamed(&played);
     let sent = tap.bodies();
-    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds what was sent, byte for byte");
+    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds the requests byte for byte");
     // aimock's journal contains requests of this API translated into chat requests, so only their number is comparable.
     assert_eq!(journal(name).await.len(), sent.len());
     let seen: Vec<Value> = sent.iter().map(|body| serde_json::from_str(body).unwrap()).collect();

@@ -144,7 +144,7 @@ async fn truncated_stream_is_not_an_answer() {
         assert!("I am looking into what happened to your orders".starts_with(&text(0)), "{}", text(0));
         assert!(!text(0).is_empty(), "{:?}", played.deltas);
         assert!(text(1).ends_with("Done.\"}"), "{}", text(1));
-        assert!(!played.story.transcript().contains("looking"), "what was cut off is not kept");
+        assert!(!played.story.transcript().contains("looking"), "the truncated part is not recorded");
     }
 }
 
@@ -204,7 +204,7 @@ async fn invalid_calls_get_errors_and_the_model_continues() {
     for call in second["messages"][2]["tool_calls"].as_array().unwrap() {
         let name = call["function"]["name"].as_str().unwrap();
         let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-        assert!(name.chars().all(fits), "providers refuse other names, also from their own models: {name}");
+        assert!(name.chars().all(fits), "providers refuse other names, even from their own models: {name}");
         let arguments = call["function"]["arguments"].as_str().unwrap();
         assert!(
             serde_json::from_str::<serde_json::Value>(arguments).is_ok(),

@@ -239,7 +239,7 @@ async fn server_filesystem_writes_with_approval_reads_without_and_stays_inside()
     let run = desk.start(&server).await;
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     assert_eq!(run.status(), Status::Waiting);
-    assert!(!note.exists(), "nobody has allowed it yet");
+    assert!(!note.exists(), "it is not approved yet");
     // The server dies unnoticed while a person decides.
     kill(place.to_str().unwrap());
 

@@ -175,7 +175,7 @@ fn bundled_goal_runs_without_a_key_and_reports_every_step() {
     let said = desk.expect(&["run", "agentloop", "--id", "heights"], 0);
     desk.expect(&["report", "heights", "--out", "run.md"], 0);
 
-    assert!(said.contains("The program misspelt the file's name."), "reasons are shown while it runs: {said}");
+    assert!(said.contains("The program misspelt the file's name."), "reasons are shown during the run: {said}");
     assert!(said.contains("Mont Blanc (bundled page)"), "{said}");
     assert!(desk.expect(&["show", "heights"], 0).contains("The program misspelt the file's name."));
     assert!(desk.0.path().join("agentloop/heights/report.md").is_file());
@@ -219,5 +219,5 @@ fn another_goal_without_an_endpoint_is_refused() {
     // A run whose goal has changed on its way does not continue either.
     let forked = desk.json(&["fork", "heights", "--at", "4", "-o", "goal=Buy a yacht"]);
     let said = desk.expect(&["work", forked["run"].as_str().unwrap()], 5);
-    assert!(said.contains("its own `goal` alone"), "{said}");
+    assert!(said.contains("only answers for its own `goal`"), "{said}");
 }

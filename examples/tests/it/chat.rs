@@ -340,7 +340,7 @@ fn terminated_chat_keeps_the_conversation() {
         let (code, screen) = seat.end();
 
         assert_eq!(code, Some(143), "{screen}");
-        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("order"), "nobody has decided");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("order"), "no decision was made");
     }
 }
 

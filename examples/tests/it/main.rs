@@ -11,7 +11,7 @@ mod compaction;
 mod crash;
 mod delegate;
 mod durable;
-#[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
+#[allow(dead_code, clippy::expect_used, reason = "other tests use it too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;
 mod kitchen;

@@ -52,10 +52,10 @@ async fn customer_is_remembered_and_not_confused_with_another() {
     "#);
 
     let (shown, _) = visit(&file, "bob", "What has nuts in it?", vec![Reply::text("The carrot cake.")]).await;
-    assert_eq!(shown, [""], "what is known of one customer is not told another");
+    assert_eq!(shown, [""], "facts of one customer are not shown to another");
 
     let forget = Reply::call("memory.forget", json!({"id": FactId::of(fact)}));
     let (shown, _) =
         visit(&file, "ann", "I can eat nuts again!", vec![forget, Reply::text("Carrot cake, then?")]).await;
-    assert_eq!(shown[1], "", "what is no longer true is gone in the next iteration");
+    assert_eq!(shown[1], "", "outdated facts are gone in the next iteration");
 }

@@ -23,7 +23,7 @@ async fn rejected_release_is_not_deployed() {
         Reply::call("postpone", json!({"reason": "The release manager said no."})),
     ]);
     let run = Test::new(model).start(release(), ()).await;
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval was requested") };
 
     run.reject(&pending[0].call, "not on a Friday", "the release manager").await.unwrap();
 

@@ -44,7 +44,7 @@ async fn refund_up_to_100_euros_needs_no_approval() {
 #[tokio::test(start_paused = true)]
 async fn rejected_refund_is_not_paid_and_the_model_reads_the_reason() {
     let run = asked_for_money([refund(101), resolve("There is no refund.")]).await;
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval was requested") };
 
     run.reject(&pending[0].call, "it was used for a year", "the manager").await.unwrap();
 
@@ -66,7 +66,7 @@ async fn rejected_refund_is_not_paid_and_the_model_reads_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn refund_is_approved_with_an_edited_amount() {
     let run = asked_for_money([refund(249), resolve("Half of it was paid back.")]).await;
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval was requested") };
 
     let arguments = Some(json!({"order": "A-1001", "amount": 125}));
     let signal = SignalKind::Approve { call: pending[0].call.clone(), arguments };

@@ -110,7 +110,7 @@ fn terminated_process_accepts_no_further_approval() {
         for gone in ["May deploy run?", "asks: this reaches", "asks (", "nothing is chosen"] {
             assert!(!screen.contains(gone), "the question is off the screen: {screen}");
         }
-        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "no decision was made");
     }
 }
 
@@ -125,8 +125,8 @@ fn ctrl_c_at_a_question_keeps_it_pending_and_clears_the_menu() {
 
         assert_eq!(code, Some(3), "{screen}");
         assert!(!screen.contains("May deploy run?"), "{screen}");
-        assert!(screen.contains("approve v1 Ship/3.0"), "it says how it goes on: {screen}");
-        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+        assert!(screen.contains("approve v1 Ship/3.0"), "it shows how to continue: {screen}");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "no decision was made");
 
         let mut seat = Seat::at(&desk, &["work", "v1"]);
         seat.sees("May deploy run?");
@@ -150,7 +150,7 @@ fn stray_enter_decides_nothing() {
     // Keys are read in order: the menu has moved, so the earlier Enters were read.
     seat.types("\u{1b}[B");
     seat.sees("> Approve");
-    assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+    assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "no decision was made");
     seat.types("\r");
 
     assert_eq!(seat.end().0, Some(0));

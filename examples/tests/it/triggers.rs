@@ -48,7 +48,7 @@ async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     let nothing = || Errand { says: String::new() };
     chat.send(gardener(), nothing(), "Water the beans every day.").await.unwrap().result().await.unwrap();
     tokio::time::sleep(DAY + Duration::from_secs(2)).await;
-    let [timer] = &store.timers(&TimerFilter::default()).await.unwrap()[..] else { panic!("it goes on") };
+    let [timer] = &store.timers(&TimerFilter::default()).await.unwrap()[..] else { panic!("it continues") };
     model.assert_used();
     drop((service, runner));
 

@@ -43,7 +43,7 @@ async fn designs_conversation_is_reproduced() {
 
     talk.send(weather(), (), "What's the weather in Ghent?").await.unwrap().result().await.unwrap();
     let second = talk.send(weather(), (), "Remind me tomorrow.").await.unwrap();
-    let Settled::Waiting(pending) = second.settled().await else { panic!("somebody has to approve the reminder") };
+    let Settled::Waiting(pending) = second.settled().await else { panic!("the reminder needs an approval") };
     let waiting = runner.client().prompts("weather").await.unwrap();
     assert_eq!(waiting.last().unwrap().1.state, PromptState::WaitingForApproval);
     second.approve(&pending[0].call, "ann").await.unwrap();

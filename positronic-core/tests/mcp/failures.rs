@@ -222,7 +222,7 @@ async fn malformed_answers_are_explained_errors() {
 
     let results = results(&story, "Work");
     for result in &results[..2] {
-        assert_eq!(error_of(result), "the MCP server `desk` answered something else: not a tool result");
+        assert_eq!(error_of(result), "the MCP server `desk` answered something else: what is no result of a tool");
     }
     assert_eq!(results[2], success("ok"));
 }

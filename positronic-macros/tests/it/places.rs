@@ -87,7 +87,7 @@ fn title_is_any_expression_up_to_the_first_dot() {
 }
 
 #[test]
-#[expect(clippy::never_loop, reason = "`0..loop { break 5 }` is what has to stay as it is")]
+#[expect(clippy::never_loop, reason = "`0..loop { break 5 }` must stay unchanged")]
 fn loops_of_the_language_are_unchanged() {
     let counter: Brain<(), u32> = brain! {
         "Counter"

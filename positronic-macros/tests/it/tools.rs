@@ -252,7 +252,7 @@ fn attributes_are_preserved() {
     /// Is the only one there is.
     #[cfg(not(any()))]
     #[tool]
-    #[expect(unused_variables, clippy::unused_async, reason = "they hold for the function inside")]
+    #[expect(unused_variables, clippy::unused_async, reason = "they apply to the inner function")]
     async fn chosen(
         ignored: Option<u8>,
         #[expect(unused_mut, reason = "so do these")] mut unchanged: u8,

@@ -1,5 +1,5 @@
 //! The brain of the benchmarks, and its model.
-#![allow(unreachable_pub, reason = "each benchmark is a crate of its own")]
+#![allow(unreachable_pub, reason = "each benchmark is a separate crate")]
 
 use std::time::Duration;
 
